@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Root of all errors that Lockstep throws. The message says who, which value, which rule and what to do.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Extents that do not fit together.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Input data that cannot be read or does not follow its format; names file and line, or index.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An option, or a combination of options, that cannot work.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A CUDA call that failed.
+class CudaError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A collective operation that cannot complete.
+class CommunicationError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The process or thread of a rank is gone.
+class RankLost : public CommunicationError {
+ public:
+  RankLost(int rank, std::string const& what) : CommunicationError(what), rank_(rank) {}
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+
+ private:
+  int rank_;
+};
+
+/// A rank is alive and has not arrived within the deadline.
+class RankStalled : public CommunicationError {
+ public:
+  RankStalled(int rank, std::string const& what) : CommunicationError(what), rank_(rank) {}
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+
+ private:
+  int rank_;
+};
+
+/// A rank arrived with another operation, size or type.
+class CollectiveMismatch : public CommunicationError {
+ public:
+  using CommunicationError::CommunicationError;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Every count, extent and position. Signed, so that differences and checks are ordinary arithmetic.
+using Index = std::int64_t;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// The extents of a dense row-major tensor, outermost first.
+template <int Rank>
+using Extents = std::array<Index, static_cast<std::size_t>(Rank)>;
+
+/// The number of elements.
+template <std::size_t Rank>
+[[nodiscard]] constexpr Index elements(std::array<Index, Rank> const& extent) noexcept {
+  Index n = 1;
+  for (auto e : extent) n *= e;
+  return n;
+}
+
+/// "[32, 128]", for messages.
+template <std::size_t Rank>
+[[nodiscard]] std::string to_string(std::array<Index, Rank> const& extent) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < Rank; ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
+  return out + "]";
+}
+
+/// A non-owning dense row-major tensor. The memory space is in the type: views of different spaces do not convert.
+/// Elements are readable only where `Space::host_accessible` says so.
+template <class T, int Rank, class Space>
+struct TensorView {
+  using value_type = std::remove_const_t<T>;
+  T* data = nullptr;
+  Extents<Rank> extent{};
+
+  constexpr TensorView() = default;
+  constexpr TensorView(T* data, Extents<Rank> extent) noexcept : data(data), extent(extent) {}
+  /// A view of mutable elements reads as one of constant elements.
+  constexpr TensorView(TensorView<value_type, Rank, Space> other) noexcept
+    requires std::is_const_v<T>
+      : data(other.data), extent(other.extent) {}
+
+  [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
+
+  /// The element at the given indices; not checked.
+  template <std::convertible_to<Index>... I>
+    requires(sizeof...(I) == Rank && Space::host_accessible)
+  [[nodiscard]] constexpr T& operator()(I... indices) const noexcept {
+    Index at = 0;
+    int axis = 0;
+    ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);
+    return data[at];
+  }
+  [[nodiscard]] constexpr std::span<T> span() const noexcept
+    requires(Space::host_accessible)
+  {
+    return {data, static_cast<std::size_t>(size())};
+  }
+
+  /// The same elements under other extents of equal size; not checked.
+  template <std::size_t R>
+  [[nodiscard]] constexpr TensorView<T, static_cast<int>(R), Space> reshape(std::array<Index, R> other) const noexcept {
+    return {data, other};
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

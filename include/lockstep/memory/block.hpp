@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <utility>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// Owns one allocation of any space and gives it back on destruction. Whoever allocates says how to release: the host
+/// heap, a communicator whose peers map the same pages, a CUDA device.
+class [[nodiscard]] Block {
+ public:
+  using Release = void (*)(void* owner, std::byte* data, std::size_t bytes) noexcept;
+
+  Block() = default;
+  Block(std::byte* data, std::size_t bytes, Release release, void* owner = nullptr) noexcept
+      : data_(data), bytes_(bytes), release_(release), owner_(owner) {}
+  Block(Block&& other) noexcept { swap(other); }
+  Block& operator=(Block&& other) noexcept {
+    Block(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Block() {
+    if (data_ && release_) release_(owner_, data_, bytes_);
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  void swap(Block& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(release_, other.release_);
+    std::swap(owner_, other.owner_);
+  }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Release release_ = nullptr;
+  void* owner_ = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory

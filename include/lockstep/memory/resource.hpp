@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/mman.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <lockstep/memory/block.hpp>
+#include <lockstep/memory/space.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// Where large memory comes from: `allocate(bytes)` gives zeroed memory of the resource's space, aligned to 64 bytes at
+/// least. Communicators are resources too, so that gradients lie where their peers can read them.
+template <class R>
+concept MemoryResource = requires(R& r, std::size_t bytes) {
+  { r.allocate(bytes) } -> std::same_as<Block>;
+};
+
+/// Host memory: 2 MiB pages where the request is large enough to use them, cache-line aligned otherwise.
+/// @throws std::bad_alloc
+class HostResource {
+ public:
+  [[nodiscard]] Block allocate(std::size_t bytes) const {
+    auto const alignment = bytes >= huge_page ? huge_page : cache_line;
+    auto const rounded = (bytes + alignment - 1) / alignment * alignment;
+    if (rounded == 0) return {};
+    void* data = std::aligned_alloc(alignment, rounded);
+    if (!data) throw std::bad_alloc();
+    if (alignment == huge_page) ::madvise(data, rounded, MADV_HUGEPAGE);  // a hint: without it pages are small
+    std::memset(data, 0, rounded);
+    return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { std::free(p); }};
+  }
+
+ private:
+  static constexpr std::size_t huge_page = std::size_t{2} << 20;
+  static constexpr std::size_t cache_line = 64;
+};
+static_assert(MemoryResource<HostResource>);
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory

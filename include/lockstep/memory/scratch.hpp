@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/memory/resource.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out stays
+/// where it is, and merges them into one when rewound: once the largest use has been seen, nothing is allocated any more.
+/// Not thread-safe. Memory is not cleared.
+template <MemoryResource Resource = HostResource>
+class Scratch {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  explicit Scratch(Resource resource = {}) : resource_(std::move(resource)) {}
+
+  /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
+  [[nodiscard]] std::byte* take(std::size_t bytes) {
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) grow(bytes);
+    auto* out = chunks_.back().data() + used_;
+    used_ += bytes;
+    total_ += bytes;
+    peak_ = std::max(peak_, total_);
+    return out;
+  }
+
+  template <class T>
+  [[nodiscard]] T* take_elements(Index count) {
+    return reinterpret_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T)));
+  }
+
+  /// Everything taken is given back at once.
+  void rewind() {
+    if (chunks_.size() > 1) {
+      chunks_.clear();
+      capacity_ = 0;
+      grow(peak_);
+    }
+    used_ = total_ = 0;
+  }
+
+  [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
+  [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
+
+ private:
+  static constexpr std::size_t smallest_chunk = std::size_t{1} << 20;
+
+  void grow(std::size_t bytes) {
+    chunks_.push_back(resource_.allocate(std::max({bytes, smallest_chunk, capacity_})));
+    capacity_ += chunks_.back().bytes();
+    used_ = 0;
+  }
+
+  Resource resource_;
+  std::vector<Block> chunks_;
+  std::size_t used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory
