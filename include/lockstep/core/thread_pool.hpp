@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/wait.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// A fixed group of threads that share loops. The thread that calls `run` is one of them, so a pool of n starts n - 1.
+/// A run that begins while another is under way (from inside a task, or from another thread) executes on its caller
+/// alone. Thread-safe; usable again after an exception. The destructor joins.
+class ThreadPool {
+ public:
+  /// @throws ConfigError when `threads` is below 1 or the system refuses a thread; none is left behind
+  explicit ThreadPool(int threads = 1) : threads_(threads) {
+    expect<ConfigError>(threads >= 1, [&] {
+      return "ThreadPool: " + std::to_string(threads) + " threads; at least 1 is needed (the caller counts as one)";
+    });
+    try {
+      workers_.reserve(static_cast<std::size_t>(threads - 1));
+      while (static_cast<int>(workers_.size()) < threads - 1) workers_.emplace_back([this] { work(); });
+    } catch (std::system_error const& error) {
+      auto const started = workers_.size();
+      stop();
+      throw ConfigError("ThreadPool: the system refused thread " + std::to_string(started + 2) + " of " +
+                        std::to_string(threads) + " (" + error.what() + "); ask for fewer threads");
+    }
+  }
+  ~ThreadPool() { stop(); }
+  ThreadPool(ThreadPool const&) = delete;
+  ThreadPool& operator=(ThreadPool const&) = delete;
+
+  [[nodiscard]] int threads() const noexcept { return threads_; }
+
+  /// Calls f(task) once for each task in [0, tasks), in any order and on any member; returns when all are done.
+  /// Nothing is allocated.
+  /// @throws what the lowest task that throws throws; the tasks of other members run to their end first
+  template <class F>
+  void run(Index tasks, F&& f) {
+    if (tasks <= 0) return;
+    if (threads_ == 1 || tasks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+      for (Index task = 0; task < tasks; ++task) f(task);
+      return;
+    }
+    using Body = std::remove_reference_t<F>;
+    auto const shares = std::min(tasks, shares_per_member * threads_);
+    job_ = {[](void const* body, Index begin, Index end, Index& at) {
+              for (at = begin; at < end; ++at) (*static_cast<Body*>(const_cast<void*>(body)))(at);
+            },
+            std::addressof(f), tasks, shares};
+    share_among_members();
+  }
+
+  /// Cuts [0, count) into chunks of `grain` (the last may be short) and calls f(begin, end) for each. The chunks depend on
+  /// count and grain only: a sum per chunk, added up in order, has the same bits for any number of threads.
+  template <class F>
+  void for_ranges(Index count, Index grain, F&& f) {
+    expect<ConfigError>(
+        grain >= 1, [&] { return "ThreadPool::for_ranges: grain is " + std::to_string(grain) + ", at least 1 is needed"; });
+    auto const chunks = count <= 0 ? 0 : (count - 1) / grain + 1;
+    run(chunks, [&](Index chunk) { f(chunk * grain, chunk == chunks - 1 ? count : (chunk + 1) * grain); });
+  }
+
+ private:
+  /// Tasks are claimed a share at a time: few enough that claiming costs nothing, enough to even out unequal tasks.
+  static constexpr Index shares_per_member = 8;
+
+  struct Job {
+    void (*call)(void const* body, Index begin, Index end, Index& at) = nullptr;
+    void const* body = nullptr;
+    Index tasks = 0;
+    Index shares = 0;
+  };
+
+  void share_among_members() {
+    unfinished_.store(static_cast<std::uint32_t>(job_.shares));
+    unclaimed_.store(static_cast<std::uint32_t>(job_.shares), std::memory_order_release);  // publishes the job
+    start_.add(1);
+    start_.wake(static_cast<int>(std::min<Index>(job_.shares, threads_) - 1));
+    take_part();
+    unfinished_.wait([](std::uint32_t shares) { return shares == 0; });
+    auto error = std::exchange(error_, nullptr);
+    busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
+  }
+
+  /// Claims shares until there are none. The job may be read only while a claimed share is unfinished: a member that is
+  /// late for one run claims from the next one or finds nothing, and nobody ever waits for it to wake up.
+  void take_part() noexcept {
+    std::uint32_t done = 0;
+    for (auto left = unclaimed_.load(std::memory_order_relaxed); left > 0;) {
+      if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      execute(job_.shares - static_cast<Index>(left));
+      ++done;
+      left = unclaimed_.load(std::memory_order_relaxed);
+    }
+    if (done > 0 && unfinished_.add(0U - done) == 0) unfinished_.wake();
+  }
+
+  void execute(Index share) noexcept {
+    auto const each = job_.tasks / job_.shares, longer = job_.tasks % job_.shares;
+    auto const begin = share * each + std::min(share, longer);
+    Index at = begin;
+    try {
+      job_.call(job_.body, begin, begin + each + (share < longer ? 1 : 0), at);
+    } catch (...) {
+      std::lock_guard const lock(error_mutex_);
+      if (error_ && error_task_ < at) return;
+      error_ = std::current_exception();
+      error_task_ = at;
+    }
+  }
+
+  void work() noexcept {
+    for (std::uint32_t seen = 0;;) {
+      start_.wait([&](std::uint32_t now) { return now != seen; });
+      seen = start_.load();
+      if (stop_.load(std::memory_order_relaxed)) return;
+      take_part();
+    }
+  }
+
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_relaxed);
+    start_.add(1);
+    start_.wake();
+    for (auto& worker : workers_) worker.join();
+  }
+
+  Signal<> start_;                                       // counts runs
+  Signal<> unfinished_;                                  // shares of the current run
+  alignas(64) std::atomic<std::uint32_t> unclaimed_{0};  // of them
+  alignas(64) Job job_;
+  int threads_;
+  std::atomic<bool> busy_{false}, stop_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  Index error_task_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <ctime>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// The moment at which a wait gives up.
+using Deadline = Clock::Steady::time_point;
+
+/// Waits as long as it takes.
+inline constexpr Deadline no_deadline = Deadline::max();
+
+/// The moment `seconds` from now; more than about thirty years, or infinity, is no deadline.
+[[nodiscard]] inline Deadline deadline_in(double seconds) noexcept {
+  if (!(seconds < 1e9)) return no_deadline;
+  return Clock::Steady::now() + std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds));
+}
+
+/// The part of a wait that does not sleep: some microseconds of spinning, bounded by time because the cost of one spin
+/// differs tenfold between processors, then a few offers of the core to others, which is what helps when there are more
+/// threads than cores.
+class Backoff {
+ public:
+  /// Passes a little time. False, at once, when it is time to sleep instead.
+  bool pause() noexcept {
+    if (yields_ == most_yields) return false;
+    if (yields_ == 0 && spinning()) {
+      relax();
+    } else {
+      ++yields_;
+      ::sched_yield();
+    }
+    return true;
+  }
+
+ private:
+  static constexpr auto longest_spin = std::chrono::microseconds(5);
+  static constexpr int most_yields = 16;
+  static constexpr unsigned spins_per_look = 8;  // a look at the clock costs about as much as a spin
+
+  bool spinning() noexcept {
+    if (spins_++ % spins_per_look != 0) return true;
+    auto const now = Clock::Steady::now();
+    if (spins_ == 1) end_ = now + longest_spin;
+    return now < end_;
+  }
+  static void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");  // `yield` does nothing on most cores
+#endif
+  }
+
+  Deadline end_{};
+  unsigned spins_ = 0;
+  int yields_ = 0;
+};
+
+/// Who may wait for a Signal and change it.
+enum class Sharing {
+  threads,    ///< threads of this process
+  processes,  ///< all processes that map the memory it lies in
+};
+
+/// A 32-bit number that some change and others wait for. All bytes zero is a valid Signal of value 0, so that it may lie
+/// in memory that processes share. What was written before a change is visible to whoever saw the change.
+/// Thread-safe. A waiter that dies in its sleep costs the others a system call per change and nothing else.
+template <Sharing sharing = Sharing::threads>
+class alignas(64) Signal {
+ public:
+  [[nodiscard]] std::uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
+
+  /// Sets the value without waking anyone.
+  void store(std::uint32_t value) noexcept { value_.store(value, std::memory_order_seq_cst); }
+  /// Adds (subtracts, by wrapping) without waking anyone; the new value.
+  std::uint32_t add(std::uint32_t by) noexcept { return value_.fetch_add(by, std::memory_order_seq_cst) + by; }
+  /// Wakes up to `most` sleepers; a load where there are none.
+  void wake(int most = INT_MAX) noexcept {
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(FUTEX_WAKE, static_cast<std::uint32_t>(most), nullptr);
+  }
+  /// Sets the value and wakes all.
+  void post(std::uint32_t value) noexcept {
+    store(value);
+    wake();
+  }
+
+  /// Returns as soon as `holds(value)`, or at the deadline: what `holds` said last. Spins, yields, then sleeps.
+  template <class Predicate>
+  bool wait(Predicate&& holds, Deadline deadline = no_deadline) noexcept {
+    for (Backoff backoff;;) {
+      if (holds(load())) return true;
+      if (!backoff.pause()) return sleep(holds, deadline);
+    }
+  }
+
+ private:
+  template <class Predicate>
+  bool sleep(Predicate& holds, Deadline deadline) noexcept {
+    // The count rises before the value is read, and wake() reads the count after the value changed: one sees the other.
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    auto const limit = to_timespec(deadline);
+    bool held = false;
+    for (;;) {
+      auto const value = value_.load(std::memory_order_seq_cst);
+      held = holds(value);
+      if (held || (deadline != no_deadline && Clock::Steady::now() >= deadline)) break;
+      futex(FUTEX_WAIT_BITSET, value, deadline == no_deadline ? nullptr : &limit);  // may return for no reason
+    }
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    return held;
+  }
+
+  static std::timespec to_timespec(Deadline deadline) noexcept {
+    auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
+    return {static_cast<std::time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  }
+
+  void futex(int operation, std::uint32_t argument, std::timespec const* limit) noexcept {
+    static_assert(sizeof value_ == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+    if constexpr (sharing == Sharing::threads) operation |= FUTEX_PRIVATE_FLAG;
+    ::syscall(SYS_futex, &value_, operation, argument, limit, nullptr, FUTEX_BITSET_MATCH_ANY);
+  }
+
+  std::atomic<std::uint32_t> value_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

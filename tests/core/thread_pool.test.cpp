@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <lockstep/core/thread_pool.hpp>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+using lockstep::Index;
+using lockstep::ThreadPool;
+
+TEST_CASE("every task runs exactly once, for any number of threads and tasks") {
+  for (int threads : {1, 2, 3, 4, 9}) {
+    ThreadPool pool(threads);
+    CHECK(pool.threads() == threads);
+    for (Index tasks : {0, 1, 2, 7, 31, 32, 33, 71, 72, 73, 1000}) {
+      CAPTURE(threads);
+      CAPTURE(tasks);
+      std::vector<std::atomic<int>> calls(static_cast<std::size_t>(tasks));
+      pool.run(tasks, [&](Index task) { ++calls[static_cast<std::size_t>(task)]; });
+      for (auto const& count : calls) CHECK(count == 1);
+    }
+  }
+}
+
+TEST_CASE("what tasks wrote is there when run returns, over many runs") {
+  ThreadPool pool(3);
+  std::vector<Index> values(64);
+  for (Index round = 0; round < 20'000; ++round) {
+    pool.run(64, [&](Index task) { values[static_cast<std::size_t>(task)] += task + round; });
+  }
+  for (Index task = 0; task < 64; ++task)
+    CHECK(values[static_cast<std::size_t>(task)] == 20'000 * task + 20'000 * 19'999 / 2);
+}
+
+TEST_CASE("members sleep between runs and wake for the next") {
+  ThreadPool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> arrived{0};
+    // Each task waits for the other: ends only if two members take part.
+    pool.run(2, [&](Index) {
+      ++arrived;
+      while (arrived < 2) std::this_thread::yield();
+    });
+    CHECK(arrived == 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+TEST_CASE("ranges are cut by count and grain alone") {
+  for (int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    for (Index count : {0, 1, 31, 32, 33, 64, 100}) {
+      std::vector<int> covered(static_cast<std::size_t>(count));
+      std::atomic<int> chunks{0};
+      pool.for_ranges(count, 32, [&](Index begin, Index end) {
+        ++chunks;
+        CHECK(begin % 32 == 0);
+        CHECK(end == std::min(begin + 32, count));
+        for (Index i = begin; i < end; ++i) ++covered[static_cast<std::size_t>(i)];
+      });
+      CHECK(chunks == (count + 31) / 32);
+      CHECK(std::accumulate(covered.begin(), covered.end(), 0) == count);
+    }
+    CHECK_THROWS_WITH_AS(pool.for_ranges(3, 0, [](Index, Index) {}), doctest::Contains("grain is 0"),
+                         lockstep::ConfigError);
+  }
+}
+
+TEST_CASE("the lowest failing task's exception reaches the caller, and the pool lives on") {
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 50; ++round) {
+      auto const fail = [](Index task) {
+        if (task % 10 == 7) throw std::runtime_error("task " + std::to_string(task));
+      };
+      CHECK_THROWS_WITH_AS(pool.run(100, fail), "task 7", std::runtime_error);
+      std::atomic<int> calls{0};
+      pool.run(100, [&](Index) { ++calls; });
+      CHECK(calls == 100);
+    }
+  }
+}
+
+TEST_CASE("a run inside a run executes on the member that asked for it") {
+  ThreadPool pool(3);
+  std::atomic<int> calls{0};
+  pool.run(10, [&](Index) {
+    auto const self = std::this_thread::get_id();
+    pool.run(10, [&](Index) {
+      CHECK(std::this_thread::get_id() == self);
+      ++calls;
+    });
+  });
+  CHECK(calls == 100);
+}
+
+TEST_CASE("several threads may use one pool") {
+  ThreadPool pool(2);
+  std::atomic<int> calls{0};
+  auto const use = [&] {
+    for (int round = 0; round < 500; ++round) pool.run(16, [&](Index) { ++calls; });
+  };
+  std::thread other(use);
+  use();
+  other.join();
+  CHECK(calls == 2 * 500 * 16);
+}
+
+TEST_CASE("run allocates nothing") {
+  ThreadPool pool(4);
+  std::vector<double> sums(64);
+  auto const before = allocations.load();
+  for (int round = 0; round < 100; ++round) {
+    pool.run(64, [&](Index task) { sums[static_cast<std::size_t>(task)] += 1.0; });
+    pool.for_ranges(640, 10, [&](Index begin, Index) { sums[static_cast<std::size_t>(begin / 10)] += 1.0; });
+  }
+  CHECK(allocations == before);
+  CHECK(sums[63] == 200.0);
+}
+
+TEST_CASE("at least one thread is needed") {
+  CHECK_THROWS_WITH_AS(ThreadPool(0), doctest::Contains("0 threads; at least 1"), lockstep::ConfigError);
+}
+
+TEST_CASE("pools that never ran come and go") {
+  for (int i = 0; i < 50; ++i) ThreadPool pool(1 + i % 4);
+}

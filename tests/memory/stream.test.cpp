@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/memory/stream.hpp>
+
+TEST_CASE("a host stream hands out its pool, copies included") {
+  lockstep::ThreadPool pool(2);
+  lockstep::memory::Stream<lockstep::HostSpace> stream{pool};
+  auto copy = stream;
+  CHECK(&stream.pool() == &pool);
+  CHECK(&copy.pool() == &pool);
+  int sum = 0;
+  copy.pool().run(1, [&](lockstep::Index) { sum = 1; });
+  stream.synchronize();
+  CHECK(sum == 1);
+}
