@@ -41,4 +41,14 @@ class HostResource {
 };
 static_assert(MemoryResource<HostResource>);
 
+/// The resource that large memory of a space comes from when nobody asks for another.
+template <class Space>
+struct DefaultResourceOf;
+template <>
+struct DefaultResourceOf<HostSpace> {
+  using type = HostResource;
+};
+template <class Space>
+using DefaultResource = typename DefaultResourceOf<Space>::type;
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::memory

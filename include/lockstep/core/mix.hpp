@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Scrambles 64 bits so that neighbours part (a bijection).
+/// @source the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// One key out of several; the order counts, so (1, 2) and (2, 1) part.
+template <class... Rest>
+[[nodiscard]] constexpr std::uint64_t mix(std::uint64_t first, std::uint64_t second, Rest... rest) noexcept {
+  return mix(mix(first) ^ second, static_cast<std::uint64_t>(rest)...);
+}
+
+/// A key out of a name.
+/// @source FNV-1a, then scrambled
+[[nodiscard]] constexpr std::uint64_t mix(std::string_view name) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return mix(hash);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

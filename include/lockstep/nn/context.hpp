@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/scratch.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/variable.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+enum class Mode {
+  training,    ///< records backward, applies dropout
+  evaluation,  ///< records nothing
+};
+
+/// Told when a parameter's gradient is complete. A function pointer and not a template argument, so that all policies
+/// share one instantiation of every layer.
+struct ReadySink {
+  void (*call)(void* self, Index offset, Index count) = nullptr;
+  void* self = nullptr;
+};
+
+/// Where a gradient goes, and how. `data` is null when nobody wants it.
+template <class Scalar>
+struct GradientTarget {
+  Scalar* data;
+  Write write;
+  [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
+};
+
+/// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
+/// closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels spread over `stream`.
+/// Activations live in a bump arena: once the largest batch has been seen, a step allocates nothing.
+template <class Scalar_, class Space_>
+class Context {
+ public:
+  using Scalar = Scalar_;
+  using Space = Space_;
+  using Stream = memory::Stream<Space>;
+  template <int Rank>
+  using Variable = nn::Variable<Scalar, Rank, Space>;
+  template <int Rank>
+  using View = TensorView<Scalar, Rank, Space>;
+
+  explicit Context(Stream stream) : stream_(stream) {}
+
+  /// Says where values and gradients of `parameters` parameters lie.
+  void bind(Scalar const* values, Scalar* gradients, std::size_t parameters) {
+    values_ = values;
+    gradients_ = gradients;
+    written_.assign(parameters, 0);
+    pending_uses_.assign(parameters, 0);
+  }
+
+  [[nodiscard]] Stream stream() const noexcept { return stream_; }
+  [[nodiscard]] Mode mode() const noexcept { return mode_; }
+  [[nodiscard]] bool recording() const noexcept { return mode_ == Mode::training; }
+
+  // ---- for layers: forward
+
+  template <int Rank>
+  [[nodiscard]] TensorView<Scalar const, Rank, Space> value(Parameter const& p) const {
+    TensorView<Scalar const, Rank, Space> view(values_ + p.offset, {});
+    std::copy_n(p.shape.begin(), Rank, view.extent.begin());
+    return view;
+  }
+  /// A new activation, uninitialised.
+  template <int Rank>
+  [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
+    Variable<Rank> v{temporary<Scalar>(extent), nullptr};
+    if (recording()) v.slot = new (scratch_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
+    return v;
+  }
+  /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
+  template <class T, std::size_t Rank>
+  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    return {scratch_.template take_elements<T>(elements(extent)), extent};
+  }
+  /// A tensor of the batch enters the graph: no gradient flows into it. Converted when its type is not the context's.
+  template <class T, int Rank>
+  [[nodiscard]] Variable<Rank> input(TensorView<T, Rank, Space> x) {
+    if constexpr (std::is_same_v<std::remove_const_t<T>, Scalar>) {
+      return {{const_cast<Scalar*>(x.data), x.extent}, nullptr};
+    } else {
+      auto out = temporary<Scalar>(x.extent);
+      std::transform(x.data, x.data + x.size(), out.data, [](T e) { return static_cast<Scalar>(e); });
+      return {out, nullptr};
+    }
+  }
+  /// A key for the next random operation of this forward pass: the same for every replica, another for every call.
+  [[nodiscard]] std::uint64_t next_key() noexcept { return mix(step_key_, ++random_operations_); }
+
+  /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs when
+  /// output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
+  template <int Rank, class... P, class F>
+  void on_backward(Variable<Rank> output, std::tuple<P const&...> parameters, F f) {
+    static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
+    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+    if (!recording()) return;
+    std::apply([&](auto const&... p) { (++pending_uses_[index(p)], ...); }, parameters);
+    struct Closure {
+      F f;
+      GradientSlot<Scalar>* output;
+      std::tuple<P const*...> parameters;
+    };
+    auto* closure = new (scratch_.take(sizeof(Closure)))
+        Closure{f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
+    tape_.push_back({closure, [](void* self, Context& context) {
+                       auto& c = *static_cast<Closure*>(self);
+                       if (c.output->data) c.f(context);
+                       std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
+                     }});
+  }
+
+  // ---- for layers: backward
+
+  /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
+  [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) {
+    auto const before = std::exchange(written_[index(p)], std::uint8_t{1});
+    return {gradients_ + p.offset, before ? Write::add : Write::overwrite};
+  }
+  /// The target of an activation's gradient; empty when no gradient flows there.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
+    if (!v.slot) return {nullptr, Write::overwrite};
+    if (v.slot->data) return {v.slot->data, Write::add};
+    v.slot->data = scratch_.template take_elements<Scalar>(v.slot->size);
+    return {v.slot->data, Write::overwrite};
+  }
+
+  // ---- for who runs the model
+
+  /// Forgets which gradients were written: the next writers overwrite.
+  void begin_step() { std::fill(written_.begin(), written_.end(), std::uint8_t{0}); }
+  /// Gives all activations back. `key` seeds this micro-batch's random operations.
+  void begin_micro_batch(Mode mode, std::uint64_t key) {
+    scratch_.rewind();
+    tape_.clear();
+    std::fill(pending_uses_.begin(), pending_uses_.end(), 0);
+    mode_ = mode;
+    step_key_ = key;
+    random_operations_ = 0;
+  }
+  /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use.
+  void backward(ReadySink sink) {
+    sink_ = sink;
+    for (std::size_t i = tape_.size(); i-- > 0;) tape_[i].run(tape_[i].closure, *this);
+    tape_.clear();
+  }
+  [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
+  [[nodiscard]] std::size_t activation_bytes() const noexcept { return scratch_.capacity_bytes(); }
+
+ private:
+  struct Entry {
+    void* closure;
+    void (*run)(void*, Context&);
+  };
+
+  static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
+
+  void used(Parameter const& p) {
+    if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
+  }
+
+  Stream stream_;
+  Scalar const* values_ = nullptr;
+  Scalar* gradients_ = nullptr;
+  std::vector<std::uint8_t> written_;
+  std::vector<int> pending_uses_;
+  memory::Scratch<memory::DefaultResource<Space>> scratch_;
+  std::vector<Entry> tape_;
+  ReadySink sink_;
+  Mode mode_ = Mode::training;
+  std::uint64_t step_key_ = 0;
+  std::uint64_t random_operations_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

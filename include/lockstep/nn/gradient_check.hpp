@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+struct GradientCheckOptions {
+  double step = 1e-5;      ///< of the central difference
+  double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|
+  double relative = 1e-6;
+  Index most_per_parameter = 64;  ///< elements looked at in each parameter, spread evenly
+  std::uint64_t seed = 1;         ///< of random operations; the same in every evaluation, so dropout is a constant mask
+  int threads = 1;
+};
+
+struct GradientCheckResult {
+  Index checked = 0;
+  double worst = 0;   ///< largest |numeric - analytic| / (absolute + relative * |analytic|); at most 1 when all is well
+  std::string where;  ///< "head.weight[17]: numeric 0.25, analytic 0.5"
+  [[nodiscard]] bool ok() const noexcept { return checked > 0 && worst <= 1; }
+};
+
+/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for the
+/// given parameter values (`layout.size()` elements, changed meanwhile and restored).
+/// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
+template <class Model, class Batch>
+[[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout, std::vector<double>& values,
+                                                  Batch const& batch, GradientCheckOptions const& options = {}) {
+  ThreadPool pool(options.threads);
+  Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  std::vector<double> gradients(static_cast<std::size_t>(layout.size()), 0.0);
+  context.bind(values.data(), gradients.data(), layout.entries().size());
+  auto loss_sum = [&] {
+    context.begin_micro_batch(Mode::training, options.seed);
+    return model.forward(context, batch).sum;
+  };
+
+  context.begin_step();
+  static_cast<void>(loss_sum());
+  context.backward({});
+
+  GradientCheckResult result;
+  for (std::size_t p = 0; p < layout.entries().size(); ++p) {
+    auto const& entry = layout.entries()[p];
+    Index const stride = std::max<Index>(1, entry.size / options.most_per_parameter);
+    for (Index i = 0; i < entry.size; i += stride) {
+      auto const at = static_cast<std::size_t>(entry.offset + i);
+      double const before = values[at];
+      values[at] = before + options.step;
+      double const above = loss_sum();
+      values[at] = before - options.step;
+      double const below = loss_sum();
+      values[at] = before;
+      double const numeric = (above - below) / (2 * options.step);
+      double const analytic = context.written(p) ? gradients[at] : 0;
+      double const error = std::abs(numeric - analytic) / (options.absolute + options.relative * std::abs(analytic));
+      ++result.checked;
+      if (!std::isnan(result.worst) && !(error <= result.worst)) {  // a nan is the worst of all
+        result.worst = error;
+        result.where = entry.name + "[" + std::to_string(i) + "]: numeric " + std::to_string(numeric) + ", analytic " +
+                       std::to_string(analytic);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// How a parameter starts.
+struct Initializer {
+  enum class Kind {
+    constant,  ///< every element is `scale`
+    uniform,   ///< U(-scale, scale)
+    normal,    ///< N(0, scale^2)
+  };
+  Kind kind = Kind::constant;
+  double scale = 0;
+
+  [[nodiscard]] static constexpr Initializer constant(double value) { return {Kind::constant, value}; }
+  [[nodiscard]] static constexpr Initializer uniform(double bound) { return {Kind::uniform, bound}; }
+  [[nodiscard]] static constexpr Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  /// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear weights and biases.
+  [[nodiscard]] static Initializer fan_in(Index inputs) { return uniform(1 / std::sqrt(static_cast<double>(inputs))); }
+};
+
+/// A learned tensor of a model: a shape, a start and a place in the arenas. It holds no pointer, so a model is a plain
+/// immutable value that any number of replicas share; `ParameterLayout` fills in the place.
+struct Parameter {
+  std::vector<Index> shape;
+  Initializer initializer;
+  Index offset = -1;  ///< first element in the arena
+  int ordinal = -1;   ///< number in forward order
+
+  [[nodiscard]] Index size() const { return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>{}); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

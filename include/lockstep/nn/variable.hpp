@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/tensor_view.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// The gradient of one activation: memory is taken when the first consumer's backward asks for it.
+template <class Scalar>
+struct GradientSlot {
+  Scalar* data = nullptr;
+  Index size = 0;
+};
+
+/// What a layer takes and returns: a value and, while recording, the slot where its consumers leave its gradient.
+/// A null slot means that no gradient flows there (inputs, evaluation).
+template <class Scalar, int Rank, class Space>
+struct Variable {
+  TensorView<Scalar, Rank, Space> value;
+  GradientSlot<Scalar>* slot = nullptr;
+
+  [[nodiscard]] Index extent(int axis) const noexcept { return value.extent[static_cast<std::size_t>(axis)]; }
+  /// The same tensor, value and gradient, under other extents of equal size.
+  template <std::size_t R>
+  [[nodiscard]] Variable<Scalar, static_cast<int>(R), Space> reshape(std::array<Index, R> extent) const noexcept {
+    return {value.reshape(extent), slot};
+  }
+  /// In a backward closure: the gradient of this layer's output, complete.
+  [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
