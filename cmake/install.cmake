@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# `cmake --install`, and what find_package(lockstep) then finds. Optional targets are asked for as components:
+# find_package(lockstep 0.1 COMPONENTS blas app cuda).
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(lockstep_package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
+install(
+  TARGETS lockstep
+  EXPORT lockstep
+  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILE_SET cuda_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILE_SET leaf_headers DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINATION "${lockstep_package}")
+install(FILES cmake/lockstep-config.cmake cmake/lockstep-blas.cmake cmake/lockstep-app.cmake cmake/lockstep-cuda.cmake
+        DESTINATION "${lockstep_package}")
+write_basic_package_version_file(
+  "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")

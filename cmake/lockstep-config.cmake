@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+include("${CMAKE_CURRENT_LIST_DIR}/lockstep-targets.cmake")
+
+foreach(component IN LISTS lockstep_FIND_COMPONENTS)
+  if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")
+    include("${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")
+  endif()
+  if(TARGET lockstep::${component})
+    set(lockstep_${component}_FOUND TRUE)
+  elseif(lockstep_FIND_REQUIRED_${component})
+    set(lockstep_FOUND FALSE)
+    set(lockstep_NOT_FOUND_MESSAGE "component ${component} is not available here")
+  endif()
+endforeach()
