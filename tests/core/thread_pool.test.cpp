@@ -2,24 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <lockstep/core/thread_pool.hpp>
-#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+#include <lockstep/core/thread_pool.hpp>
 
-namespace {
-std::atomic<long> allocations{0};
-}
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes ? bytes : 1)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+#include "allocation_count.hpp"
 
 using lockstep::Index;
 using lockstep::ThreadPool;
@@ -122,15 +111,15 @@ TEST_CASE("several threads may use one pool") {
   CHECK(calls == 2 * 500 * 16);
 }
 
-TEST_CASE("run allocates nothing") {
+TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_allocations)) {
   ThreadPool pool(4);
   std::vector<double> sums(64);
-  auto const before = allocations.load();
+  auto const before = lockstep_test::allocations.load();
   for (int round = 0; round < 100; ++round) {
     pool.run(64, [&](Index task) { sums[static_cast<std::size_t>(task)] += 1.0; });
     pool.for_ranges(640, 10, [&](Index begin, Index) { sums[static_cast<std::size_t>(begin / 10)] += 1.0; });
   }
-  CHECK(allocations == before);
+  CHECK(lockstep_test::allocations == before);
   CHECK(sums[63] == 200.0);
 }
 

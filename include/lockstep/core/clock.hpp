@@ -7,8 +7,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// Time since an arbitrary start that never goes back (CLOCK_MONOTONIC): comparable between all threads and processes of
-/// one machine until it reboots, and with nothing else.
+/// Time since an arbitrary start that never goes back (CLOCK_MONOTONIC): comparable between all threads and processes
+/// of one machine until it reboots, and with nothing else.
 struct Clock {
   using Steady = std::chrono::steady_clock;
 

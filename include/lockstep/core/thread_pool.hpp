@@ -64,12 +64,13 @@ class ThreadPool {
     share_among_members();
   }
 
-  /// Cuts [0, count) into chunks of `grain` (the last may be short) and calls f(begin, end) for each. The chunks depend on
-  /// count and grain only: a sum per chunk, added up in order, has the same bits for any number of threads.
+  /// Cuts [0, count) into chunks of `grain` (the last may be short) and calls f(begin, end) for each. The chunks depend
+  /// on count and grain only: a sum per chunk, added up in order, has the same bits for any number of threads.
   template <class F>
   void for_ranges(Index count, Index grain, F&& f) {
-    expect<ConfigError>(
-        grain >= 1, [&] { return "ThreadPool::for_ranges: grain is " + std::to_string(grain) + ", at least 1 is needed"; });
+    expect<ConfigError>(grain >= 1, [&] {
+      return "ThreadPool::for_ranges: grain is " + std::to_string(grain) + ", at least 1 is needed";
+    });
     auto const chunks = count <= 0 ? 0 : (count - 1) / grain + 1;
     run(chunks, [&](Index chunk) { f(chunk * grain, chunk == chunks - 1 ? count : (chunk + 1) * grain); });
   }
@@ -102,7 +103,8 @@ class ThreadPool {
   void take_part() noexcept {
     std::uint32_t done = 0;
     for (auto left = unclaimed_.load(std::memory_order_relaxed); left > 0;) {
-      if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed)) continue;
+      if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
+        continue;
       execute(job_.shares - static_cast<Index>(left));
       ++done;
       left = unclaimed_.load(std::memory_order_relaxed);

@@ -25,21 +25,28 @@ inline constexpr Deadline no_deadline = Deadline::max();
 /// The moment `seconds` from now; more than about thirty years, or infinity, is no deadline.
 [[nodiscard]] inline Deadline deadline_in(double seconds) noexcept {
   if (!(seconds < 1e9)) return no_deadline;
-  return Clock::Steady::now() + std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds));
+  return Clock::Steady::now() +
+         std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// The part of a wait that does not sleep: some microseconds of spinning, bounded by time because the cost of one spin
-/// differs tenfold between processors, then a few offers of the core to others, which is what helps when there are more
-/// threads than cores.
+/// The part of a wait that does not sleep: some microseconds of spinning, then offers of the core to others, which is
+/// what helps when there are more threads than cores. Both are bounded by time: the cost of one spin differs tenfold
+/// between processors, and a yield that took long means that others need the core and that it is better to sleep.
 class Backoff {
  public:
   /// Passes a little time. False, at once, when it is time to sleep instead.
   bool pause() noexcept {
-    if (yields_ == most_yields) return false;
-    if (yields_ == 0 && spinning()) {
+    if (spinning_ && spins_++ % spins_per_look != 0) {
+      relax();
+      return true;
+    }
+    auto const now = Clock::Steady::now();
+    if (spins_ == 1) start_ = now;
+    spinning_ = spinning_ && now - start_ < longest_spin;
+    if (spinning_) {
       relax();
     } else {
-      ++yields_;
+      if (now - start_ > longest_wait) return false;
       ::sched_yield();
     }
     return true;
@@ -47,15 +54,9 @@ class Backoff {
 
  private:
   static constexpr auto longest_spin = std::chrono::microseconds(5);
-  static constexpr int most_yields = 16;
+  static constexpr auto longest_wait = std::chrono::microseconds(50);
   static constexpr unsigned spins_per_look = 8;  // a look at the clock costs about as much as a spin
 
-  bool spinning() noexcept {
-    if (spins_++ % spins_per_look != 0) return true;
-    auto const now = Clock::Steady::now();
-    if (spins_ == 1) end_ = now + longest_spin;
-    return now < end_;
-  }
   static void relax() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -64,9 +65,9 @@ class Backoff {
 #endif
   }
 
-  Deadline end_{};
+  Deadline start_{};
   unsigned spins_ = 0;
-  int yields_ = 0;
+  bool spinning_ = true;
 };
 
 /// Who may wait for a Signal and change it.
@@ -75,8 +76,8 @@ enum class Sharing {
   processes,  ///< all processes that map the memory it lies in
 };
 
-/// A 32-bit number that some change and others wait for. All bytes zero is a valid Signal of value 0, so that it may lie
-/// in memory that processes share. What was written before a change is visible to whoever saw the change.
+/// A 32-bit number that some change and others wait for. All bytes zero is a valid Signal of value 0, so that it may
+/// lie in memory that processes share. What was written before a change is visible to whoever saw the change.
 /// Thread-safe. A waiter that dies in its sleep costs the others a system call per change and nothing else.
 template <Sharing sharing = Sharing::threads>
 class alignas(64) Signal {

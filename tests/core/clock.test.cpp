@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <lockstep/core/clock.hpp>
+
+using lockstep::Clock;
+
+TEST_CASE("the clock never goes back, and passes while we sleep") {
+  auto last = Clock::nanoseconds();
+  for (int i = 0; i < 100'000; ++i) {
+    auto const now = Clock::nanoseconds();
+    REQUIRE(now >= last);
+    last = now;
+  }
+  auto const before = Clock::seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  CHECK(Clock::seconds() - before >= 0.003 - 1e-6);  // seconds are rounded to some 1e-10 of an uptime of weeks
+}
