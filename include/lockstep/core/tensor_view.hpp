@@ -40,11 +40,11 @@ struct TensorView {
   Extents<Rank> extent{};
 
   constexpr TensorView() = default;
-  constexpr TensorView(T* data, Extents<Rank> extent) noexcept : data(data), extent(extent) {}
+  constexpr TensorView(T* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
   /// A view of mutable elements reads as one of constant elements.
-  constexpr TensorView(TensorView<value_type, Rank, Space> other) noexcept
-    requires std::is_const_v<T>
-      : data(other.data), extent(other.extent) {}
+  template <class U>
+    requires(std::is_const_v<T> && std::same_as<U, value_type>)
+  constexpr TensorView(TensorView<U, Rank, Space> other) noexcept : data(other.data), extent(other.extent) {}
 
   [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }

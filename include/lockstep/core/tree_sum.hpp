@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Where the balanced binary tree over n ≥ 2 terms splits: the left side takes the largest power of two below n. So
+/// n = 2: (0+1), 3: (0+1)+2, 4: (0+1)+(2+3), 5: ((0+1)+(2+3))+4.
+[[nodiscard]] constexpr int tree_split(int n) noexcept { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); }
+
+/// The sum term(first) + … + term(first + n - 1) in the balanced binary tree, n ≥ 1. Every sum over shards, replicas and
+/// ranks is made in this order, whoever makes it, so that all of them have equal bits.
+/// @determinism bitwise
+template <class Term>
+[[nodiscard]] constexpr auto tree_sum(int n, Term const& term, int first = 0) {
+  if (n == 1) return term(first);
+  int const left = tree_split(n);
+  return tree_sum(left, term, first) + tree_sum(n - left, term, first + left);
+}
+
+namespace detail {
+template <int N, class T>
+[[nodiscard]] constexpr T tree_sum_at(T* const* sources, Index i) noexcept {
+  if constexpr (N == 1) {
+    return sources[0][i];
+  } else {
+    constexpr int left = tree_split(N);
+    return tree_sum_at<left>(sources, i) + tree_sum_at<N - left>(sources + left, i);
+  }
+}
+template <int N, class T>
+void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
+  for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<N>(sources, i);
+}
+}  // namespace detail
+
+/// sources[0][i] = tree sum over all sources of [i], for i in [begin, end); the other sources stay as they are. They must
+/// not overlap. Usual counts have loops of their own, which vectorise.
+template <class T>
+void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) noexcept {
+  auto const n = static_cast<int>(sources.size());
+  auto* const* s = sources.data();
+  switch (n) {
+    case 1: return;
+    case 2: return detail::tree_sum_range<2>(s, begin, end);
+    case 3: return detail::tree_sum_range<3>(s, begin, end);
+    case 4: return detail::tree_sum_range<4>(s, begin, end);
+    case 8: return detail::tree_sum_range<8>(s, begin, end);
+    default:
+      for (Index i = begin; i < end; ++i) s[0][i] = tree_sum(n, [&](int source) { return s[source][i]; });
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

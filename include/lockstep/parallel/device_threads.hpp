@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/wait.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// One persistent thread for each device of a process; the caller is the first device's. Unlike a ThreadPool's tasks, a
+/// device's work always runs on the device's own thread, so that its memory stays near its core.
+class DeviceThreads {
+ public:
+  explicit DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
+    try {
+      for (int device = 1; device < devices; ++device) threads_.emplace_back([this, device] { work(device); });
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+  ~DeviceThreads() { stop(); }
+  DeviceThreads(DeviceThreads const&) = delete;
+  DeviceThreads& operator=(DeviceThreads const&) = delete;
+
+  [[nodiscard]] int devices() const noexcept { return static_cast<int>(errors_.size()); }
+
+  /// Calls f(device) for every device at the same time and returns when all are done. Nothing is allocated.
+  /// @throws what the lowest device that throws throws
+  template <class F>
+  void run(F&& f) {
+    call_ = [](void const* body, int device) { (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(device); };
+    body_ = std::addressof(f);
+    running_.store(static_cast<std::uint32_t>(threads_.size()));
+    start_.add(1);
+    start_.wake();
+    execute(0);
+    running_.wait([](std::uint32_t left) { return left == 0; });
+    std::exception_ptr first;
+    for (auto& error : errors_) {
+      if (error && !first) first = error;
+      error = nullptr;
+    }
+    if (first) std::rethrow_exception(first);
+  }
+
+ private:
+  void execute(int device) noexcept {
+    try {
+      call_(body_, device);
+    } catch (...) {
+      errors_[static_cast<std::size_t>(device)] = std::current_exception();
+    }
+  }
+  void work(int device) noexcept {
+    for (std::uint32_t seen = 0;;) {
+      start_.wait([&](std::uint32_t now) { return now != seen; });
+      seen = start_.load();
+      if (stop_.load(std::memory_order_relaxed)) return;
+      execute(device);
+      if (running_.add(0U - 1U) == 0) running_.wake();
+    }
+  }
+  void stop() noexcept {
+    stop_.store(true, std::memory_order_relaxed);
+    start_.add(1);
+    start_.wake();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  Signal<> start_;    // counts runs
+  Signal<> running_;  // threads that have not finished the current one
+  std::atomic<bool> stop_{false};
+  void (*call_)(void const*, int) = nullptr;
+  void const* body_ = nullptr;
+  std::vector<std::exception_ptr> errors_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/piece.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena order
+/// on every rank. Numbers that must be summed too (loss and weight) ride with the first bucket: there is always one.
+class GradientBuckets {
+ public:
+  GradientBuckets(std::span<float> arena, std::size_t bucket_bytes) {
+    auto const size = static_cast<Index>(arena.size());
+    auto const full = std::max<Index>(nn::ParameterLayout::alignment, static_cast<Index>(bucket_bytes / sizeof(float)));
+    for (Index begin = 0; begin < size || buckets_.empty();) {
+      auto const end = std::min(size, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
+      buckets_.push_back({{comm::ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
+      begin = end;
+    }
+    buckets_[0].piece.rider = rider_;
+  }
+  // The first bucket points into this object.
+  GradientBuckets(GradientBuckets const&) = delete;
+  GradientBuckets& operator=(GradientBuckets const&) = delete;
+
+  /// Written before backward, summed over ranks after `finish`.
+  [[nodiscard]] std::span<double, 2> rider() noexcept { return rider_; }
+
+  void begin_step() noexcept {
+    next_ = 0;
+    for (auto& bucket : buckets_) bucket.pending = bucket.end - bucket.begin;
+  }
+
+  /// The gradient of the parameter at `offset` is complete: starts every bucket that is full and whose turn it is.
+  template <class Communicator>
+  void ready(Communicator& communicator, Index offset, Index count) {
+    auto const now = Clock::seconds();
+    auto const end = offset + nn::ParameterLayout::padded(count);
+    auto bucket = std::ranges::upper_bound(buckets_, offset, {}, &Bucket::end);
+    for (; bucket != buckets_.end() && bucket->begin < end; ++bucket) {
+      bucket->pending -= std::min(end, bucket->end) - std::max(offset, bucket->begin);
+      if (bucket->pending == 0) bucket->ready = now;
+    }
+    while (next_ < buckets_.size() && buckets_[next_].pending == 0) communicator.start(buckets_[next_++].piece);
+    communicator.progress();
+    in_backward_ += Clock::seconds() - now;
+  }
+
+  /// Starts what is left (buckets with parameters that nobody used) and waits for all sums.
+  template <class Communicator>
+  void finish(Communicator& communicator) {
+    for (; next_ < buckets_.size(); ++next_) {
+      if (buckets_[next_].pending > 0) buckets_[next_].ready = Clock::seconds();
+      communicator.start(buckets_[next_].piece);
+    }
+    communicator.finish();
+  }
+
+  [[nodiscard]] std::vector<BucketTimes> times() const {
+    std::vector<BucketTimes> times;
+    for (auto const& bucket : buckets_)
+      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * sizeof(float), bucket.ready,
+                       bucket.piece.started_seconds, bucket.piece.finished_seconds});
+    return times;
+  }
+  /// Seconds that communication took out of backward since the last call.
+  [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
+
+ private:
+  struct Bucket {
+    comm::Piece piece;
+    Index begin, end;  // elements of the arena
+    Index pending;     // of them, not yet ready
+    double ready;
+  };
+
+  std::vector<Bucket> buckets_;
+  std::array<double, 2> rider_{};
+  std::size_t next_ = 0;  // bucket to start
+  double in_backward_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

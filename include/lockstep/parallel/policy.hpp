@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that holds
+/// their replicas. A shard is what one device (or rank) computes of each micro-step.
+template <class P>
+concept ParallelPolicy = requires(P& policy) {
+  { policy.shards() } -> std::same_as<int>;       // of this process
+  { policy.first_shard() } -> std::same_as<int>;  // the number of the first of them
+  { policy.all_shards() } -> std::same_as<int>;   // of all processes together
+};
+
+/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores (at least one).
+[[nodiscard]] inline int threads_per_device(int asked, int devices) {
+  if (asked > 0) return asked;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, devices));
+}
+
+/// Where the seconds of a step went, on this process's slowest device.
+struct PhaseSeconds {
+  double forward = 0;
+  double backward = 0;
+  double communication = 0;  ///< not hidden behind backward, waiting for slower peers included
+  double optimizer = 0;
+};
+
+/// One gradient bucket of the last step; seconds are Clock::seconds().
+struct BucketTimes {
+  std::size_t bytes = 0;
+  double ready = 0;  ///< its last gradient was written
+  double start = 0;  ///< handed to the communicator
+  double end = 0;    ///< reduced
+};
+
+/// What a session says of itself when training is over.
+struct SessionReport {
+  std::vector<BucketTimes> buckets;                 ///< of the last step, in launch order
+  std::vector<std::size_t> peak_bytes_per_device;   ///< parameters, gradients, optimizer state, activations
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

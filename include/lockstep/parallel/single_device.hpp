@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <utility>
+
+#include <lockstep/parallel/optimizer_state.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/replica.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// One device: what the other policies are compared with.
+struct SingleDevice {
+  int threads = 0;  ///< of the device; 0 takes all cores
+
+  [[nodiscard]] int shards() const noexcept { return 1; }
+  [[nodiscard]] int first_shard() const noexcept { return 0; }
+  [[nodiscard]] int all_shards() const noexcept { return 1; }
+  [[nodiscard]] int threads_each() const { return threads_per_device(threads, 1); }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "single"; }
+  [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
+
+  template <class Model, class Optimizer>
+  class Session {
+   public:
+    /// `values` is the arena's start, `layout.size()` floats.
+    Session(SingleDevice& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : replica_(model, layout, policy.threads_each(), gradient_arena(layout)), state_(layout) {
+      std::ranges::copy(values, replica_.values().begin());
+    }
+
+    /// Forward and backward of one batch per local device.
+    template <class Batch>
+    void micro_step(std::span<Batch const> batches, MicroStep const& step) {
+      replica_.run(batches[0], step);
+    }
+
+    /// Applies the gradients of all micro-batches since the first; returns the step's loss over all shards.
+    nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
+      auto const begin = Clock::seconds();
+      replica_.zero_unused();
+      state_.update(optimizer, replica_, replica_.loss(), settings);
+      phases_.optimizer += Clock::seconds() - begin;
+      return replica_.loss();
+    }
+
+    /// Calls f(device, replica) for each local device, each on the device's own threads.
+    template <class F>
+    void each(F&& f) {
+      f(0, replica_);
+    }
+    /// Sums numbers over all processes, in place.
+    void all_reduce(std::span<double>) {}
+
+    [[nodiscard]] std::span<float const> values() const noexcept { return replica_.values(); }
+    [[nodiscard]] PhaseSeconds take_phases() {
+      auto phases = std::exchange(phases_, {});
+      phases.forward = replica_.take_forward_seconds();
+      phases.backward = replica_.take_backward_seconds();
+      return phases;
+    }
+    [[nodiscard]] SessionReport report() const { return {{}, {replica_.bytes() + state_.bytes()}}; }
+
+   private:
+    Replica<Model> replica_;
+    OptimizerState<Optimizer> state_;
+    PhaseSeconds phases_;
+  };
+};
+static_assert(ParallelPolicy<SingleDevice>);
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+struct RunRecord;
+
+/// What is known before the first step.
+struct StartReport {
+  Index steps = 0;  ///< optimizer steps of the whole run
+  int epochs = 0;
+};
+
+/// One optimizer step.
+struct StepReport {
+  Index step = 0;   ///< from 1
+  Index steps = 0;  ///< of the whole run
+  int epoch = 0;    ///< from 0
+  double loss = 0;  ///< mean over the step's weight, all shards
+  double learning_rate = 0;
+  Index samples = 0;              ///< of all shards since the start of the run
+  double seconds = 0;             ///< since the start of the run
+  double samples_per_second = 0;  ///< of the run so far, evaluations left out
+};
+
+/// One evaluation: means over all evaluation samples.
+struct EvaluationReport {
+  Index step = 0;
+  int epoch = 0;
+  Index samples = 0;
+  double loss = 0;
+  std::vector<std::pair<std::string, double>> metrics;
+  double seconds = 0;  ///< since the start of the run
+};
+
+/// Hears what a trainer does, on the thread that trains. Every function may be left out. What an observer throws ends the
+/// run.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void start(StartReport const&) {}
+  virtual void step(StepReport const&) {}
+  virtual void evaluation(EvaluationReport const&) {}
+  virtual void finish(RunRecord const&) {}
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

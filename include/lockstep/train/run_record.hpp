@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// What a run was and how it went: everything that run.json says and the verdict is drawn from. Seconds are of this
+/// process; losses, samples and metrics are of all.
+struct RunRecord {
+  std::string parallel, engine;
+  int world_size = 1;
+  int devices = 1;  ///< of this process
+  int threads = 1;  ///< of each device
+  Index batch_size = 0;
+  Index effective_batch_size = 0;
+  Index parameters = 0;
+  Index steps = 0;
+  Index samples = 0;
+  double training_seconds = 0;  ///< evaluations left out
+  std::vector<double> step_seconds;
+  std::vector<double> epoch_seconds;
+  double data_wait_seconds = 0;
+  parallel::PhaseSeconds phases;  ///< of the whole run
+  parallel::SessionReport session;
+  double step_began = 0;    ///< Clock::seconds() at the start of the last step: zero of the buckets' times
+  double train_loss = 0;    ///< mean over the last epoch
+  std::vector<EvaluationReport> evaluations;
+
+  [[nodiscard]] double samples_per_second() const noexcept {
+    return training_seconds == 0 ? 0 : static_cast<double>(samples) / training_seconds;
+  }
+  /// The q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
+  [[nodiscard]] double step_quantile(double q) const {
+    if (step_seconds.empty()) return 0;
+    auto sorted = step_seconds;
+    auto const at = static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1));
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(at), sorted.end());
+    return sorted[at];
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/model.hpp>
+#include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/schedule.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/replica.hpp>
+#include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/observer.hpp>
+#include <lockstep/train/run_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+struct FitOptions {
+  int epochs = 1;
+  Index max_steps = 0;         ///< optimizer steps; 0 leaves it to the epochs
+  int accumulation = 1;        ///< micro-batches in one optimizer step
+  double clip_norm = 0;        ///< largest norm of the mean gradient; 0 does not clip
+  optim::Schedule schedule{};  ///< factor on the optimizer's learning rate, by step
+  std::vector<train::Observer*> observers{};
+};
+
+/// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
+/// `DistributedDataParallel` it is changes nothing else in the program.
+/// With a DistributedDataParallel all ranks construct and fit alike; observers belong to one of them.
+/// @throws what the loader, the model, the communicator or an observer throws; parameters are those of the last whole step
+template <class Model, class Optimizer, class Policy>
+class Trainer {
+  static_assert(nn::HasParameters<Model>,
+                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
+                "docs/reference/model.md");
+  static_assert(optim::Optimizer<Optimizer>,
+                "Lockstep: the optimizer has no `states` or no step(stream, slice, scalars); see docs/reference/optimizer.md");
+  static_assert(parallel::ParallelPolicy<Policy>,
+                "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
+                "see docs/reference/parallel.md");
+
+ public:
+  /// `seed` starts the parameters and keys all random operations.
+  Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
+      : model_(std::move(model)),
+        optimizer_(std::move(optimizer)),
+        policy_(std::move(policy)),
+        layout_(nn::ParameterLayout::of(model_)),
+        session_(policy_, model_, layout_, initial_values(layout_, seed)),
+        seed_(seed) {}
+  // The session refers to model, policy and layout.
+  Trainer(Trainer const&) = delete;
+  Trainer& operator=(Trainer const&) = delete;
+
+  template <class Loader, class Evaluation = train::NoEvaluation>
+  train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
+    using Batch = typename Loader::Batch;
+    constexpr bool fits = nn::HasForward<Model, typename parallel::Replica<Model>::Context, Batch>;
+    static_assert(fits,
+                  "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
+                  "type that this loader yields; see docs/reference/model.md");
+    if constexpr (fits) {
+      return train(loader, evaluation, options);
+    } else {
+      return {};
+    }
+  }
+
+  /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
+  /// @collective with DistributedDataParallel
+  template <class Loader, class... Metrics>
+  train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
+    struct Part {
+      nn::Loss<HostSpace> loss;
+      double samples = 0;
+      std::tuple<Metrics...> metrics;
+    };
+    std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
+    auto const steps = evaluation.loader.steps(split());
+    evaluation.loader.start(split(), 0, 0, 1);
+    for (Index step = 0; step < steps; ++step) {
+      auto const held = evaluation.loader.next();
+      session_.each([&](int device, auto& replica) {
+        auto& part = parts[static_cast<std::size_t>(device)];
+        auto const& batch = held.batches()[static_cast<std::size_t>(device)];
+        part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
+        part.samples += static_cast<double>(batch.rows());
+      });
+    }
+
+    std::vector<double> totals;
+    auto each_total = [](Part& part, auto&& f) {
+      f(part.loss.sum), f(part.loss.weight), f(part.samples);
+      std::apply([&](auto&... metric) { (std::ranges::for_each(metric.totals(), f), ...); }, part.metrics);
+    };
+    std::vector<std::vector<double>> by_device(parts.size());
+    for (std::size_t d = 0; d < parts.size(); ++d) each_total(parts[d], [&](double& t) { by_device[d].push_back(t); });
+    for (std::size_t i = 0; i < by_device[0].size(); ++i)
+      totals.push_back(tree_sum(policy_.shards(), [&](int d) { return by_device[static_cast<std::size_t>(d)][i]; }));
+    session_.all_reduce(totals);
+    auto next = totals.begin();
+    each_total(parts[0], [&](double& t) { t = *next++; });
+
+    train::EvaluationReport report;
+    report.samples = static_cast<Index>(parts[0].samples);
+    report.loss = parts[0].loss.mean();
+    std::apply([&](auto const&... metric) { (report.metrics.emplace_back(metric.name(), metric.value()), ...); },
+               parts[0].metrics);
+    return report;
+  }
+
+  [[nodiscard]] std::span<float const> values() const noexcept { return session_.values(); }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+
+ private:
+  static std::vector<float> initial_values(nn::ParameterLayout const& layout, std::uint64_t seed) {
+    std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.0f);
+    nn::initialize(layout, seed, values.data());
+    return values;
+  }
+  [[nodiscard]] data::Split split() { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
+
+  template <class Loader, class Evaluation>
+  train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
+    auto record = describe(loader, options);
+    auto const micro_steps = loader.steps(split());
+    auto const accumulation = static_cast<Index>(std::max(1, options.accumulation));
+    auto const epoch_steps = (micro_steps + accumulation - 1) / accumulation;
+    auto const steps = std::min(epoch_steps * options.epochs,
+                                options.max_steps > 0 ? options.max_steps : std::numeric_limits<Index>::max());
+    record.step_seconds.reserve(static_cast<std::size_t>(steps));
+    for (auto* observer : options.observers) observer->start({steps, options.epochs});
+
+    auto const run_began = Clock::seconds();
+    loader.start(split(), 0, 0, options.epochs);
+    for (int epoch = 0; record.steps < steps; ++epoch) {
+      auto const epoch_began = Clock::seconds();
+      nn::Loss<HostSpace> epoch_loss;
+      for (Index micro = 0; micro < micro_steps && record.steps < steps;) {
+        record.step_began = Clock::seconds();
+        auto const last = std::min(micro_steps, micro + accumulation) - 1;
+        for (bool first = true; micro <= last; ++micro, first = false) micro_step(loader, epoch, first, micro == last, record);
+        ++record.steps;
+        auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
+        auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
+        auto const now = Clock::seconds();
+        epoch_loss += loss;
+        record.step_seconds.push_back(now - record.step_began);
+        record.training_seconds += now - record.step_began;
+        record.samples = epoch * loader.samples() + std::min(loader.samples(), micro * record.batch_size * policy_.all_shards());
+        train::StepReport const report{record.steps, steps,          epoch,           loss.mean(),
+                                       rate,         record.samples, now - run_began, record.samples_per_second()};
+        for (auto* observer : options.observers) observer->step(report);
+      }
+      record.train_loss = epoch_loss.mean();
+      record.epoch_seconds.push_back(Clock::seconds() - epoch_began);
+      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
+        auto report = evaluate(evaluation);
+        report.step = record.steps;
+        report.epoch = epoch;
+        report.seconds = Clock::seconds() - run_began;
+        for (auto* observer : options.observers) observer->evaluation(report);
+        record.evaluations.push_back(std::move(report));
+      }
+    }
+    record.phases = session_.take_phases();
+    record.session = session_.report();
+    for (auto* observer : options.observers) observer->finish(record);
+    return record;
+  }
+
+  template <class Loader>
+  void micro_step(Loader& loader, int epoch, bool first, bool last, train::RunRecord& record) {
+    auto const asked = Clock::seconds();
+    auto const held = loader.next();
+    record.data_wait_seconds += Clock::seconds() - asked;
+    session_.micro_step(held.batches(), {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+  }
+
+  template <class Loader>
+  train::RunRecord describe(Loader const& loader, FitOptions const& options) {
+    train::RunRecord record;
+    record.parallel = policy_.name();
+    record.engine = policy_.engine();
+    record.devices = policy_.shards();
+    record.world_size = policy_.all_shards() / policy_.shards();
+    record.threads = policy_.threads_each();
+    record.batch_size = loader.batch_size();
+    record.effective_batch_size = loader.batch_size() * policy_.all_shards() * std::max(1, options.accumulation);
+    record.parameters = layout_.parameters();
+    return record;
+  }
+
+  Model model_;
+  Optimizer optimizer_;
+  Policy policy_;
+  nn::ParameterLayout layout_;
+  typename Policy::template Session<Model, Optimizer> session_;
+  std::uint64_t seed_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI
