@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <lockstep/app/command.hpp>
+#include <lockstep/app/options.hpp>
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// The flags that all trainers share. Added to a command, they write into `options`; `resolve` then fills in what
+/// depends on several of them, or on the machine, and refuses combinations that cannot work.
+class CommonFlags {
+ public:
+  /// Both must outlive this object.
+  CommonFlags(Command& command, Options& options) : options_(options) {
+    add_parallel(command);
+    add_data(command);
+    add_training(command);
+  }
+  CommonFlags(CommonFlags const&) = delete;
+  CommonFlags& operator=(CommonFlags const&) = delete;
+
+  /// Call once, after `Command::parse`. `cores` is how many processors this process may use.
+  /// @throws ConfigError with a sentence about the combination
+  void resolve(int cores) {
+    refuse_cuda();
+    resolve_ranks(cores);
+    resolve_batch_size();
+    options_.threads = threads_.value_or(std::max(1, cores / (options_.ranks * options_.devices)));
+    resolve_learning_rate();
+  }
+
+ private:
+  static constexpr int most_ranks = 1024;
+  static constexpr Index most_samples = Index{1} << 32;
+  static constexpr Index unlimited = std::numeric_limits<Index>::max();
+  static constexpr double unbounded = std::numeric_limits<double>::max();
+  static constexpr int automatic = 0;  // nproc: as many as there are cores
+
+  void add_parallel(Command& command) {
+    command.add("--parallel,--multi-gpu", parallel_,
+                {{"single", Parallel::single}, {"dp", Parallel::dp}, {"ddp", Parallel::ddp}},
+                "One device, several in one process, or one per rank; default: ddp with several ranks, dp with several "
+                "devices, else single");
+    command.add("--backend", cuda_, {{"host", false}, {"cuda", true}}, "Where models run; default: host");
+    command.add("--devices", devices_, 1, most_ranks, "Devices of this process; with ddp: that many ranks, as threads");
+    command.add("--gpu-ids", gpu_ids_, "GPUs to use, as in 0,1");
+    command.add("--nproc", "Processes to start, each a rank; auto: one for each core (default 1)",
+                [this](auto const& name, auto const& text) {
+                  nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
+                });
+    command.add("--threads", threads_, 1, most_ranks, "Threads for each device; default: cores / devices");
+    command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
+                "Gradients that leave together, in MB, with ddp");
+  }
+
+  void add_data(Command& command) {
+    command.add("--data", options_.data, "What to train on");
+    command.add("--eval-data", options_.eval_data,
+                "What to evaluate on; default: the data's own test part, else a tenth taken out of training");
+    command.add("--num-workers", options_.num_workers, 1, 256, "Threads of each rank that load batches");
+    command.add("--prefetch", options_.prefetch, 1, 1024, "Batches that are loaded ahead");
+    command.add("--seed", options_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+                "Of order, initial parameters and dropout");
+    command.add("--save-dir", options_.save_dir,
+                "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
+  }
+
+  void add_training(Command& command) {
+    command.add("--epochs", options_.epochs, Index{1}, Index{1000000}, "Passes over the training data");
+    command.add("--max-steps", options_.max_steps, Index{1}, unlimited, "Stop after so many optimizer steps");
+    command.add("--batch-size", batch_size_, Index{1}, most_samples,
+                "Samples in a batch, per rank or device; default " + detail::shortest(options_.batch_size));
+    command.add("--global-batch-size", global_batch_size_, Index{1}, most_samples,
+                "Samples in an optimizer step of all ranks; instead of --batch-size");
+    command.add("--grad-accum-steps", options_.grad_accum_steps, Index{1}, most_samples,
+                "Batches whose gradients are summed before a step");
+    command.add("--lr", options_.learning_rate, 0.0, unbounded, "Learning rate");
+    command.add("--lr-scaling", options_.lr_scaling,
+                {{"none", optim::LearningRateScaling::none},
+                 {"linear", optim::LearningRateScaling::linear},
+                 {"sqrt", optim::LearningRateScaling::sqrt}},
+                "How the learning rate grows with effective batch / base batch; default none");
+    command.add("--base-batch-size", options_.base_batch_size, Index{1}, most_samples,
+                "For --lr-scaling; default: one rank's batch");
+    command.add("--warmup-epochs", options_.warmup_epochs, 0.0, 1e6,
+                "Epochs over which the learning rate rises from 0");
+    command.add("--weight-decay", options_.weight_decay, 0.0, unbounded, "Of AdamW");
+    command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
+  }
+
+  void refuse_cuda() const {
+    if (cuda_)
+      throw ConfigError(
+          "--backend cuda: this program was built without CUDA; use --backend host, or leave --backend out");
+    if (!gpu_ids_.empty())
+      throw ConfigError(
+          "--gpu-ids " + gpu_ids_ +
+          ": there is no such GPU, as this program was built without CUDA; use --devices N for host devices");
+  }
+
+  void resolve_ranks(int cores) {
+    int const nproc = nproc_ == automatic ? cores : nproc_.value_or(1);
+    int const devices = devices_.value_or(1);
+    auto const parallel = parallel_.value_or(nproc > 1 ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
+    auto const flag = std::string("--parallel ") + name(parallel);
+    auto const ranks = "--nproc " + std::to_string(nproc), wide = "--devices " + std::to_string(devices);
+    if (parallel != Parallel::ddp && nproc > 1)
+      throw ConfigError(flag + " with " + ranks + ": several ranks need --parallel ddp; leave --nproc out, or use ddp");
+    if (parallel == Parallel::single && devices > 1)
+      throw ConfigError(flag + " with " + wide +
+                        ": several devices need --parallel dp or ddp; leave --devices out, or use one of them");
+    if (nproc > 1 && devices > 1)
+      throw ConfigError(ranks + " with " + wide +
+                        ": ddp has one device in each rank; use --nproc for processes or --devices for threads");
+
+    options_.parallel = parallel;
+    options_.nproc = nproc;
+    options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
+    options_.devices = parallel == Parallel::dp ? devices_.value_or(default_dp_devices) : 1;
+  }
+
+  void resolve_batch_size() {
+    if (batch_size_ && global_batch_size_)
+      throw ConfigError("--batch-size with --global-batch-size: one follows from the other; give one of them");
+    options_.batch_size = batch_size_.value_or(options_.batch_size);
+    if (!global_batch_size_) return;
+    Index const unit = options_.shards() * options_.grad_accum_steps;
+    if (*global_batch_size_ % unit != 0) {
+      Index const nearest = std::max(unit, (*global_batch_size_ + unit / 2) / unit * unit);
+      throw ConfigError("--global-batch-size " + std::to_string(*global_batch_size_) + ": must be a multiple of " +
+                        std::to_string(unit) + " (" + std::to_string(options_.shards()) + " ranks or devices x " +
+                        std::to_string(options_.grad_accum_steps) + " accumulation steps); the nearest that fits is " +
+                        std::to_string(nearest));
+    }
+    options_.batch_size = *global_batch_size_ / unit;
+  }
+
+  void resolve_learning_rate() {
+    if (options_.lr_scaling == optim::LearningRateScaling::none) {
+      if (options_.base_batch_size)
+        throw ConfigError(
+            "--base-batch-size without --lr-scaling: it would change nothing; add --lr-scaling linear or sqrt, or "
+            "leave it out");
+    } else if (options_.warmup_epochs == 0 &&
+               options_.effective_batch_size() > options_.base_batch_size.value_or(options_.batch_size)) {
+      options_.warnings.push_back(
+          "the learning rate is scaled up without warm-up; --warmup-epochs 1 makes the start safer");
+    }
+  }
+
+  static constexpr int default_dp_devices = 2;
+
+  Options& options_;
+  std::optional<Parallel> parallel_;
+  bool cuda_ = false;
+  std::optional<int> devices_;
+  std::string gpu_ids_;
+  std::optional<int> nproc_;
+  std::optional<int> threads_;
+  std::optional<Index> batch_size_;
+  std::optional<Index> global_batch_size_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

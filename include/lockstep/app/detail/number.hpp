@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// The shortest text that reads back as the same number.
+template <class T>
+[[nodiscard]] std::string shortest(T value) {
+  char text[64];
+  auto const end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+
+template <class T>
+[[nodiscard]] std::string range_sentence(T least, T most) {
+  std::string kind = std::is_integral_v<T> ? "a whole number" : "a number";
+  if (most == std::numeric_limits<T>::max()) return kind + " of " + shortest(least) + " or more";
+  return kind + " from " + shortest(least) + " to " + shortest(most);
+}
+
+/// Reads all of `text` as a number in [least, most]; `alternative` ends the sentence that refuses it.
+/// @throws ConfigError naming the flag, the text and the range; also for nan, infinity and trailing characters
+template <class T>
+[[nodiscard]] T number(std::string_view flag, std::string_view text, T least, T most,
+                       std::string_view alternative = "") {
+  T value{};
+  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  bool valid = error == std::errc{} && end == text.data() + text.size();
+  if constexpr (std::is_floating_point_v<T>) valid = valid && std::isfinite(value);
+  if (!valid || value < least || value > most)
+    throw ConfigError(std::string(flag) + " " + (text.empty() ? "''" : std::string(text)) + ": must be " +
+                      range_sentence(least, most) + std::string(alternative));
+  return value;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <lockstep/app/parallel.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/optim/learning_rate_scaling.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// What the flags that all trainers share say: plain data. The initial values are the defaults; an example changes
+/// them, and adds flags of its own, by deriving from this and writing `void flags(app::Command&)`.
+struct Options {
+  std::string program;  ///< the example's name, as in run.json
+
+  Parallel parallel = Parallel::single;
+  int nproc = 1;    ///< processes to start
+  int ranks = 1;    ///< of the world: processes, or threads with ddp over devices
+  int devices = 1;  ///< replicas inside each rank
+  int threads = 1;  ///< for each device
+
+  std::string data;       ///< empty: the example's own
+  std::string eval_data;  ///< empty: the data's own test part
+  Index epochs = 3;
+  std::optional<Index> max_steps;
+  Index batch_size = 32;  ///< per rank or device
+  Index grad_accum_steps = 1;
+
+  double learning_rate = 1e-3;
+  optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
+  std::optional<Index> base_batch_size;  ///< unset: one rank's
+  double warmup_epochs = 0;
+  double weight_decay = 0.01;
+  std::optional<double> clip_norm;
+
+  int num_workers = 1;
+  int prefetch = 2;
+  double bucket_cap_mb = 4;
+  std::uint64_t seed = 1;
+  std::string save_dir;  ///< empty: nothing is written
+
+  std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start
+
+  /// Batches in one micro-step of the world.
+  [[nodiscard]] Index shards() const noexcept { return Index{ranks} * devices; }
+  /// Samples in one optimizer step of the world.
+  [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * shards() * grad_accum_steps; }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

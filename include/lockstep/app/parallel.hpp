@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// The value of --parallel: which policy trains.
+enum class Parallel {
+  single,  ///< parallel::SingleDevice
+  dp,      ///< parallel::DataParallel
+  ddp,     ///< parallel::DistributedDataParallel
+};
+
+/// The flag's own word for it, as in run.json.
+[[nodiscard]] constexpr char const* name(Parallel parallel) noexcept {
+  switch (parallel) {
+    case Parallel::single:
+      return "single";
+    case Parallel::dp:
+      return "dp";
+    case Parallel::ddp:
+      return "ddp";
+  }
+  return "";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

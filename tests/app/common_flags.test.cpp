@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/common_flags.hpp>
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+app::Options parse(std::vector<char const*> arguments, int cores = 4) {
+  app::Options options;
+  app::Command command;
+  app::CommonFlags common(command, options);
+  arguments.insert(arguments.begin(), "program");
+  static_cast<void>(command.parse(static_cast<int>(arguments.size()), arguments.data()));
+  common.resolve(cores);
+  return options;
+}
+
+std::string refused(std::vector<char const*> arguments) {
+  try {
+    parse(std::move(arguments));
+  } catch (ConfigError const& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the policy follows from ranks and devices, and can be named") {
+  auto options = parse({});
+  CHECK(options.parallel == app::Parallel::single);
+  CHECK(options.shards() == 1);
+
+  options = parse({"--devices", "3"});
+  CHECK(options.parallel == app::Parallel::dp);
+  CHECK(options.devices == 3);
+  CHECK(options.ranks == 1);
+
+  options = parse({"--nproc", "2"});
+  CHECK(options.parallel == app::Parallel::ddp);
+  CHECK(options.nproc == 2);
+  CHECK(options.ranks == 2);
+  CHECK(options.devices == 1);
+
+  options = parse({"--multi-gpu", "ddp", "--devices", "3"});
+  CHECK(options.parallel == app::Parallel::ddp);
+  CHECK(options.nproc == 1);
+  CHECK(options.ranks == 3);
+  CHECK(options.devices == 1);
+
+  CHECK(parse({"--parallel", "ddp"}).ranks == 1);
+  CHECK(parse({"--parallel", "dp"}).devices == 2);
+  CHECK(parse({"--parallel", "dp", "--devices", "1"}).devices == 1);
+  CHECK(parse({"--nproc", "auto"}, 3).nproc == 3);
+  CHECK(parse({"--nproc", "auto"}, 1).parallel == app::Parallel::single);
+}
+
+TEST_CASE("combinations that cannot work are refused with the way out") {
+  CHECK(contains(refused({"--parallel", "single", "--nproc", "2"}), "--parallel single with --nproc 2"));
+  CHECK(contains(refused({"--parallel", "dp", "--nproc", "2"}), "several ranks need --parallel ddp"));
+  CHECK(contains(refused({"--parallel", "single", "--devices", "2"}), "several devices need --parallel dp or ddp"));
+  CHECK(contains(refused({"--parallel", "ddp", "--devices", "2", "--nproc", "2"}), "one device in each rank"));
+  CHECK(contains(refused({"--parallel", "ddp", "--devices", "0"}), "--devices 0: must be a whole number from 1"));
+  CHECK(contains(refused({"--backend", "cuda"}), "built without CUDA"));
+  CHECK(contains(refused({"--gpu-ids", "0,7"}), "--gpu-ids 0,7: there is no such GPU"));
+  CHECK(contains(refused({"--base-batch-size", "32"}), "--lr-scaling"));
+  CHECK(contains(refused({"--batch-size", "32", "--global-batch-size", "64"}), "give one of them"));
+}
+
+TEST_CASE("values out of range are refused") {
+  for (auto const& [flag, value] : std::vector<std::pair<char const*, char const*>>{{"--batch-size", "0"},
+                                                                                    {"--batch-size", "-4"},
+                                                                                    {"--lr", "nan"},
+                                                                                    {"--lr", "quick"},
+                                                                                    {"--lr", "-1"},
+                                                                                    {"--epochs", "0"},
+                                                                                    {"--max-steps", "0"},
+                                                                                    {"--nproc", "0"},
+                                                                                    {"--nproc", "all"},
+                                                                                    {"--threads", "0"},
+                                                                                    {"--num-workers", "0"},
+                                                                                    {"--prefetch", "0"},
+                                                                                    {"--bucket-cap-mb", "0"},
+                                                                                    {"--grad-accum-steps", "0"},
+                                                                                    {"--clip-norm", "0"},
+                                                                                    {"--seed", "-1"}}) {
+    CAPTURE(std::string(flag));
+    CHECK(contains(refused({flag, value}), std::string(flag) + " " + value + ": must be a"));
+  }
+  CHECK(contains(refused({"--nproc", "all"}), ", or auto"));
+  CHECK(contains(refused({"--parallel", "ddpp"}), "the nearest is ddp"));
+  CHECK(contains(refused({"--lr-scaling", "square"}), "none, linear, sqrt"));
+}
+
+TEST_CASE("the global batch is divided exactly, or refused with the nearest that fits") {
+  auto const options = parse({"--nproc", "3", "--grad-accum-steps", "4", "--global-batch-size", "48"});
+  CHECK(options.batch_size == 4);
+  CHECK(options.effective_batch_size() == 48);
+  auto const nearest = [](char const* global) {
+    return refused({"--nproc", "3", "--grad-accum-steps", "4", "--global-batch-size", global});
+  };
+  CHECK(contains(nearest("50"), "multiple of 12"));
+  CHECK(contains(nearest("50"), "nearest that fits is 48"));
+  CHECK(contains(nearest("55"), "nearest that fits is 60"));
+  CHECK(contains(nearest("1"), "nearest that fits is 12"));
+}
+
+TEST_CASE("cores are shared out between devices") {
+  CHECK(parse({}, 8).threads == 8);
+  CHECK(parse({"--devices", "2"}, 8).threads == 4);
+  CHECK(parse({"--nproc", "3"}, 8).threads == 2);
+  CHECK(parse({"--nproc", "8"}, 2).threads == 1);
+  CHECK(parse({"--nproc", "2", "--threads", "7"}, 2).threads == 7);
+}
+
+TEST_CASE("scaling the learning rate up without warm-up is worth a warning") {
+  CHECK(parse({"--nproc", "2", "--lr-scaling", "linear"}).warnings.size() == 1);
+  CHECK(parse({"--nproc", "2", "--lr-scaling", "linear", "--warmup-epochs", "1"}).warnings.empty());
+  CHECK(parse({"--lr-scaling", "linear"}).warnings.empty());
+  CHECK(parse({"--nproc", "2"}).warnings.empty());
+}
