@@ -5,29 +5,30 @@ find_package(rapidcheck REQUIRED)
 add_library(lockstep_warnings INTERFACE)
 target_compile_options(
   lockstep_warnings
-  INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion>)
+  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion>)
 
 add_library(lockstep_test_main OBJECT main.cpp)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
+target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
-# lockstep_test(folder/name [LINK targets…] [PROCESSORS n] [TIMEOUT seconds])
+# lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n] [TIMEOUT seconds])
 #
-# Builds folder/name.test.cpp into a program of its own and has ctest run it as `folder/name`. PROCESSORS is how many
-# cores the test keeps busy. Exit code 77 counts as skipped.
+# Builds folder/name.test.cpp into a program of its own and has ctest run it, from the repository's root, as
+# `folder/name`. SOURCES are further files beside it. NEEDS are programs, targets of this project, that it starts: it
+# finds the path of each in the environment as LOCKSTEP_PROGRAM_<name>. PROCESSORS is how many cores it keeps busy.
+# Exit code 77 counts as skipped.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "LINK")
-  lockstep_test_program(${name} "${name}.test.cpp" "${test_LINK}")
-  lockstep_test_entry(${name} "${test_PROCESSORS}" "${test_TIMEOUT}")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
+  lockstep_test_program(${name} .test.cpp)
 endfunction()
 
 # lockstep_cuda_test(folder/name …): the same for folder/name.test.cu; skipped by name where there is no nvcc.
 function(lockstep_cuda_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
   if(TARGET lockstep::cuda)
-    lockstep_test_program(cuda/${name} "${name}.test.cu" "lockstep::cuda;${test_LINK}")
-    lockstep_test_entry(cuda/${name} "${test_PROCESSORS}" "${test_TIMEOUT}")
+    list(APPEND test_LINK lockstep::cuda)
+    lockstep_test_program(${name} .test.cu)
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
   else()
     add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo
@@ -36,22 +37,55 @@ function(lockstep_cuda_test name)
   endif()
 endfunction()
 
-function(lockstep_test_program name source link)
-  string(REPLACE "/" "." target "test.${name}")
-  add_executable(${target} "${source}")
-  target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${link})
-endfunction()
-
-function(lockstep_test_entry name processors timeout)
-  string(REPLACE "/" "." target "test.${name}")
-  add_test(NAME ${name} COMMAND ${target})
-  if(NOT processors)
-    set(processors 1)
+# For the two above: reads their test_… variables.
+function(lockstep_test_program name extension)
+  set(entry ${name})
+  if(extension STREQUAL .test.cu)
+    set(entry cuda/${name})
   endif()
-  if(NOT timeout)
-    set(timeout 300)
+  string(REPLACE "/" "." target "test.${entry}")
+  add_executable(${target} "${name}${extension}" ${test_SOURCES})
+  target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
+  add_test(NAME ${entry} COMMAND ${target})
+  set(environment "")
+  foreach(program IN LISTS test_NEEDS)
+    if(TARGET ${program})
+      add_dependencies(${target} ${program})
+      list(APPEND environment "LOCKSTEP_PROGRAM_${program}=$<TARGET_FILE:${program}>")
+    endif()
+  endforeach()
+  if(NOT test_PROCESSORS)
+    set(test_PROCESSORS 1)
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 300)
   endif()
   set_tests_properties(
-    ${name} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${processors} TIMEOUT ${timeout} WORKING_DIRECTORY
-                       "${PROJECT_SOURCE_DIR}")
+    ${entry}
+    PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${test_PROCESSORS} TIMEOUT ${test_TIMEOUT}
+               WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" ENVIRONMENT "${environment}")
+endfunction()
+
+# lockstep_compile_fail(folder/name [LINK targets…]): see compile_fail/check.cmake.
+function(lockstep_compile_fail name)
+  add_test(
+    NAME compile_fail/${name}
+    COMMAND
+      "${CMAKE_COMMAND}" -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp" -D
+      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-fsyntax-only;-I;${PROJECT_SOURCE_DIR}/include" -P
+      "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
+  set_tests_properties(compile_fail/${name} PROPERTIES TIMEOUT 300)
+endfunction()
+
+# lockstep_package_test(way): see package/try.cmake.
+function(lockstep_package_test way)
+  set(components ${lockstep_components})
+  list(REMOVE_ITEM components cuda) # it would ask the user's project for a second language
+  add_test(
+    NAME package/${way}
+    COMMAND
+      "${CMAKE_COMMAND}" -D WAY=${way} -D "LOCKSTEP=${PROJECT_SOURCE_DIR}" -D "BUILD=${PROJECT_BINARY_DIR}" -D
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/package_${way}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "COMPONENTS=${components}" -P
+      "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
+  set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
 endfunction()

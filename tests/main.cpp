@@ -14,10 +14,14 @@ std::atomic<bool> skipped = false;
 
 char const* text(Need need) {
   switch (need) {
-    case Need::gpu: return "a GPU";
-    case Need::shared: return "../shared";
-    case Need::nvcc: return "an nvcc of version 12 or later";
-    case Need::torch: return "a Python with torch";
+    case Need::gpu:
+      return "a GPU";
+    case Need::shared:
+      return "../shared";
+    case Need::nvcc:
+      return "an nvcc of version 12 or later";
+    case Need::torch:
+      return "a Python with torch";
   }
   return "?";
 }

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles SOURCE as it stands, which must work, and then once per line
+#   // CASE name: text
+# with -DCASE_name, which must fail with `text` in the first line that says "error:". So the sentence that a user reads
+# is under test, beside a control that shows that nothing else is wrong with the file.
+file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
+if(NOT cases)
+  message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
+endif()
+
+execute_process(COMMAND ${COMPILE} "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE says)
+if(failed)
+  message(FATAL_ERROR "The control, ${SOURCE} without a case, does not compile:\n${says}")
+endif()
+
+foreach(case IN LISTS cases)
+  string(REGEX MATCH "^// CASE ([a-z_0-9]+): (.+)$" _ "${case}")
+  set(name "${CMAKE_MATCH_1}")
+  set(text "${CMAKE_MATCH_2}")
+  execute_process(COMMAND ${COMPILE} -DCASE_${name} "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE says)
+  if(NOT failed)
+    message(SEND_ERROR "case ${name} compiles, and should not")
+    continue()
+  endif()
+  string(REGEX MATCH "[^\n]*error:[^\n]*" first "${says}")
+  string(FIND "${first}" "${text}" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "case ${name}: the first error is\n  ${first}\nand should contain\n  ${text}\n")
+  endif()
+endforeach()
+list(LENGTH cases count)
+message(STATUS "${count} cases and their control")

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+
+#include "structure/source_tree.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+/// The system headers of a header-only library that needs Linux and a C++ compiler, and nothing else.
+bool is_system_header(std::string_view name) {
+  static constexpr std::array<std::string_view, 24> linux_headers{
+      "arm_neon.h", "arpa/inet.h", "dirent.h",  "dlfcn.h",  "errno.h",     "fcntl.h",     "immintrin.h", "limits.h",
+      "netdb.h",    "poll.h",      "pthread.h", "sched.h",  "signal.h",    "spawn.h",     "stdio.h",     "stdlib.h",
+      "string.h",   "termios.h",   "time.h",    "unistd.h", "xmmintrin.h", "emmintrin.h", "glob.h",      "fnmatch.h"};
+  if (name.find_first_of("./") == std::string_view::npos) return true;  // <vector>, <cstdint>
+  if (name.starts_with("sys/") || name.starts_with("linux/") || name.starts_with("netinet/")) return true;
+  return std::find(linux_headers.begin(), linux_headers.end(), name) != linux_headers.end();
+}
+
+bool is_cuda_header(std::string_view name) {
+  return name.starts_with("cub/") || name.starts_with("thrust/") || name.starts_with("cuda") ||
+         name.starts_with("cublas") || name.starts_with("cooperative_groups");
+}
+
+/// Why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty when it may.
+std::string objection(std::string_view header, std::string_view included) {
+  if (included.front() != '<') return "an include is written in angle brackets, from the root of include/";
+  std::string_view name = included.substr(1, included.size() - 2);
+  auto const from = folder_of(header);
+  if (!name.starts_with("lockstep/")) {
+    bool const leaf = from == "app" || from == "interop";
+    bool const cuda = header.ends_with(".cuh") && is_cuda_header(name);
+    return leaf || cuda || is_system_header(name) ? "" : "third-party headers belong to app/ and interop/";
+  }
+  name.remove_prefix(std::string_view("lockstep/").size());
+  auto const to = folder_of(name);
+  if (from.empty()) return is_detail(name) ? "a detail/ belongs to its own folder" : "";  // the umbrellas
+  if (to.empty()) return "nothing inside the library includes an umbrella";
+  if (height(from) < 0 || height(to) < 0) return "this folder stands on no floor";
+  if (from != to && height(to) >= height(from)) return "a folder includes only itself and folders to its left";
+  if (from != to && is_detail(name)) return "a detail/ belongs to its own folder";
+  if (name.ends_with(".cuh") && header.ends_with(".hpp")) return "a .hpp compiles without nvcc";
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("the rules refuse what they should") {
+  CHECK(objection("data/a.hpp", "<lockstep/core/b.hpp>").empty());
+  CHECK(objection("data/a.hpp", "<vector>").empty());
+  CHECK(objection("data/a.hpp", "<sys/mman.h>").empty());
+  CHECK(objection("data/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
+  CHECK(objection("app/a.hpp", "<CLI/CLI.hpp>").empty());
+  CHECK(objection("memory/a.cuh", "<cuda_runtime.h>").empty());
+  CHECK_FALSE(objection("data/a.hpp", "<lockstep/kernel/b.hpp>").empty());
+  CHECK_FALSE(objection("core/a.hpp", "<lockstep/memory/b.hpp>").empty());
+  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/data/detail/b.hpp>").empty());
+  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/lockstep.hpp>").empty());
+  CHECK_FALSE(objection("nn/a.hpp", "<lockstep/elsewhere/b.hpp>").empty());
+  CHECK_FALSE(objection("elsewhere/a.hpp", "<lockstep/core/b.hpp>").empty());
+  CHECK_FALSE(objection("nn/a.hpp", "\"b.hpp\"").empty());
+  CHECK_FALSE(objection("train/a.hpp", "<CLI/CLI.hpp>").empty());
+  CHECK_FALSE(objection("memory/a.hpp", "<cuda_runtime.h>").empty());
+  CHECK_FALSE(objection("memory/a.hpp", "<lockstep/memory/b.cuh>").empty());
+}
+
+TEST_CASE("includes are found in every spelling") {
+  CHECK(included_by("#include <vector>") == "<vector>");
+  CHECK(included_by("  #  include \"a.hpp\"  // why") == "\"a.hpp\"");
+  CHECK(included_by("// #include <vector>").empty());
+  CHECK(included_by("#define include").empty());
+}
+
+TEST_CASE("every header keeps to its floor") {
+  int includes = 0;
+  auto const headers = library_headers();
+  for (auto const& header : headers) {
+    for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
+      auto const included = included_by(line);
+      if (included.empty()) continue;
+      ++includes;
+      auto const why = objection(header, included);
+      CHECK_MESSAGE(why.empty(), header, " includes ", included, ": ", why);
+    }
+  }
+  MESSAGE(headers.size(), " headers, ", includes, " includes");
+  CHECK(headers.size() >= 9);
+  CHECK(includes >= 9);
+}
+
+TEST_CASE("every header begins with the licence and its guard") {
+  for (auto const& header : library_headers()) {
+    auto const lines = lines_of(source_root / "include/lockstep" / header);
+    REQUIRE_MESSAGE(lines.size() >= 2, header);
+    CHECK_MESSAGE(lines[0] == "// SPDX-License-Identifier: Apache-2.0", header);
+    CHECK_MESSAGE(lines[1] == "#pragma once", header);
+  }
+}

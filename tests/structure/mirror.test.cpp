@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "structure/source_tree.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+/// Headers without a test of their own, each with the reason.
+std::map<std::string_view, std::string_view> const untested{};
+
+/// Headers of more than 400 lines, each with the reason.
+std::map<std::string_view, std::string_view> const long_headers{};
+
+std::string test_of(std::string const& header) {
+  bool const cuda = header.ends_with(".cuh");
+  return header.substr(0, header.rfind('.')) + (cuda ? ".test.cu" : ".test.cpp");
+}
+
+}  // namespace
+
+TEST_CASE("every public header has the test that bears its name, and ctest knows it") {
+  std::string declared;
+  for (auto const& line : lines_of(source_root / "tests/CMakeLists.txt")) declared += line + "\n";
+  int looked_at = 0;
+  for (auto const& header : library_headers()) {
+    if (is_detail(header) || folder_of(header).empty() || untested.contains(header)) continue;
+    ++looked_at;
+    auto const test = test_of(header);
+    CHECK_MESSAGE(std::filesystem::exists(source_root / "tests" / test), "tests/", test, " is missing");
+    auto const name = test.substr(0, test.find(".test."));
+    std::string const call = header.ends_with(".cuh") ? "lockstep_cuda_test(" : "lockstep_test(";
+    bool const known =
+        declared.find(call + name + ")") != std::string::npos || declared.find(call + name + " ") != std::string::npos;
+    CHECK_MESSAGE(known, "tests/CMakeLists.txt lacks ", call, name, ")");
+  }
+  CHECK(looked_at >= 5);
+}
+
+TEST_CASE("every test file is declared") {
+  std::string declared;
+  for (auto const& line : lines_of(source_root / "tests/CMakeLists.txt")) declared += line + "\n";
+  auto const tests = files_below(source_root / "tests", {".test.cpp", ".test.cu"});
+  for (auto const& test : tests) {
+    auto const name = test.substr(0, test.find(".test."));
+    bool const known = declared.find("test(" + name + ")") != std::string::npos ||
+                       declared.find("test(" + name + " ") != std::string::npos;
+    CHECK_MESSAGE(known, "tests/CMakeLists.txt does not name ", test);
+  }
+  CHECK(tests.size() >= 5);
+}
+
+TEST_CASE("exemptions are needed and give a reason") {
+  for (auto const& [header, reason] : untested) {
+    CHECK_MESSAGE(std::filesystem::exists(source_root / "include/lockstep" / header), header);
+    CHECK_FALSE_MESSAGE(std::filesystem::exists(source_root / "tests" / test_of(std::string(header))), header);
+    CHECK_MESSAGE(reason.size() > 10, header);
+  }
+}
+
+TEST_CASE("a header has at most 400 lines") {
+  auto const headers = library_headers();
+  for (auto const& header : headers) {
+    auto const lines = lines_of(source_root / "include/lockstep" / header).size();
+    CHECK_MESSAGE(lines <= (long_headers.contains(header) ? 600u : 400u), header, " has ", lines, " lines");
+  }
+  CHECK(headers.size() >= 9);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <lockstep/lockstep.hpp>
+
+#include "structure/source_tree.hpp"
+
+using namespace lockstep_test;
+
+namespace lockstep_test {
+char const* version_seen_by_the_other_unit();
+}
+
+TEST_CASE("two translation units share one library") {
+  CHECK(version_seen_by_the_other_unit() == static_cast<char const*>(lockstep::version));
+}
+
+TEST_CASE("the umbrella is every public .hpp of core to scaling, floor by floor") {
+  std::vector<std::string> expected;
+  for (auto const& floor : floors) {
+    if (floor.folder == "app" || floor.folder == "interop") continue;
+    for (auto const& header : library_headers())
+      if (folder_of(header) == floor.folder && header.ends_with(".hpp") && !is_detail(header))
+        expected.push_back("<lockstep/" + header + ">");
+  }
+  std::vector<std::string> found;
+  for (auto const& line : lines_of(source_root / "include/lockstep/lockstep.hpp"))
+    if (auto included = included_by(line); !included.empty()) found.push_back(included);
+  for (auto const& header : expected)
+    CHECK_MESSAGE(std::find(found.begin(), found.end(), header) != found.end(), "missing: #include ", header);
+  CHECK(found == expected);
+  CHECK(expected.size() >= 9);
+}
