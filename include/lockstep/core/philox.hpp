@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Random bits as a pure function of a 64-bit key and a 128-bit counter: Philox4x32-10. Neighbouring counters and keys
+/// give unrelated blocks, so a counter may be made of whatever names a number: epoch, position, element. There is no
+/// state, so nothing depends on who asks, or in which order. A loop over counters vectorises.
+/// @determinism bitwise, everywhere
+/// @source Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011)
+class Philox {
+ public:
+  using Counter = std::array<std::uint32_t, 4>;
+  using Block = std::array<std::uint32_t, 4>;
+
+  constexpr explicit Philox(std::uint64_t key) noexcept : key_{low(key), high(key)} {}
+
+  /// 128 random bits.
+  [[nodiscard, gnu::always_inline]] constexpr Block operator()(Counter counter) const noexcept {
+    auto [x0, x1, x2, x3] = counter;
+    auto [k0, k1] = key_;
+    for (int round = 0; round < 10; ++round) {
+      auto const p0 = std::uint64_t{0xD2511F53} * x0, p2 = std::uint64_t{0xCD9E8D57} * x2;
+      x0 = high(p2) ^ x1 ^ k0;
+      x2 = high(p0) ^ x3 ^ k1;
+      x1 = low(p2);
+      x3 = low(p0);
+      k0 += 0x9E3779B9;  // the golden ratio
+      k1 += 0xBB67AE85;  // sqrt(3) - 1
+    }
+    return {x0, x1, x2, x3};
+  }
+
+  /// The block of the counter that two numbers make.
+  [[nodiscard, gnu::always_inline]] constexpr Block operator()(std::uint64_t first,
+                                                               std::uint64_t second = 0) const noexcept {
+    return (*this)(Counter{low(first), high(first), low(second), high(second)});
+  }
+
+ private:
+  [[nodiscard]] static constexpr std::uint32_t low(std::uint64_t x) noexcept { return static_cast<std::uint32_t>(x); }
+  [[nodiscard]] static constexpr std::uint32_t high(std::uint64_t x) noexcept { return low(x >> 32); }
+
+  std::array<std::uint32_t, 2> key_;
+};
+
+/// 32 random bits as one of the 2^24 multiples of 2^-24 in [0, 1), exactly.
+[[nodiscard]] constexpr float uniform(std::uint32_t bits) noexcept { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+
+/// The uniform number of one counter.
+[[nodiscard]] constexpr float uniform(Philox const& random, std::uint64_t counter) noexcept {
+  return uniform(random(counter)[0]);
+}
+
+/// Two independent numbers of the standard normal distribution, by Box and Muller: r cos(t), r sin(t) with
+/// r = sqrt(-2 ln u), t = 2 pi v. The largest possible is sqrt(64 ln 2) = 6.66.
+/// @determinism bitwise for one mathematics library on one processor type; rounded to float almost everywhere
+[[nodiscard]] inline std::array<double, 2> normal_pair(std::uint32_t first, std::uint32_t second) noexcept {
+  double const u = (static_cast<double>(first) + 1.0) * 0x1p-32;  // in (0, 1]: its logarithm is finite
+  double const angle = static_cast<double>(second) * (0x1p-31 * 3.14159265358979323846);
+  double const radius = std::sqrt(-2.0 * std::log(u));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+/// The standard normal number of one counter.
+[[nodiscard]] inline double normal(Philox const& random, std::uint64_t counter) noexcept {
+  auto const block = random(counter);
+  return normal_pair(block[0], block[1])[0];
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI

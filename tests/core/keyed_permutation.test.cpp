@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <set>
+#include <unordered_set>
+#include <vector>
+#include <lockstep/core/keyed_permutation.hpp>
+
+using lockstep::Index;
+using lockstep::KeyedPermutation;
+using lockstep::mix;
+
+namespace {
+
+/// How unlikely these counts are if all cells are equally likely, in standard deviations of a normal distribution (chi
+/// squared, made normal by Wilson and Hilferty's cube root). A fair shuffle exceeds 5 once in 3.5 million.
+double surprise(std::vector<int> const& counts, double expected) {
+  double chi_squared = 0;
+  for (int count : counts) chi_squared += (count - expected) * (count - expected) / expected;
+  auto const freedom = static_cast<double>(counts.size() - 1);
+  auto const spread = 2 / (9 * freedom);
+  return (std::cbrt(chi_squared / freedom) - (1 - spread)) / std::sqrt(spread);
+}
+constexpr double limit = 5;
+
+KeyedPermutation fresh(Index n, int key) { return KeyedPermutation(n, mix(static_cast<std::uint64_t>(key))); }
+
+}  // namespace
+
+TEST_CASE("every element comes once, for every n up to 2000") {
+  for (Index n = 0; n <= 2000; ++n) {
+    KeyedPermutation const p(n, static_cast<std::uint64_t>(n * 77));
+    REQUIRE(p.size() == n);
+    std::vector<bool> seen(static_cast<std::size_t>(n));
+    for (Index i = 0; i < n; ++i) {
+      auto const element = p(i);
+      REQUIRE(element >= 0);
+      REQUIRE(element < n);
+      REQUIRE_FALSE(seen[static_cast<std::size_t>(element)]);
+      seen[static_cast<std::size_t>(element)] = true;
+      REQUIRE(p.inverse(element) == i);
+    }
+  }
+}
+
+TEST_CASE("the inverse leads back, for any n up to 2^48") {
+  CHECK(rc::check("inverse(p(i)) == i and p(i) lies in [0, n)", [] {
+    auto const bits = *rc::gen::inRange(1, 49);
+    auto const n = *rc::gen::inRange<Index>(1, (Index{1} << bits) + 1);
+    auto const i = *rc::gen::inRange<Index>(0, n);
+    KeyedPermutation const p(n, *rc::gen::arbitrary<std::uint64_t>());
+    auto const element = p(i);
+    RC_ASSERT(element >= 0);
+    RC_ASSERT(element < n);
+    RC_ASSERT(p.inverse(element) == i);
+    RC_ASSERT(p(p.inverse(i)) == i);
+  }));
+}
+
+TEST_CASE("the corners of large ranges") {
+  for (Index n : {(Index{1} << 20) + 1, (Index{1} << 30) - 1, (Index{1} << 32) + 1, (Index{1} << 47) + 1,
+                  KeyedPermutation::largest - 1, KeyedPermutation::largest}) {
+    KeyedPermutation const p(n, 3);
+    std::unordered_set<Index> elements;
+    for (Index i = 0; i < 10'000; ++i) {
+      for (Index at : {i, n - 1 - i}) {
+        auto const element = p(at);
+        CHECK((element >= 0 && element < n));
+        CHECK(p.inverse(element) == at);
+        elements.insert(element);
+      }
+    }
+    CHECK(elements.size() == 20'000);
+  }
+}
+
+TEST_CASE("the same key gives the same order, another key another one") {
+  auto const order = [](std::uint64_t key) {
+    KeyedPermutation const p(1000, key);
+    std::vector<Index> out;
+    for (Index i = 0; i < 1000; ++i) out.push_back(p(i));
+    return out;
+  };
+  CHECK(order(1) == order(1));
+  CHECK(order(1) != order(2));
+  // The order is part of what a checkpoint resumes: these numbers never change.
+  KeyedPermutation const p(1'000'003, 42);
+  CHECK(std::vector<Index>{p(0), p(1), p(2), p(1'000'002)} == std::vector<Index>{306739, 672478, 530202, 859265});
+}
+
+TEST_CASE("each element is equally likely at each position, and each step between neighbours") {
+  for (Index n : {2, 3, 4, 5, 10, 33, 100, 1025}) {
+    CAPTURE(n);
+    auto const size = static_cast<std::size_t>(n);
+    int const keys = static_cast<int>(std::min<Index>(n * n * 40, 400'000)) + 4000;
+    std::vector<int> at_middle(size), difference(size), next_key(size);
+    for (int key = 0; key < keys; ++key) {
+      auto const p = fresh(n, 2 * key), q = fresh(n, 2 * key + 1);
+      ++at_middle[static_cast<std::size_t>(p(n / 2))];
+      ++difference[static_cast<std::size_t>((p(1) + n - p(0)) % n)];
+      ++next_key[static_cast<std::size_t>((q(n / 3) + n - p(n / 3)) % n)];
+    }
+    CHECK(surprise(at_middle, static_cast<double>(keys) / static_cast<double>(n)) < limit);
+    CHECK(surprise(next_key, static_cast<double>(keys) / static_cast<double>(n)) < limit);
+    CHECK(difference[0] == 0);
+    if (n > 2) {
+      difference.erase(difference.begin());
+      CHECK(surprise(difference, static_cast<double>(keys) / static_cast<double>(n - 1)) < limit);
+    }
+  }
+}
+
+TEST_CASE("fixed points and ascents come as often as in a fair shuffle") {
+  // Of n elements, 1 stays in place on average, with variance 1; (n - 1) / 2 steps ascend, with variance (n + 1) / 12.
+  constexpr Index n = 5000;
+  constexpr int keys = 400;
+  double fixed = 0, ascents = 0;
+  for (int key = 0; key < keys; ++key) {
+    auto const p = fresh(n, key);
+    Index last = -1;
+    for (Index i = 0; i < n; ++i) {
+      auto const element = p(i);
+      fixed += element == i;
+      ascents += i > 0 && element > last;
+      last = element;
+    }
+  }
+  CHECK(std::abs(fixed / keys - 1) < limit * std::sqrt(1.0 / keys));
+  CHECK(std::abs(ascents / keys - (n - 1) / 2.0) < limit * std::sqrt((n + 1) / 12.0 / keys));
+}
+
+TEST_CASE("neighbouring keys are unrelated") {
+  // Two shuffles agree at one position on average, with variance 1.
+  constexpr int pairs = 2000;
+  double agreements = 0;
+  for (std::uint64_t key = 0; key < pairs; ++key) {
+    KeyedPermutation const p(100, key), q(100, key + 1);
+    for (Index i = 0; i < 100; ++i) agreements += p(i) == q(i);
+  }
+  CHECK(std::abs(agreements / pairs - 1) < limit * std::sqrt(1.0 / pairs));
+}
+
+TEST_CASE("sizes out of range are refused") {
+  CHECK_THROWS_WITH_AS(KeyedPermutation(-1, 0), doctest::Contains("-1 elements"), lockstep::ConfigError);
+  CHECK_THROWS_AS(KeyedPermutation(KeyedPermutation::largest + 1, 0), lockstep::ConfigError);
+}
