@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/sum_of_squares.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim {
+
+/// The Euclidean norm of all gradients together, and what follows from it for a step.
+struct GlobalNorm {
+  double sum_of_squares = 0;
+
+  /// Measures the gradients of the loss sum in one pass; allocates nothing.
+  /// @determinism bitwise, for any number of threads
+  template <class Scalar, class Space>
+  [[nodiscard]] static GlobalNorm of(memory::Stream<Space> stream, TensorView<Scalar, 1, Space> gradients) {
+    using Element = std::remove_const_t<Scalar>;
+    return {kernel::SumOfSquares<Space>::template run<Element>(stream, gradients)};
+  }
+
+  /// False when an element is infinite or not a number: the step should be skipped.
+  [[nodiscard]] bool finite() const noexcept { return std::isfinite(sum_of_squares); }
+  /// |G|, of the sum's gradient.
+  [[nodiscard]] double norm() const noexcept { return std::sqrt(sum_of_squares); }
+
+  /// The factor that brings the norm of the mean's gradient, |G| / weight, down to `max_norm`:
+  ///   clip = min(1, max_norm * weight / |G|)
+  [[nodiscard]] double clip(double max_norm, double weight) const noexcept {
+    auto const allowed = max_norm * weight;
+    return norm() > allowed ? allowed / norm() : 1;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <lockstep/optim/sgd.hpp>
+#include <optim/arena.hpp>
+
+using lockstep::Index;
+using lockstep::ThreadPool;
+using lockstep::optim::SGD;
+using lockstep_test::Arena;
+using lockstep_test::step;
+
+TEST_CASE_TEMPLATE("SGD follows its formula within the rounding of each operation", T, float, double) {
+  ThreadPool pool(2);
+  for (auto const& optimizer : {SGD{}, SGD{.momentum = 0.9}, SGD{.momentum = 0.5, .weight_decay = 0.1}, SGD{.weight_decay = 0.3}}) {
+    Arena<T> arena(1000);
+    auto const before = arena;
+    step(optimizer, pool, arena, 0, arena.count(), {.learning_rate = 0.05, .weight = 24, .clip = 0.37});
+    auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
+    for (std::size_t i = 0; i < arena.values.size(); ++i) {
+      long double const x = before.values[i], g = static_cast<long double>(before.gradients[i]) * 0.37L / 24,
+                        b0 = optimizer.momentum == 0 ? 0 : static_cast<long double>(before.states[0][i]);
+      auto const b = optimizer.momentum * b0 + g + optimizer.weight_decay * x;
+      // Each product of two rounded factors has at most 2u, each of the two sums u of the absolute terms: below 5u; the
+      // step adds 2u by the rate and its product and u by the difference. 0.37 as a double is within 2^-53 of 0.37L.
+      auto const terms = std::abs(optimizer.momentum * b0) + std::abs(g) + std::abs(optimizer.weight_decay * x);
+      if (optimizer.momentum != 0) CHECK(std::abs(arena.states[0][i] - b) <= 5 * u * terms);
+      CHECK(std::abs(arena.values[i] - (x - 0.05L * b)) <= 2 * u * std::abs(x) + 9 * u * 0.05L * terms);
+    }
+    if (optimizer.momentum == 0) CHECK(arena.states[0] == before.states[0]);
+  }
+}
+
+TEST_CASE("SGD's bits depend neither on threads nor on how the arena is sliced") {
+  ThreadPool alone;
+  for (Index count : {0, 1, 31, 32, 33, 255, 256, 257, 16384, 16385, 50001}) {
+    Arena<float> whole(count);
+    step(SGD{.momentum = 0.9}, alone, whole, 0, count, {.learning_rate = 0.1, .weight = 3});
+    for (int threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      Arena<float> parts(count);
+      step(SGD{.momentum = 0.9}, pool, parts, 0, count / 3, {.learning_rate = 0.1, .weight = 3});
+      step(SGD{.momentum = 0.9}, pool, parts, count / 3, count, {.learning_rate = 0.1, .weight = 3});
+      CHECK(parts == whole);
+    }
+  }
+}
+
+TEST_CASE("SGD leaves everything as it is at weight 0 and on skip") {
+  ThreadPool pool;
+  Arena<float> arena(100);
+  auto const before = arena;
+  step(SGD{.momentum = 0.9}, pool, arena, 0, 100, {.learning_rate = 0.1, .weight = 0});
+  step(SGD{}, pool, arena, 0, 100, {.learning_rate = 0.1, .skip = true});
+  CHECK(arena == before);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/memory/space.hpp>
+#include <lockstep/optim/step_scalars.hpp>
+
+using Scalars = lockstep::optim::StepScalars<lockstep::HostSpace>;
+
+TEST_CASE("a step counts unless it is skipped or nothing was seen") {
+  CHECK(Scalars{}.active());
+  CHECK_FALSE(Scalars{.weight = 0}.active());
+  CHECK_FALSE(Scalars{.skip = true}.active());
+}
+
+TEST_CASE("gradients are scaled by clip over weight") { CHECK(Scalars{.weight = 8, .clip = 0.5}.gradient_scale() == 0.0625); }
