@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include <lockstep/scaling/step_profile.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// What a run on several shards gained over a run on one, and where the rest went. With r = processors together /
+/// alone, and a step of the lone run scaled to as many samples, a phase has lost
+///   phase together - phase alone / r
+/// milliseconds of each step: zero would be perfect scaling, and a phase that every rank repeats in full loses most of
+/// itself.
+class SpeedUp {
+ public:
+  SpeedUp(StepProfile const& alone, StepProfile const& together)
+      : step_ms_(together.step_ms()),
+        ratio_(static_cast<double>(together.processors()) / static_cast<double>(alone.processors())),
+        factor_(alone.samples_per_second == 0 ? 0 : together.samples_per_second / alone.samples_per_second),
+        shards_(together.shards) {
+    auto const samples =
+        static_cast<double>(together.effective_batch_size) / static_cast<double>(alone.effective_batch_size);
+    auto lost = [&](double StepProfile::*phase) { return together.*phase - alone.*phase * samples / ratio_; };
+    auto const compute_alone = (alone.forward_ms + alone.backward_ms) * samples / ratio_;
+    auto const compute = lost(&StepProfile::forward_ms) + lost(&StepProfile::backward_ms);
+    slower_ = compute_alone == 0 ? 0 : compute / compute_alone;
+    losses_ = {{{"compute", compute},
+                {"communication", lost(&StepProfile::communication_ms)},
+                {"optimizer", lost(&StepProfile::optimizer_ms)},
+                {"data", lost(&StepProfile::data_wait_ms)}}};
+    std::stable_sort(losses_.begin(), losses_.end(), [](auto const& a, auto const& b) { return a.ms > b.ms; });
+  }
+
+  /// Samples per second, together over alone.
+  [[nodiscard]] double factor() const noexcept { return factor_; }
+  /// The share of what the processors at hand could give at most; 1 is perfect.
+  [[nodiscard]] double efficiency() const noexcept { return factor_ / ratio_; }
+  /// What the largest loss is: "compute", "communication", "optimizer", "data", or "nothing" below 1 % of the step.
+  [[nodiscard]] std::string bound() const { return losses_[0].ms < step_ms_ / 100 ? "nothing" : losses_[0].what; }
+
+  /// One sentence that says what bounds the speed-up.
+  [[nodiscard]] std::string says() const {
+    std::string text = std::to_string(shards_) + " devices train " + number(factor_, 2) + " times as fast as one, " +
+                       number(100 * efficiency(), 0) + " % of what the processors could give: ";
+    if (bound() == "nothing") return text + "no phase of the step loses even 1 % of it.";
+    text += why(losses_[0].what) + " (" + cost(losses_[0]) + ")";
+    bool first = true;
+    for (std::size_t i = 1; i < losses_.size() && losses_[i].ms >= step_ms_ / 100; ++i, first = false)
+      text += (first ? "; after that come " : ", ") + std::string(losses_[i].what) + " (" + cost(losses_[i]) + ")";
+    return text + ".";
+  }
+
+ private:
+  struct Loss {
+    char const* what = "";
+    double ms = 0;
+  };
+
+  [[nodiscard]] std::string why(std::string const& what) const {
+    if (what == "compute")
+      return "what bounds it is compute, as forward and backward take " + number(100 * slower_, 0) +
+             " % more time for each sample while all processors work, which share caches, memory and clock";
+    if (what == "communication")
+      return "what bounds it is communication that backward does not hide, waiting for slower ranks included";
+    if (what == "optimizer")
+      return "what bounds it is the optimizer, as its step does not get shorter with more devices";
+    return "what bounds it is data, as batches are not loaded fast enough";
+  }
+  [[nodiscard]] std::string cost(Loss const& loss) const {
+    return number(loss.ms, 1) + " of a step's " + number(step_ms_, 1) + " ms";
+  }
+  static std::string number(double value, int digits) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*f", digits, value);
+    return text;
+  }
+
+  double step_ms_;
+  double ratio_;
+  double factor_;
+  double slower_ = 0;
+  Index shards_;
+  std::array<Loss, 4> losses_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling

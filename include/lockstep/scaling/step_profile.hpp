@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// How fast a run was and where the milliseconds of one step of rank 0 went: what run.json records of it.
+struct StepProfile {
+  Index shards = 1;   ///< ranks x devices
+  Index threads = 1;  ///< of each
+  Index effective_batch_size = 1;
+  double samples_per_second = 0;
+  double data_wait_ms = 0;
+  double forward_ms = 0;
+  double backward_ms = 0;
+  double communication_ms = 0;  ///< not hidden behind backward
+  double optimizer_ms = 0;
+
+  /// Processors at work.
+  [[nodiscard]] Index processors() const noexcept { return shards * threads; }
+  /// From the first sample of one step to that of the next.
+  [[nodiscard]] double step_ms() const noexcept {
+    return samples_per_second == 0 ? 0 : 1e3 * static_cast<double>(effective_batch_size) / samples_per_second;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/speed_up.hpp>
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+using scaling::SpeedUp;
+using scaling::StepProfile;
+
+namespace {
+
+// 64 samples in 100 ms.
+constexpr StepProfile alone{.effective_batch_size = 64,
+                            .samples_per_second = 640,
+                            .data_wait_ms = 0,
+                            .forward_ms = 30,
+                            .backward_ms = 60,
+                            .communication_ms = 0,
+                            .optimizer_ms = 10};
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("halves of everything on two devices are a perfect speed-up") {
+  StepProfile const together{.shards = 2,
+                             .effective_batch_size = 64,
+                             .samples_per_second = 1280,
+                             .data_wait_ms = 0,
+                             .forward_ms = 15,
+                             .backward_ms = 30,
+                             .communication_ms = 0,
+                             .optimizer_ms = 5};
+  SpeedUp const speed_up(alone, together);
+  CHECK(speed_up.factor() == 2);
+  CHECK(speed_up.efficiency() == 1);
+  CHECK(speed_up.bound() == "nothing");
+  CHECK(contains(speed_up.says(), "2 devices train 2.00 times as fast as one, 100 %"));
+}
+
+TEST_CASE("the phase that loses most is named, with its cost") {
+  StepProfile together{.shards = 2,
+                       .effective_batch_size = 64,
+                       .samples_per_second = 1000,  // 64 ms a step
+                       .data_wait_ms = 0,
+                       .forward_ms = 18,
+                       .backward_ms = 36,
+                       .communication_ms = 2,
+                       .optimizer_ms = 8};
+  SpeedUp const compute(alone, together);
+  CHECK(compute.bound() == "compute");
+  CHECK(contains(compute.says(), "20 % more time for each sample"));
+  CHECK(contains(compute.says(), "9.0 of a step's 64.0 ms"));
+  CHECK(contains(compute.says(), "optimizer (3.0 of a step's 64.0 ms), communication (2.0"));
+  CHECK_FALSE(contains(compute.says(), "data"));
+
+  together.communication_ms = 30;
+  CHECK(SpeedUp(alone, together).bound() == "communication");
+  together.data_wait_ms = 40;
+  CHECK(SpeedUp(alone, together).bound() == "data");
+  together.optimizer_ms = 60;
+  CHECK(SpeedUp(alone, together).bound() == "optimizer");
+}
+
+TEST_CASE("runs of another batch size and other thread counts are put on one scale") {
+  auto twice = alone;  // the same speed in steps of 128 samples
+  twice.effective_batch_size = 128;
+  twice.forward_ms *= 2, twice.backward_ms *= 2, twice.optimizer_ms *= 2;
+  SpeedUp const same(alone, twice);
+  CHECK(same.factor() == 1);
+  CHECK(same.bound() == "nothing");
+
+  auto two_threads = alone;  // two threads on one device against one thread on each of two
+  two_threads.threads = 2;
+  auto two_devices = alone;
+  two_devices.shards = 2;
+  CHECK(SpeedUp(two_threads, two_devices).efficiency() == 1);
+}
