@@ -6,6 +6,6 @@ if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
   message(STATUS "Lockstep: CLI11 or nlohmann-json is missing (Debian: libcli11-dev nlohmann-json3-dev); "
                  "there is no target lockstep::app")
 elseif(NOT TARGET lockstep::app)
-  add_library(lockstep::app INTERFACE IMPORTED)
+  add_library(lockstep::app INTERFACE IMPORTED GLOBAL)
   target_link_libraries(lockstep::app INTERFACE lockstep::lockstep CLI11::CLI11 nlohmann_json::nlohmann_json)
 endif()

@@ -36,7 +36,7 @@ elseif(NOT TARGET lockstep::cuda)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
-  add_library(lockstep::cuda INTERFACE IMPORTED)
+  add_library(lockstep::cuda INTERFACE IMPORTED GLOBAL)
   # CMake 3.25 does not know C++20 for nvcc.
   target_compile_options(
     lockstep::cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --extended-lambda -Xcompiler=-ffp-contract=off>)
