@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/context.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../allocation_count.hpp"
+#include "toy.hpp"
+
+using namespace lockstep;
+
+namespace {
+struct Fixture {
+  ThreadPool pool{1};
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  toy::Model model;
+  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
+  std::vector<double> values = std::vector<double>(static_cast<std::size_t>(layout.size()), 0.5);
+  std::vector<double> gradients = std::vector<double>(static_cast<std::size_t>(layout.size()), -1);
+  toy::Batch batch{{1, 2}, {0, 0}};
+  Index scale_at = layout.entries()[1].offset;
+
+  Fixture() { context.bind(values.data(), gradients.data(), layout.entries().size()); }
+  double loss(nn::Mode mode = nn::Mode::training) {
+    context.begin_micro_batch(mode, 1);
+    return model.forward(context, batch).sum;
+  }
+  double& scale_gradient() { return gradients[static_cast<std::size_t>(scale_at)]; }
+};
+}  // namespace
+
+// With s = scale, prediction (s^2 + s) x, loss sum (s^2 + s)^2 x^2, derivative 2 (s^2 + s)(2 s + 1) sum x^2.
+TEST_CASE("a parameter that is used twice gets the sum of both gradients") {
+  Fixture f;
+  f.context.begin_step();
+  CHECK(f.loss() == doctest::Approx(0.75 * 0.75 * 5));
+  f.context.backward({});
+  CHECK(f.scale_gradient() == doctest::Approx(2 * 0.75 * 2 * 5));
+}
+
+TEST_CASE("micro-batches of a step add up, and a new step overwrites") {
+  Fixture f;
+  for (int step = 0; step < 2; ++step) {
+    f.context.begin_step();
+    for (int micro = 1; micro <= 3; ++micro) {
+      f.loss();
+      f.context.backward({});
+      CHECK(f.scale_gradient() == doctest::Approx(15.0 * micro));
+    }
+  }
+}
+
+TEST_CASE("the sink hears of a parameter once, after its last use, and never of one that nobody used") {
+  Fixture f;
+  struct Heard {
+    Fixture* f;
+    int calls = 0;
+    Index offset = -1, count = -1;
+    double gradient = 0;
+  } heard{&f};
+  f.context.begin_step();
+  f.loss();
+  f.context.backward({[](void* self, Index offset, Index count) {
+                        auto& h = *static_cast<Heard*>(self);
+                        ++h.calls, h.offset = offset, h.count = count, h.gradient = h.f->scale_gradient();
+                      },
+                      &heard});
+  CHECK(heard.calls == 1);
+  CHECK(heard.offset == f.scale_at);
+  CHECK(heard.count == 1);
+  CHECK(heard.gradient == doctest::Approx(15));
+  CHECK(f.context.written(1));
+  CHECK_FALSE(f.context.written(0));
+}
+
+TEST_CASE("a layer whose output nobody used does not run backward") {
+  Fixture f;
+  f.context.begin_step();
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Parameter p{{1}, {}, f.scale_at, 1};
+  static_cast<void>(toy::multiply(f.context, p, toy::inputs(f.context, f.batch)));
+  f.context.backward({});
+  CHECK_FALSE(f.context.written(1));
+  CHECK(f.scale_gradient() == -1);
+}
+
+TEST_CASE("evaluation records nothing and gives the same loss") {
+  Fixture f;
+  f.context.begin_step();
+  double const training = f.loss();
+  CHECK(f.loss(nn::Mode::evaluation) == training);
+  f.context.backward({});
+  CHECK(f.scale_gradient() == -1);
+}
+
+TEST_CASE("random keys depend on the micro-batch's key and on the order of calls only") {
+  Fixture f;
+  auto keys = [&](std::uint64_t key) {
+    f.context.begin_micro_batch(nn::Mode::training, key);
+    auto const first = f.context.next_key();
+    return std::pair{first, f.context.next_key()};
+  };
+  CHECK(keys(1) == keys(1));
+  CHECK(keys(1) != keys(2));
+  CHECK(keys(1).first != keys(1).second);
+}
+
+TEST_CASE("from the second micro-batch on nothing is allocated") {
+  if (!lockstep_test::counts_allocations) return;
+  Fixture f;
+  f.batch = {std::vector<double>(100'000, 0.5), std::vector<double>(100'000, 0)};
+  auto run = [&] {
+    f.context.begin_step();
+    f.loss();
+    f.context.backward({});
+  };
+  run(), run();
+  auto const before = lockstep_test::allocations.load();
+  run();
+  CHECK(lockstep_test::allocations == before);
+}
