@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/philox.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Which elements one application of dropout keeps: a pure function of the key, the sample's position in the epoch and
+/// the element's number within the sample. Nothing is stored: forward and backward evaluate the same function, and the
+/// rank, the row and the padding have no say in it.
+/// Element e takes 16 bits: half-word e % 8 (low half first) of the block Philox(key)(position, e / 8).
+struct DropoutMask {
+  static constexpr std::uint32_t steps = 65536;  ///< of the probability: it is rounded to a multiple of 2^-16
+
+  std::uint64_t key = 0;
+  std::uint32_t dropped = 0;  ///< an element whose 16 bits are below this is dropped
+
+  /// @throws ConfigError unless 0 <= probability < 1
+  [[nodiscard]] static DropoutMask of(std::uint64_t key, double probability) {
+    expect<ConfigError>(probability >= 0 && probability < 1, [&] {
+      return "dropout: probability " + std::to_string(probability) + "; it must lie in [0, 1), 0 for none";
+    });
+    auto const rounded = static_cast<std::uint32_t>(std::lround(probability * steps));
+    return {key, std::min(rounded, steps - 1)};
+  }
+
+  /// False where every element is kept as it is.
+  [[nodiscard]] constexpr bool active() const noexcept { return dropped > 0; }
+  /// What kept elements are multiplied by: 1 / (1 - p) for the rounded probability, so the expectation is exact.
+  [[nodiscard]] constexpr double scale() const noexcept { return double{steps} / (steps - dropped); }
+  /// One element at a time, for tests and for devices.
+  [[nodiscard]] constexpr bool keeps(std::uint64_t position, std::uint64_t element) const noexcept {
+    auto const word = Philox(key)(position, element / 8)[element % 8 / 2];
+    return (word >> (16 * (element % 2)) & 0xffff) >= dropped;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

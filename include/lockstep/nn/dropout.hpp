@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <tuple>
+
+#include <lockstep/kernel/dropout.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// In training, y = x * keep / (1 - p) with keep = 1 for a random 1 - p of the elements and 0 for the others, new in every
+/// forward pass; in evaluation, and with p = 0, the identity. The mask is recomputed in backward, never stored.
+/// @determinism bitwise: a sample meets the same mask on any rank, in any row, with any padding
+class Dropout {
+ public:
+  /// @throws ConfigError unless 0 <= probability < 1
+  explicit Dropout(double probability) : mask_(kernel::DropoutMask::of(0, probability)) {}
+
+  void visit(auto&&) {}
+
+  /// The mask of this forward pass, for layers that fuse dropout into their own kernels; inactive in evaluation.
+  template <class Context>
+  [[nodiscard]] kernel::DropoutMask mask(Context& context) const {
+    auto const key = context.next_key();  // drawn even when unused, so that later layers' masks do not depend on it
+    return context.mode() == Mode::training ? kernel::DropoutMask{key, mask_.dropped} : kernel::DropoutMask{};
+  }
+
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(forward(context, x.tokens, x.layout.positions, x.layout.lengths));
+  }
+
+  /// The same for one vector per sample.
+  /// @shape x [rows, width]   @shape positions [rows], each sample's place in the epoch: the random key
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(
+      Context& context, typename Context::template Variable<2> x,
+      TensorView<Index const, 1, typename Context::Space> positions) const {
+    return forward(context, x, positions, {});
+  }
+
+ private:
+  template <class Context, class Space = typename Context::Space>
+  typename Context::template Variable<2> forward(Context& context, typename Context::template Variable<2> x,
+                                                 TensorView<Index const, 1, Space> positions,
+                                                 TensorView<std::int32_t const, 1, Space> lengths) const {
+    using Kernel = kernel::Dropout<Space>;
+    using Scalar = typename Context::Scalar;
+    auto const mask = this->mask(context);
+    if (!mask.active()) return x;
+    auto y = context.template variable<2>(x.value.extent);
+    Kernel::template apply<Scalar>(context.stream(), mask, positions, lengths, x.value, y.value, Write::overwrite);
+    context.on_backward(y, std::tuple{}, [=](Context& c) {
+      if (auto dx = c.gradient(x))
+        Kernel::template apply<Scalar>(c.stream(), mask, positions, lengths, y.gradient(), {dx.data, x.value.extent},
+                                       dx.write);
+    });
+    return y;
+  }
+
+  kernel::DropoutMask mask_;  // its key is drawn at forward
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
