@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/comm/any_communicator.hpp>
+#include <lockstep/comm/process_communicator.hpp>
+#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/comm/thread_communicator.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+/// The communicator that joins the ranks of a world. Not collective: the others are first waited for where an operation
+/// needs them. A rank has one at a time.
+/// @throws ConfigError when this rank is connected already
+[[nodiscard]] inline AnyCommunicator connect(launch::World const& world) {
+  switch (world.engine) {
+    case launch::Engine::thread:
+      return AnyCommunicator(ThreadCommunicator(world));
+    case launch::Engine::process:
+      return AnyCommunicator(ProcessCommunicator(world));
+    case launch::Engine::self:
+      break;
+  }
+  return AnyCommunicator(SelfCommunicator{});
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm

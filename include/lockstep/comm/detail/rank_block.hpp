@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/comm/piece.hpp>
+#include <lockstep/core/wait.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+/// What a collective operation does. `allocate` moves nothing: ranks compare what they ask for.
+enum class Kind : std::uint32_t { all_reduce, broadcast, all_gather, barrier, allocate };
+
+/// What a rank says about an operation, for the others to read.
+struct Descriptor {
+  Kind kind;
+  ElementType type;
+  Operation operation;
+  std::int32_t riders;
+  std::int32_t root;
+  Index count;    // elements of an all_reduce, else bytes
+  Index address;  // of the rank's input, from the start of the segment; -1 when the others cannot reach it
+};
+
+/// A rank's side of one operation.
+struct Slot {
+  static constexpr std::size_t small_bytes = 4096;
+
+  alignas(64) Descriptor descriptor;
+  alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
+  alignas(64) std::array<std::byte, small_bytes> small;  // the input itself, when it is small
+};
+
+/// A counter of its own pair of cache lines, which processors fetch together.
+struct alignas(128) Counter {
+  Signal<Sharing::processes> signal;
+};
+
+/// What a rank shares with the others besides its memory. It alone writes it. All bytes zero is the valid start.
+/// Counters count up for ever and wrap.
+struct RankBlock {
+  static constexpr std::uint32_t slots = 64;  // operations that a rank may be ahead of the slowest
+  static constexpr std::size_t staging_bytes = std::size_t{256} << 10;
+
+  Counter posted;    // operations that may be read: slot and, where it can be reached, memory
+  Counter done;      // operations of which this rank's part is complete
+  Counter staged;    // chunks of unreachable memory that lie in `staging`
+  Counter combined;  // chunks of which this rank's part is complete
+  alignas(128) std::atomic<std::uint32_t> connected;
+  std::array<Slot, slots> slot;
+  alignas(4096) std::array<std::byte, staging_bytes> staging;
+};
+
+/// Counters wrap, so they are compared by distance.
+[[nodiscard]] inline bool reached(std::uint32_t value, std::uint32_t target) noexcept {
+  return static_cast<std::int32_t>(value - target) >= 0;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <map>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+/// Places in a range of bytes: the first gap that fits. A pure function of the calls so far, so that ranks that make
+/// the same calls get the same places. Not thread-safe.
+class SymmetricHeap {
+ public:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  explicit SymmetricHeap(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Where `bytes` bytes may lie, a multiple of `alignment`; `none` when there is no such place.
+  [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t alignment) {
+    std::size_t at = 0;
+    for (auto const& [begin, end] : taken_) {
+      if (at + bytes <= begin) break;
+      at = (end + alignment - 1) / alignment * alignment;
+    }
+    if (bytes > capacity_ || at > capacity_ - bytes) return none;
+    taken_.emplace(at, at + bytes);
+    return at;
+  }
+
+  void give_back(std::size_t at) { taken_.erase(at); }
+
+ private:
+  std::size_t capacity_;
+  std::map<std::size_t, std::size_t> taken_;  // begin -> end
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <lockstep/launch/rank_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// More ranks than this on one host are refused.
+inline constexpr int most_local_ranks = 256;
+
+/// The head of the memory that the ranks of one host share: who they are and who failed first. Whoever waits for a rank
+/// reads it, so that a wait ends when its rank does.
+struct ControlPage {
+  std::uint64_t magic;
+  std::uint64_t job;                         ///< a number drawn anew for each run
+  std::int32_t size;                         ///< ranks
+  std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 while there is none
+  std::array<RankRecord, most_local_ranks> ranks;
+
+  [[nodiscard]] RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] RankRecord const& operator[](int rank) const noexcept { return ranks[static_cast<std::size_t>(rank)]; }
+
+  /// The rank that failed first, or -1.
+  [[nodiscard]] int first_failure() const noexcept { return first_failure_.load(std::memory_order_acquire) - 1; }
+
+  void join(int rank, int pid) noexcept {
+    (*this)[rank].pid.store(pid, std::memory_order_relaxed);
+    (*this)[rank].state.store(RankState::running, std::memory_order_release);
+  }
+  /// The rank's work is over. A rank that ended with an error counts as failed, for the others will wait in vain.
+  void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
+    auto& record = (*this)[rank];
+    record.exit_code = exit_code;
+    record.signal = signal;
+    record.say(message);
+    bool const failed = exit_code != 0 || signal != 0 || !message.empty();
+    record.state.store(failed ? RankState::failed : RankState::ended, std::memory_order_release);
+    std::int32_t none = 0;
+    if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
+  }
+  /// True once `end` was called for the rank.
+  [[nodiscard]] bool over(int rank) const noexcept {
+    auto const state = (*this)[rank].state.load(std::memory_order_acquire);
+    return state == RankState::ended || state == RankState::failed;
+  }
+
+  /// "rank 1 (pid 4242)".
+  [[nodiscard]] std::string who(int rank) const {
+    auto const pid = (*this)[rank].pid.load(std::memory_order_relaxed);
+    return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + ")" : "");
+  }
+  /// "rank 1 (pid 4242) was killed by signal 9 (Killed)".
+  [[nodiscard]] std::string tell(int rank) const { return who(rank) + " " + (*this)[rank].happened(); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

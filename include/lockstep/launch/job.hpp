@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include <lockstep/core/clock.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// A number that tells this run from any other.
+[[nodiscard]] inline std::uint64_t new_job() noexcept {
+  std::uint64_t job = 0;
+  if (::getrandom(&job, sizeof job, GRND_NONBLOCK) != sizeof job)
+    job =
+        static_cast<std::uint64_t>(Clock::nanoseconds()) * 0x9e3779b97f4a7c15 + static_cast<std::uint64_t>(::getpid());
+  return job;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/wait_limits.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// The exit code for an error: 2 for wrong input (ConfigError, DataError), 1 for any other.
+[[nodiscard]] inline int exit_code(std::exception const& error) noexcept {
+  return dynamic_cast<ConfigError const*>(&error) || dynamic_cast<DataError const*>(&error) ? 2 : 1;
+}
+
+/// How `run` starts ranks.
+struct Options {
+  int nproc = 1;    ///< ranks that are processes of their own: copies of this program
+  int threads = 1;  ///< ranks that are threads of this process
+  std::vector<std::string>
+      arguments;  ///< of the started processes, the program's name first; empty: the same as this one's
+  WaitLimits limits;
+  double grace_seconds = 3;                      ///< what the others get to end by themselves once a rank has failed
+  std::function<void(std::string const&)> warn;  ///< one sentence, when a rank waits for long
+  std::function<void(std::string const&)>
+      report;  ///< one sentence, from the starting process: who failed first, and why
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/control_page.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// Memory that all ranks of a run on one host can address: the control page at its head, then zeroed memory for the
+/// communicator. As large as the machine's memory, and sparse: a page costs nothing until it is touched. Between
+/// processes it is a file without a name that the ranks inherit; it ends with the last of them, whatever happened.
+class SharedSegment {
+ public:
+  /// For threads of this process.
+  /// @throws ConfigError when the system refuses the memory
+  static std::shared_ptr<SharedSegment> between_threads(int size, std::uint64_t job) { return create(-1, size, job); }
+
+  /// For processes that inherit `descriptor()`, which is closed on exec unless the starter says otherwise.
+  /// @throws ConfigError when the system refuses the memory
+  static std::shared_ptr<SharedSegment> between_processes(int size, std::uint64_t job) {
+    int const file = ::memfd_create("lockstep", MFD_CLOEXEC);
+    if (file < 0) throw ConfigError(refused("create shared memory (memfd_create)"));
+    return create(file, size, job);
+  }
+
+  /// The segment behind an inherited descriptor, which this takes over.
+  /// @throws ConfigError when it is not the segment of this job
+  static std::shared_ptr<SharedSegment> attach(int file, int size, std::uint64_t job) {
+    struct stat status {};
+    bool const is_ours = ::fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) > sizeof(ControlPage);
+    if (!is_ours) throw ConfigError(stranger(file));
+    ::fcntl(file, F_SETFD, FD_CLOEXEC);
+    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, static_cast<std::size_t>(status.st_size)));
+    auto const& control = segment->control();
+    if (control.magic != magic || control.job != job || control.size != size) throw ConfigError(stranger(file));
+    return segment;
+  }
+
+  SharedSegment(SharedSegment const&) = delete;
+  SharedSegment& operator=(SharedSegment const&) = delete;
+  ~SharedSegment() {
+    ::munmap(data_, bytes_);
+    if (file_ >= 0) ::close(file_);
+  }
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 between threads
+  [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
+
+  /// Gives pages back to the system; they read as zeros afterwards. Both on page borders.
+  void forget(std::byte* begin, std::size_t length) const noexcept {
+    ::madvise(begin, length, file_ < 0 ? MADV_DONTNEED : MADV_REMOVE);
+  }
+
+  /// The largest page that matters: what begins on such a border may be backed by huge pages.
+  static constexpr std::size_t unit = std::size_t{2} << 20;
+
+ private:
+  static constexpr std::uint64_t magic = 0x4c4f434b53544550;
+
+  static std::shared_ptr<SharedSegment> create(int file, int size, std::uint64_t job) {
+    auto const memory =
+        static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    auto const bytes = (memory / unit + static_cast<std::size_t>(size) + 8) * unit;  // heaps, and room for control
+    if (file >= 0 && ::ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+      auto const message = refused("size shared memory (ftruncate)");
+      ::close(file);
+      throw ConfigError(message);
+    }
+    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes));
+    auto& control = segment->control();
+    control.job = job;
+    control.size = size;
+    control.magic = magic;
+    return segment;
+  }
+
+  SharedSegment(int file, std::size_t bytes) : file_(file), bytes_(bytes) {
+    // Address space first, with room to begin on a border of huge pages; then the memory in its place.
+    auto* const room = ::mmap(nullptr, bytes + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* placed = MAP_FAILED;
+    if (room != MAP_FAILED) {
+      auto const begin = reinterpret_cast<std::uintptr_t>(room);
+      auto const aligned = (begin + unit - 1) / unit * unit;
+      int const kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+      placed = ::mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED,
+                      file, 0);
+      if (placed == MAP_FAILED) {
+        auto const why = errno;
+        ::munmap(room, bytes + unit);
+        errno = why;
+      } else {
+        if (aligned != begin) ::munmap(room, aligned - begin);
+        ::munmap(reinterpret_cast<void*>(aligned + bytes), begin + unit - aligned);
+      }
+    }
+    if (placed == MAP_FAILED) {
+      auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
+      if (file >= 0) ::close(file);
+      throw ConfigError(message + "; raise the limit on address space (ulimit -v unlimited)");
+    }
+    data_ = static_cast<std::byte*>(placed);
+    ::madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it pages are small
+  }
+
+  static std::string refused(std::string const& what) {
+    return "launch: the system refused to " + what + ": " + std::strerror(errno);
+  }
+  static std::string stranger(int file) {
+    return "launch: file descriptor " + std::to_string(file) +
+           " (LOCKSTEP_MEMORY_FD) is not the shared memory of this run: the LOCKSTEP_* variables were inherited from "
+           "another "
+           "program; unset them, or start with --nproc N";
+  }
+
+  int file_;
+  std::size_t bytes_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

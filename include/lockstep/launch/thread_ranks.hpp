@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <lockstep/launch/job.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// Runs `train` once per rank on threads of this process, of which the caller's is rank 0.
+/// @returns 0, or the exit code of the rank that failed first
+/// @throws what the first rank to fail threw, after all ranks have ended; the others got RankLost where they waited for
+/// it
+inline int run_threads(Options const& options, std::function<int(World&)> const& train) {
+  auto const size = options.threads;
+  auto const job = new_job();
+  auto const segment = SharedSegment::between_threads(size, job);
+  auto& control = segment->control();
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+
+  auto const rank_main = [&](int rank) {
+    World world{rank, size, rank, size, Engine::thread, job, segment, options.limits, options.warn};
+    control.join(rank, 0);
+    try {
+      control.end(rank, train(world));
+    } catch (std::exception const& error) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      control.end(rank, exit_code(error), 0, error.what());
+    } catch (...) {
+      errors[static_cast<std::size_t>(rank)] = std::current_exception();
+      control.end(rank, 1, 0, "an exception of unknown type");
+    }
+  };
+
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
+  try {
+    while (std::ssize(threads) + 1 < size) threads.emplace_back(rank_main, static_cast<int>(threads.size()) + 1);
+  } catch (std::system_error const& error) {
+    auto const missing = static_cast<int>(threads.size()) + 1;
+    control.end(missing, 1, 0, error.what());
+    for (auto& thread : threads) thread.join();
+    throw ConfigError("launch: the system refused thread " + std::to_string(missing + 1) + " of " +
+                      std::to_string(size) + " (" + error.what() + "); ask for fewer ranks");
+  }
+  rank_main(0);
+  for (auto& thread : threads) thread.join();
+
+  auto const failed = control.first_failure();
+  if (failed < 0) return 0;
+  if (errors[static_cast<std::size_t>(failed)]) std::rethrow_exception(errors[static_cast<std::size_t>(failed)]);
+  return control[failed].exit_code;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

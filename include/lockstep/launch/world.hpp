@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <lockstep/launch/engine.hpp>
+#include <lockstep/launch/shared_segment.hpp>
+#include <lockstep/launch/wait_limits.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// The place of one rank among all: data, made by `run`, from which `comm::connect` makes a communicator. A default
+/// World is one rank alone.
+struct World {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  ///< among the ranks of this host
+  int local_size = 1;
+  Engine engine = Engine::self;
+  std::uint64_t job = 0;                   ///< the same on all ranks, another for each run
+  std::shared_ptr<SharedSegment> segment;  ///< none for Engine::self
+  WaitLimits limits;
+  std::function<void(std::string const&)> warn;  ///< where warnings go; none: nowhere
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch
