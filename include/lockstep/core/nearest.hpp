@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// How many letters have to be added, dropped, changed or swapped with their neighbour to turn one word into the other
+/// (optimal string alignment). Capitals count as small letters and '_' as '-'. Costs the product of the lengths.
+[[nodiscard]] inline int edit_distance(std::string_view from, std::string_view to) {
+  auto const fold = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::vector<int> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
+  for (std::size_t j = 0; j <= to.size(); ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::swap(before, last);
+    std::swap(last, row);
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      bool const same = fold(from[i - 1]) == fold(to[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && fold(from[i - 1]) == fold(to[j - 2]) && fold(from[i - 2]) == fold(to[j - 1]))
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[to.size()];
+}
+
+/// The candidate that `name` was most likely meant to be, for "the nearest is …": the least edit distance, the first of
+/// equals. Empty where there are no candidates.
+template <class Candidates>
+[[nodiscard]] std::string nearest(std::string_view name, Candidates const& candidates) {
+  std::string best;
+  int least = -1;
+  for (auto const& candidate : candidates) {
+    int const distance = edit_distance(name, candidate);
+    if (least >= 0 && distance >= least) continue;
+    least = distance;
+    best = candidate;
+  }
+  return best;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI
