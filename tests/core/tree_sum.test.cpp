@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/tree_sum.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+struct Term {  // spells the order of a sum
+  std::string text;
+  friend Term operator+(Term const& a, Term const& b) { return {"(" + a.text + b.text + ")"}; }
+};
+}  // namespace
+
+TEST_CASE("the tree splits at the largest power of two below the count") {
+  auto spell = [](int n) { return tree_sum(n, [](int i) { return Term{std::to_string(i)}; }).text; };
+  CHECK(spell(1) == "0");
+  CHECK(spell(2) == "(01)");
+  CHECK(spell(3) == "((01)2)");
+  CHECK(spell(4) == "((01)(23))");
+  CHECK(spell(5) == "(((01)(23))4)");
+  CHECK(spell(6) == "(((01)(23))(45))");
+  CHECK(spell(8) == "(((01)(23))((45)(67)))");
+}
+
+TEST_CASE("a sum of arrays has the bits of the sum of their elements, in the range asked for only") {
+  for (int n = 1; n <= 9; ++n) {
+    std::vector<std::vector<float>> data(static_cast<std::size_t>(n), std::vector<float>(33));
+    float x = 0.1f;
+    for (auto& row : data)
+      for (auto& e : row) e = x = x * 1.37f - static_cast<float>(static_cast<int>(x * 1.37f)) + 0.01f;
+    auto const before = data;
+    std::vector<float*> rows;
+    for (auto& row : data) rows.push_back(row.data());
+    tree_sum_into_first<float>(rows, 1, 32);
+    for (std::size_t i = 0; i < 33; ++i) {
+      auto const sum = tree_sum(n, [&](int r) { return before[static_cast<std::size_t>(r)][i]; });
+      CHECK(data[0][i] == (i == 0 || i == 32 ? before[0][i] : sum));
+    }
+    for (std::size_t r = 1; r < data.size(); ++r) CHECK(data[r] == before[r]);
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/data_parallel.hpp>
+
+#include "session_cases.hpp"
+
+using namespace lockstep;
+
+namespace {
+using Session = parallel::DataParallel::Session<toy::Model, optim::SGD>;
+
+struct Fixture {
+  explicit Fixture(int devices) : policy{.devices = devices, .threads = 1} {}
+  parallel::DataParallel policy;
+  toy::Model model;
+  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
+  std::vector<float> start = std::vector<float>(static_cast<std::size_t>(layout.size()), session_cases::start_value);
+};
+}  // namespace
+
+TEST_CASE("replicas step together by the gradient of the weighted mean, whatever each of them got") {
+  for (int devices : {1, 2, 3, 4, 5}) {
+    Fixture f(devices);
+    Session session(f.policy, f.model, f.layout, f.start);
+    session_cases::check_steps(session, f.layout, 0, devices, devices);
+    std::vector<std::vector<float>> values(static_cast<std::size_t>(devices));
+    session.each([&](int device, auto& replica) {
+      values[static_cast<std::size_t>(device)].assign(replica.values().begin(), replica.values().end());
+    });
+    for (auto const& v : values) CHECK(v == values[0]);
+  }
+}
+
+TEST_CASE("the first device carries the optimizer's state too") {
+  Fixture f(3);
+  Session session(f.policy, f.model, f.layout, f.start);
+  auto const bytes = session.report().peak_bytes_per_device;
+  REQUIRE(bytes.size() == 3);
+  CHECK(bytes[0] > bytes[1]);
+  CHECK(bytes[1] == bytes[2]);
+}
+
+TEST_CASE("an exception on one device comes out, and the next step works") {
+  Fixture f(2);
+  Session session(f.policy, f.model, f.layout, f.start);
+  CHECK_THROWS_AS(session.each([](int device, auto&) {
+    if (device == 1) throw DataError("sample 7");
+  }),
+                  DataError);
+  session_cases::check_step(session, f.layout, 4, 1, 0, 2, 2);
+}
+
+TEST_CASE("no device at all is refused") {
+  Fixture f(0);
+  CHECK_THROWS_AS(Session(f.policy, f.model, f.layout, f.start), ConfigError);
+}
