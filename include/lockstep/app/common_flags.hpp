@@ -63,8 +63,9 @@ class CommonFlags {
     command.add("--data", options_.data, "What to train on");
     command.add("--eval-data", options_.eval_data,
                 "What to evaluate on; default: the data's own test part, else a tenth taken out of training");
-    command.add("--num-workers", options_.num_workers, 1, 256, "Threads of each rank that load batches");
-    command.add("--prefetch", options_.prefetch, 1, 1024, "Batches that are loaded ahead");
+    command.add("--num-workers", options_.num_workers, 0, 256,
+                "Threads of each rank that load batches; 0: the training thread does");
+    command.add("--prefetch", options_.prefetch, 0, 1024, "Batches that are loaded ahead");
     command.add("--seed", options_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,

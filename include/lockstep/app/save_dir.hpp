@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// Looks at --save-dir without changing anything.
+/// @throws ConfigError when something else than a directory is there, or a run was saved there before
+inline void check_save_dir(std::string const& directory) {
+  namespace fs = std::filesystem;
+  if (directory.empty()) return;
+  std::error_code error;
+  auto const there = fs::status(directory, error);
+  if (fs::exists(there) && !fs::is_directory(there))
+    throw ConfigError("--save-dir " + directory + ": is not a directory; name another");
+  for (char const* sign : {"run.json", "metrics.jsonl", "checkpoints"})
+    if (fs::exists(fs::path(directory) / sign, error))
+      throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
+                        "); name another directory, or remove that run");
+}
+
+/// Creates --save-dir. @throws ConfigError with the system's reason
+inline void create_save_dir(std::string const& directory) {
+  if (directory.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error)
+    throw ConfigError("--save-dir " + directory + ": cannot be created: " + error.message() +
+                      "; name another directory");
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/save_dir.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("lockstep-save-dir-" + std::to_string(::getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  std::string at(char const* name) const { return (path / name).string(); }
+};
+
+std::string refused(std::string const& directory) {
+  try {
+    app::check_save_dir(directory);
+  } catch (ConfigError const& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a directory is free when it does not exist, is empty or holds other things") {
+  Folder const folder;
+  CHECK(refused("").empty());
+  CHECK(refused(folder.at("new/deep")).empty());
+  CHECK_FALSE(fs::exists(folder.at("new")));
+  std::ofstream(folder.at("notes.txt")) << "mine";
+  CHECK(refused(folder.path.string()).empty());
+}
+
+TEST_CASE("a directory that holds a run, and what is no directory, are refused by name") {
+  Folder const folder;
+  app::create_save_dir(folder.at("first"));
+  CHECK(refused(folder.at("first")).empty());
+  fs::create_directory(folder.at("first/checkpoints"));
+  CHECK(contains(refused(folder.at("first")), "first: already holds a run (checkpoints)"));
+  std::ofstream(folder.at("run.json")) << "{}";
+  CHECK(contains(refused(folder.path.string()), "already holds a run (run.json)"));
+  CHECK(contains(refused(folder.at("run.json")), "is not a directory"));
+}
+
+TEST_CASE("a directory that cannot be created is refused with the system's reason") {
+  Folder const folder;
+  std::ofstream(folder.at("file")) << "x";
+  CHECK_THROWS_AS(app::create_save_dir(folder.at("file/below")), ConfigError);
+}
