@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/data/aggregate.hpp>
+#include <lockstep/memory/space.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// What a tensor can be made of: integers, floating-point numbers, bool and enums.
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+/// One number per sample.
+template <Number T, class Space>
+struct NumberColumn {
+  TensorView<T const, 1, Space> values;  // [rows]
+};
+
+/// N numbers per sample, from `std::array<T, N>`.
+template <Number T, std::size_t N, class Space>
+struct ArrayColumn {
+  TensorView<T const, 2, Space> values;  // [rows, N]
+};
+
+/// A number that may be absent, from `std::optional<T>`; absent ones read as the collate's padding value.
+template <Number T, class Space>
+struct OptionalColumn {
+  TensorView<T const, 1, Space> values;      // [rows]
+  TensorView<bool const, 1, Space> present;  // [rows]
+};
+
+/// Sequences padded at their ends to the longest of the batch: of numbers, from `std::vector<T>`, or of N numbers each,
+/// from `std::vector<std::array<T, N>>`.
+template <Number T, class Space, std::size_t N = 0>
+struct PaddedColumn {
+  static constexpr int rank = N == 0 ? 2 : 3;
+  TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, N]
+  TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
+};
+
+/// Texts one after the other: text r is the characters [offsets[r], offsets[r + 1]).
+template <class Space>
+struct TextColumn {
+  TensorView<char const, 1, Space> characters;  // [offsets[rows]]
+  TensorView<Index const, 1, Space> offsets;    // [rows + 1], ascending from 0
+
+  [[nodiscard]] std::string_view operator[](Index row) const noexcept requires(Space::host_accessible) {
+    return {characters.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
+  }
+};
+
+/// The columns of an aggregate; defined in columns.hpp.
+template <class Sample, class Space>
+class Columns;
+
+namespace detail {
+
+template <class T, class Space>
+struct ColumnFor {
+  static constexpr bool collatable = false;
+};
+template <Number T, class Space>
+struct ColumnFor<T, Space> {
+  static constexpr bool collatable = true;
+  using type = NumberColumn<T, Space>;
+};
+template <Number T, std::size_t N, class Space>
+struct ColumnFor<std::array<T, N>, Space> {
+  static constexpr bool collatable = true;
+  using type = ArrayColumn<T, N, Space>;
+};
+template <Number T, class Space>
+struct ColumnFor<std::optional<T>, Space> {
+  static constexpr bool collatable = true;
+  using type = OptionalColumn<T, Space>;
+};
+template <Number T, class Space>
+requires(!std::same_as<T, bool>)  // std::vector<bool> holds bits, not elements
+    struct ColumnFor<std::vector<T>, Space> {
+  static constexpr bool collatable = true;
+  using type = PaddedColumn<T, Space>;
+};
+template <Number T, std::size_t N, class Space>
+struct ColumnFor<std::vector<std::array<T, N>>, Space> {
+  static constexpr bool collatable = true;
+  using type = PaddedColumn<T, Space, N>;
+};
+template <class Space>
+struct ColumnFor<std::string, Space> {
+  static constexpr bool collatable = true;
+  using type = TextColumn<Space>;
+};
+template <Aggregate T, class Space>
+struct ColumnFor<T, Space> {
+  static constexpr bool collatable = true;
+  using type = Columns<T, Space>;
+};
+
+}  // namespace detail
+
+/// A member of a sample that has a column: number, enum, std::array, std::optional, std::vector of numbers or of
+/// std::array, std::string, or an aggregate of these.
+template <class Member>
+concept Collatable = detail::ColumnFor<Member, HostSpace>::collatable;
+
+/// The column that a member of type `Member` becomes.
+template <Collatable Member, class Space>
+using ColumnOf = typename detail::ColumnFor<Member, Space>::type;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

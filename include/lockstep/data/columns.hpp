@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/data/column.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace detail {
+
+// A template of its own per member, so that the compiler's note beside the sentence names sample, member and type.
+template <class Sample, std::size_t Member, class Type>
+struct CheckMember {
+  static_assert(
+      Collatable<Type>,
+      "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
+      "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these. Sample, "
+      "member (counted from 0) and type stand in this line's CheckMember<Sample, member, type>");
+  static constexpr bool value = Collatable<Type>;
+};
+
+template <class Sample, class Members, class Space, class = std::make_index_sequence<std::tuple_size_v<Members>>>
+struct ColumnTuple;
+template <class Sample, class... Member, class Space, std::size_t... I>
+struct ColumnTuple<Sample, std::tuple<Member&...>, Space, std::index_sequence<I...>> {
+  static_assert((CheckMember<Sample, I, Member>::value && ...));
+  using type = std::tuple<ColumnOf<Member, Space>...>;
+};
+
+/// Only its members' addresses are used, to find a member's place from a pointer to member.
+template <class Sample>
+inline Sample const prototype{};
+
+}  // namespace detail
+
+/// A batch of samples, column by column: `batch[&Article::tokens]` is the column of all samples' tokens. The type of a
+/// column follows from the member's type: see column.hpp. A view: the memory belongs to whoever made it.
+/// @cost `operator[]` compares the addresses of members of the same type, at run time
+template <class Sample, class Space = HostSpace>
+class Columns {
+  static_assert(Aggregate<Sample>,
+                "Lockstep: the sample is not an aggregate (a struct without constructors, default-constructible)");
+
+ public:
+  using Tuple = typename detail::ColumnTuple<Sample, MembersOf<Sample>, Space>::type;
+
+  Columns() = default;
+  Columns(Index rows, TensorView<Index const, 1, HostSpace> positions, Index epoch) noexcept
+      : rows_(rows), epoch_(epoch), positions_(positions) {}
+
+  /// The number of samples, 0 included.
+  [[nodiscard]] Index rows() const noexcept { return rows_; }
+  /// Each row's position in the epoch's global order: what random numbers are keyed on. Host memory in every space.
+  [[nodiscard]] TensorView<Index const, 1, HostSpace> positions() const noexcept { return positions_; }  // [rows]
+  [[nodiscard]] Index epoch() const noexcept { return epoch_; }
+
+  /// The column of a member; for a nested aggregate, its columns.
+  template <class Member>
+  [[nodiscard]] ColumnOf<Member, Space> const& operator[](Member Sample::*member) const noexcept {
+    return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+  }
+
+  /// All columns in the order of the members: for collates, which write them.
+  [[nodiscard]] Tuple& columns() noexcept { return columns_; }
+  [[nodiscard]] Tuple const& columns() const noexcept { return columns_; }
+
+ private:
+  template <class Member, std::size_t... I>
+  auto const& find(Member Sample::*member, std::index_sequence<I...>) const noexcept {
+    auto const& sample = detail::prototype<Sample>;
+    using Members = decltype(members(sample));
+    Members const all = members(sample);
+    ColumnOf<Member, Space> const* found = nullptr;
+    auto const look = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
+      if constexpr (std::same_as<std::tuple_element_t<J, Members>, Member const&>) {
+        if (&std::get<J>(all) == &(sample.*member)) found = &std::get<J>(columns_);
+      }
+    };
+    (look(std::integral_constant<std::size_t, I>{}), ...);
+    return *found;
+  }
+
+  Index rows_ = 0;
+  Index epoch_ = 0;
+  TensorView<Index const, 1, HostSpace> positions_;
+  Tuple columns_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/collate.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/loader_core.hpp>
+#include <lockstep/data/sampler.hpp>
+#include <lockstep/data/split.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+struct DataLoaderOptions {
+  Index batch_size = 1;  ///< samples per shard (rank or device) and micro-step
+  int workers = 1;       ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
+  int prefetch = 2;      ///< micro-steps made ahead of the one in use
+  Tail tail = Tail::exact;
+};
+
+/// Turns a dataset into batches, in the sampler's order, ahead of their use. Worker threads live as long as the loader
+/// and go on over the borders of epochs; batches arrive in order, the same ones for any number of workers; a batch in
+/// use is never overwritten. Each micro-step delivers one separately collated batch per shard of this process's Split.
+///
+/// An exception from a sample arrives as a DataError, with the original nested, at the batch that holds the sample; the
+/// next call delivers the next batch. `start` and `next` are for one thread at a time.
+/// @cost no allocation per batch once the largest has been seen, where the dataset's `get` makes none
+/// @determinism bitwise, for any number of workers
+template <class D, class S, class C>
+class DataLoader {
+  static_assert(Dataset<D>,
+                "Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i), both const; see "
+                "docs/reference/dataset.md");
+  static_assert(
+      Sampler<S, D>,
+      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
+      "gives an Order; see docs/reference/sampler.md");
+  static_assert(Collate<C, D>,
+                "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
+                "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
+  using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
+  using Core = detail::LoaderCore<D, OrderType, C>;
+
+ public:
+  using Sample = SampleOf<D>;
+  using Batch = typename C::template Batch<D, HostSpace>;
+
+  /// The batches of one micro-step, until destroyed. They stay valid when the loader is started anew or destroyed.
+  class [[nodiscard]] Held {
+   public:
+    Held(Held&& other) noexcept = default;
+    Held& operator=(Held&& other) noexcept {
+      Held taken(std::move(other));
+      core_.swap(taken.core_);
+      slot_.swap(taken.slot_);
+      return *this;
+    }
+    ~Held() {
+      if (slot_) core_->release(slot_.get());
+    }
+
+    /// One batch per shard of the Split, in the shards' order.
+    [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
+    [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
+    [[nodiscard]] Index step() const noexcept { return slot_->step; }
+
+   private:
+    friend DataLoader;
+    Held(std::shared_ptr<Core> core, std::shared_ptr<typename Core::Slot> slot) noexcept
+        : core_(std::move(core)), slot_(std::move(slot)) {}
+
+    std::shared_ptr<Core> core_;
+    std::shared_ptr<typename Core::Slot> slot_;
+  };
+
+  /// @throws ConfigError when an option is out of range
+  DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) : options_(options) {
+    require(options.batch_size >= 1, "batch_size", options.batch_size, "at least 1");
+    require(options.workers >= 0, "workers", options.workers, "0 (the caller does the work) or more");
+    require(options.prefetch >= 0, "prefetch", options.prefetch, "0 or more");
+    auto order = sampler.over(dataset);
+    core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options.batch_size,
+                                   options.workers, options.prefetch, options.tail);
+  }
+  DataLoader(DataLoader&&) noexcept = default;
+  DataLoader& operator=(DataLoader&& other) noexcept {
+    if (core_) core_->stop();
+    options_ = other.options_;
+    core_ = std::move(other.core_);
+    return *this;
+  }
+  ~DataLoader() {
+    if (core_) core_->stop();
+  }
+
+  [[nodiscard]] DataLoaderOptions const& options() const noexcept { return options_; }
+  /// Samples in an epoch.
+  [[nodiscard]] Index samples() const { return core_->order().size(); }
+  /// Micro-steps in an epoch, alike on all ranks: ceil(samples / (batch_size * split.all)), or the floor for
+  /// Tail::drop.
+  [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split).steps(); }
+
+  /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
+  /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
+  /// @throws ConfigError when the place does not exist
+  void start(Split split, Index epoch, Index step, Index last_epoch) {
+    require(split.all >= 1, "split.all", split.all, "at least 1");
+    require(split.count >= 1, "split.count", split.count, "at least 1");
+    require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
+            "within [0, all - count]");
+    require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+    require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
+    core_->start(split, epoch, step, last_epoch);
+  }
+
+  /// The next micro-step's batches, in order; waits until they are ready.
+  /// @throws DataError when one of their samples cannot be made; names the sample, epoch and step
+  /// @throws ConfigError when no batch is left, or all are held
+  Held next() { return Held(core_, core_->next()); }
+
+  /// How long `next` has waited for batches, over the loader's life.
+  [[nodiscard]] double wait_seconds() const { return core_->wait_seconds(); }
+
+ private:
+  static void require(bool holds, char const* what, Index value, char const* rule) {
+    if (!holds) {
+      throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
+    }
+  }
+
+  DataLoaderOptions options_;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Samples held in memory: those of a vector, or all of another dataset, read once. `get` gives a reference, so that a
+/// collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction.
+template <class Sample>
+class InMemoryDataset {
+ public:
+  explicit InMemoryDataset(std::vector<Sample> samples)
+      : samples_(std::make_shared<std::vector<Sample> const>(std::move(samples))) {}
+
+  /// Reads every sample of `dataset`, in order. @throws what `dataset.get` throws
+  template <class D>
+  requires(!std::same_as<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from asking itself
+      explicit InMemoryDataset(D const& dataset)
+      : InMemoryDataset(read(dataset)) {}
+
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->size()); }
+  [[nodiscard]] Sample const& get(Index i) const noexcept { return (*samples_)[static_cast<std::size_t>(i)]; }
+
+ private:
+  template <Dataset D>
+  static std::vector<Sample> read(D const& dataset) {
+    std::vector<Sample> samples;
+    samples.reserve(static_cast<std::size_t>(dataset.size()));
+    for (Index i = 0; i < dataset.size(); ++i) samples.push_back(dataset.get(i));
+    return samples;
+  }
+
+  std::shared_ptr<std::vector<Sample> const> samples_;
+};
+
+template <class Sample>
+InMemoryDataset(std::vector<Sample>) -> InMemoryDataset<Sample>;
+template <Dataset D>
+InMemoryDataset(D const&) -> InMemoryDataset<SampleOf<D>>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/aggregate.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace detail {
+
+template <class T>
+inline constexpr bool variable_length = false;
+template <class T>
+inline constexpr bool variable_length<std::vector<T>> = true;
+template <>
+inline constexpr bool variable_length<std::string> = true;
+
+template <class T>
+consteval std::size_t count_lengths();
+template <class... Member>
+consteval std::size_t count_lengths_of(std::tuple<Member&...>*) {
+  return (std::size_t{0} + ... + count_lengths<Member>());
+}
+template <class T>
+consteval std::size_t count_lengths() {
+  if constexpr (variable_length<T>) {
+    return 1;
+  } else if constexpr (Aggregate<T>) {
+    return count_lengths_of(static_cast<MembersOf<T>*>(nullptr));
+  } else {
+    return 0;
+  }
+}
+
+template <class T>
+void measure(T const& member, Index*& out) noexcept {
+  if constexpr (variable_length<T>) {
+    *out++ = static_cast<Index>(member.size());
+  } else if constexpr (Aggregate<T>) {
+    std::apply([&](auto const&... each) { (measure(each, out), ...); }, members(member));
+  }
+}
+
+}  // namespace detail
+
+/// What the layout of a batch depends on: the length of each variable-length member (std::vector, std::string), in
+/// order of declaration, nested aggregates in place. A dataset that knows it without reading the sample offers
+/// `extent(i)`.
+template <class Sample>
+struct SampleExtent {
+  static constexpr std::size_t count = detail::count_lengths<Sample>();
+  std::array<Index, count> lengths{};
+
+  friend bool operator==(SampleExtent const&, SampleExtent const&) = default;
+};
+
+/// The extent of a sample at hand.
+template <class Sample>
+[[nodiscard]] SampleExtent<Sample> extent_of(Sample const& sample) noexcept {
+  SampleExtent<Sample> extent;
+  [[maybe_unused]] auto* out = extent.lengths.data();
+  detail::measure(sample, out);
+  return extent;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/data/sampler.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Every sample in the dataset's own order, the same in each epoch: for evaluation.
+struct SequentialSampler {
+  class Order {
+   public:
+    explicit Order(Index size) noexcept : size_(size) {}
+    [[nodiscard]] Index size() const noexcept { return size_; }
+    [[nodiscard]] auto in(Index) const noexcept {
+      return [](Index position) noexcept { return position; };
+    }
+    [[nodiscard]] Index index(Index, Index position) const noexcept { return position; }
+
+   private:
+    Index size_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size()); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/sampler.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Every sample once per epoch, in an order that the seed and the epoch choose among all.
+/// @cost constant memory and constant time per position, any length to 2^48
+struct ShuffledSampler {
+  std::uint64_t seed = 0;
+
+  class Order {
+   public:
+    Order(Index size, std::uint64_t seed) noexcept : size_(size), seed_(seed) {}
+    [[nodiscard]] Index size() const noexcept { return size_; }
+    [[nodiscard]] KeyedPermutation in(Index epoch) const { return KeyedPermutation(size_, key(epoch)); }
+    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
+
+   private:
+    // Named apart from every other use of the seed; ordered, so that (seed 0, epoch 1) and (seed 1, epoch 0) differ.
+    [[nodiscard]] std::uint64_t key(Index epoch) const noexcept {
+      return mix(mix("lockstep.data.shuffled_sampler"), seed_, static_cast<std::uint64_t>(epoch));
+    }
+
+    Index size_;
+    std::uint64_t seed_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const { return Order(dataset.size(), seed); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

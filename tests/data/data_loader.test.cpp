@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/data_loader.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+
+#include "../allocation_count.hpp"
+#include "../skip.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  std::vector<std::int32_t> tokens;
+  int label = 0;
+};
+
+std::vector<Sample> samples(Index count) {
+  std::vector<Sample> out;
+  for (Index i = 0; i < count; ++i) {
+    out.push_back(
+        {std::vector<std::int32_t>(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i)), static_cast<int>(i)});
+  }
+  return out;
+}
+data::InMemoryDataset<Sample> in_memory(Index count) { return data::InMemoryDataset{samples(count)}; }
+
+/// Gives samples by value, and fails for chosen ones.
+struct Generated {
+  Index count = 0;
+  std::vector<Index> failing{};
+
+  Index size() const { return count; }
+  Sample get(Index i) const {
+    if (std::find(failing.begin(), failing.end(), i) != failing.end()) throw std::runtime_error("file is gone");
+    return {std::vector<std::int32_t>(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i)), static_cast<int>(i)};
+  }
+};
+
+/// Knows extents and writes samples in place.
+struct Direct {
+  Index count = 0;
+
+  Index size() const { return count; }
+  Sample get(Index i) const { return Generated{count}.get(i); }
+  data::SampleExtent<Sample> extent(Index i) const { return {{i * 7 % 11}}; }
+  void read_into(Index i, data::Row<Sample> row) const {
+    for (auto& token : row[&Sample::tokens]) token = static_cast<int>(i);
+    row[&Sample::label] = static_cast<int>(i);
+  }
+};
+static_assert(data::ReadsIntoRows<Direct, data::PadCollate>);
+static_assert(!data::ReadsIntoRows<Generated, data::PadCollate>);
+
+/// One row as delivered, for comparing loaders.
+struct Seen {
+  Index epoch, position;
+  int label;
+  friend auto operator<=>(Seen const&, Seen const&) = default;
+};
+
+template <class Batch>
+void record(Batch const& batch, std::vector<Seen>& seen) {
+  auto const& tokens = batch[&Sample::tokens];
+  Index longest = 0;
+  for (Index r = 0; r < batch.rows(); ++r) {
+    auto const label = batch[&Sample::label].values(r);
+    auto const length = static_cast<Index>(tokens.lengths(r));
+    REQUIRE(length == label * 7 % 11);
+    for (Index i = 0; i < tokens.values.extent[1]; ++i) REQUIRE(tokens.values(r, i) == (i < length ? label : 0));
+    longest = std::max(longest, length);
+    seen.push_back({batch.epoch(), batch.positions()(r), label});
+  }
+  REQUIRE(tokens.values.extent[1] == longest);
+}
+
+/// What all ranks of a world of `all` see of the epochs [first, last), each rank with its own loader of one shard.
+template <class D, class S>
+std::vector<Seen> run_world(D const& dataset, S const& sampler, data::DataLoaderOptions options, int all, Index first,
+                            Index last) {
+  std::vector<Seen> seen;
+  for (int rank = 0; rank < all; ++rank) {
+    data::DataLoader loader{dataset, sampler, data::PadCollate{}, options};
+    data::Split const split{rank, 1, all};
+    loader.start(split, first, 0, last);
+    for (Index epoch = first; epoch < last; ++epoch) {
+      for (Index step = 0; step < loader.steps(split); ++step) {
+        auto const held = loader.next();
+        REQUIRE(held.epoch() == epoch);
+        REQUIRE(held.step() == step);
+        REQUIRE(held.batches().size() == 1);
+        auto const before = seen.size();
+        record(held.batches()[0], seen);
+        for (auto i = before; i < seen.size(); ++i) REQUIRE(seen[i].position % all == rank);
+      }
+    }
+    REQUIRE_THROWS_AS(static_cast<void>(loader.next()), ConfigError);
+  }
+  std::sort(seen.begin(), seen.end());
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("every index exactly once per epoch, for every length, rank and worker count") {
+  for (Index length = 0; length <= 100; length += length < 12 ? 1 : 11) {
+    auto const dataset = in_memory(length);
+    for (int all = 1; all <= 5; ++all) {
+      for (int workers = 0; workers <= 3; ++workers) {
+        auto const seen =
+            run_world(dataset, data::ShuffledSampler{.seed = 5}, {.batch_size = 4, .workers = workers}, all, 3, 5);
+        REQUIRE(static_cast<Index>(seen.size()) == 2 * length);
+        std::vector<int> count(static_cast<std::size_t>(length));
+        for (Index k = 0; k < 2 * length; ++k) {
+          auto const& row = seen[static_cast<std::size_t>(k)];
+          REQUIRE(row.epoch == 3 + k / length);
+          REQUIRE(row.position == k % length);
+          ++count[static_cast<std::size_t>(row.label)];
+        }
+        for (auto c : count) REQUIRE(c == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("the global sequence does not depend on ranks, workers, devices or the kind of dataset") {
+  data::ShuffledSampler const sampler{.seed = 9};
+  auto const expected = run_world(in_memory(61), sampler, {.batch_size = 1, .workers = 0}, 1, 0, 3);
+  for (int all : {1, 2, 3, 5}) {
+    for (int workers : {0, 1, 3}) {
+      data::DataLoaderOptions const options{.batch_size = 3, .workers = workers, .prefetch = 3};
+      CHECK(run_world(in_memory(61), sampler, options, all, 0, 3) == expected);
+      CHECK(run_world(Generated{61}, sampler, options, all, 0, 3) == expected);
+      CHECK(run_world(Direct{61}, sampler, options, all, 0, 3) == expected);
+    }
+  }
+  data::DataLoader loader{in_memory(61), sampler, data::PadCollate{}, {.batch_size = 3, .workers = 2}};
+  loader.start({0, 4, 4}, 0, 0, 3);
+  std::vector<Seen> seen;
+  for (Index i = 0; i < 3 * loader.steps({0, 4, 4}); ++i) {
+    auto const held = loader.next();
+    REQUIRE(held.batches().size() == 4);
+    for (auto const& batch : held.batches()) record(batch, seen);
+  }
+  std::sort(seen.begin(), seen.end());
+  CHECK(seen == expected);
+}
+
+TEST_CASE("a start in the middle delivers the rest, whatever came before") {
+  data::DataLoader loader{
+      in_memory(50), data::ShuffledSampler{.seed = 2}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
+  data::Split const split{1, 1, 2};
+  auto const rest = [&](Index epoch, Index step) {
+    std::vector<Seen> seen;
+    loader.start(split, epoch, step, 3);
+    for (auto left = (3 - epoch) * loader.steps(split) - step; left > 0; --left)
+      record(loader.next().batches()[0], seen);
+    CHECK_THROWS_AS(static_cast<void>(loader.next()), ConfigError);
+    return seen;
+  };
+  auto const all = rest(0, 0);
+  for (Index epoch = 0; epoch < 3; ++epoch) {
+    for (Index step = 0; step <= loader.steps(split); ++step) {
+      auto const some = rest(epoch, step);
+      REQUIRE(some.size() <= all.size());
+      CHECK(std::equal(some.begin(), some.end(), all.end() - static_cast<std::ptrdiff_t>(some.size())));
+      if (step == 0) CHECK(some.size() == all.size() - static_cast<std::size_t>(epoch * 25));
+    }
+  }
+}
+
+TEST_CASE("tails: exact, pad and drop") {
+  auto const count = [](data::Tail tail, Index length, int all) {
+    return run_world(in_memory(length), data::SequentialSampler{}, {.batch_size = 4, .workers = 1, .tail = tail}, all,
+                     0, 1);
+  };
+  for (Index length : {1, 7, 8, 9, 31, 32, 33}) {
+    for (int all = 1; all <= 5; ++all) {
+      auto const padded = count(data::Tail::pad, length, all);
+      auto const dropped = count(data::Tail::drop, length, all);
+      CHECK(static_cast<Index>(padded.size()) == (length + all - 1) / all * all);
+      CHECK(static_cast<Index>(dropped.size()) == length / (4 * all) * (4 * all));
+      for (auto const& row : padded) CHECK(row.label == row.position % length);
+    }
+  }
+  data::DataLoader guide{in_memory(10000), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8}};
+  CHECK(guide.samples() == 10000);
+  CHECK(guide.steps({0, 1, 1}) == 1250);
+  CHECK(guide.steps({0, 1, 4}) == 313);
+}
+
+TEST_CASE("a failing sample arrives at its batch, by name, and the loader goes on") {
+  for (int workers : {0, 1, 3}) {
+    data::DataLoader loader{Generated{20, {6, 5, 17}},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers}};
+    loader.start({}, 0, 0, 2);
+    for (Index epoch = 0; epoch < 2; ++epoch) {
+      for (Index step = 0; step < 5; ++step) {
+        if (step == 1 || step == 4) {
+          auto const index = step == 1 ? 5 : 17;
+          auto const says = "sample " + std::to_string(index) + " (position " + std::to_string(index) + " of epoch " +
+                            std::to_string(epoch) + ", step " + std::to_string(step) + ") cannot be made: file is gone";
+          try {
+            static_cast<void>(loader.next());
+            FAIL("no exception");
+          } catch (DataError const& error) {
+            CHECK(std::string(error.what()).find(says) != std::string::npos);
+            CHECK_THROWS_WITH_AS(std::rethrow_if_nested(error), "file is gone", std::runtime_error);
+          }
+        } else {
+          auto const held = loader.next();
+          CHECK(held.step() == step);
+          CHECK(held.batches()[0].rows() == 4);
+          CHECK(held.batches()[0][&Sample::label].values(3) == step * 4 + 3);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("with several devices the failure with the lowest position is told") {
+  data::DataLoader loader{
+      Generated{32, {9, 6, 7}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8, .workers = 3}};
+  for (int i = 0; i < 20; ++i) {
+    loader.start({0, 2, 2}, 0, 0, 1);
+    CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("sample 6 (position 6"), DataError);
+    CHECK(loader.next().batches()[1].rows() == 8);
+  }
+}
+
+TEST_CASE("a failing collate is told as the batch's failure") {
+  data::DataLoader loader{in_memory(8), data::SequentialSampler{}, data::PadCollate{.value = 0.5}, {.batch_size = 4}};
+  loader.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       doctest::Contains("the batch of epoch 0, step 0 cannot be made: PadCollate"), DataError);
+}
+
+TEST_CASE("held batches stay as they are, through later batches, a new start and the loader's end") {
+  for (int workers : {0, 2}) {
+    std::optional<data::DataLoader<data::InMemoryDataset<Sample>, data::SequentialSampler, data::PadCollate>> loader;
+    loader.emplace(in_memory(100), data::SequentialSampler{}, data::PadCollate{},
+                   data::DataLoaderOptions{.batch_size = 4, .workers = workers, .prefetch = 2});
+    loader->start({}, 0, 0, 1);
+    auto const first = loader->next();
+    auto const untouched = [&] {
+      for (Index r = 0; r < 4; ++r) CHECK(first.batches()[0][&Sample::label].values(r) == r);
+      CHECK(first.batches()[0].positions()(3) == 3);
+    };
+    for (int i = 0; i < 10; ++i) static_cast<void>(loader->next());
+    untouched();
+    loader->start({0, 2, 2}, 0, 5, 1);
+    for (int i = 0; i < 5; ++i) CHECK(loader->next().batches().size() == 2);
+    untouched();
+    loader.reset();
+    untouched();
+  }
+}
+
+TEST_CASE("holding the whole ring is refused, and letting go mends it") {
+  for (int workers : {0, 1}) {
+    data::DataLoader loader{in_memory(100),
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers, .prefetch = 2}};
+    loader.start({}, 0, 0, 1);
+    {
+      auto const a = loader.next(), b = loader.next(), c = loader.next();
+      CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("all 3 batches"), ConfigError);
+    }
+    CHECK(loader.next().step() == 3);
+  }
+}
+
+TEST_CASE("prefetch crosses the border of an epoch and stops at the last") {
+  struct Counting {
+    std::atomic<int>* reads;
+    Index size() const { return 4; }
+    Sample get(Index) const {
+      ++*reads;
+      return {};
+    }
+  };
+  std::atomic<int> reads = 0;
+  auto const reaches = [&](int n) {
+    while (reads < n) std::this_thread::yield();
+    return true;
+  };
+  data::DataLoader loader{
+      Counting{&reads}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .prefetch = 2}};
+  loader.start({}, 0, 0, 2);  // two epochs of one step
+  CHECK(reaches(8));
+  static_cast<void>(loader.next());
+  static_cast<void>(loader.next());
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), ConfigError);
+  CHECK(reads == 8);
+}
+
+TEST_CASE("a slow sample does not keep the other workers from the next batch") {
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable opened;
+    bool open = false;
+  } gate;
+  struct Slow {
+    Gate* gate;
+    std::atomic<int>* others;
+    Index size() const { return 8; }
+    Sample get(Index i) const {
+      if (i == 0) {
+        std::unique_lock lock(gate->mutex);
+        gate->opened.wait(lock, [&] { return gate->open; });
+      } else {
+        ++*others;
+      }
+      return {};
+    }
+  };
+  std::atomic<int> others = 0;
+  data::DataLoader loader{
+      Slow{&gate, &others}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
+  loader.start({}, 0, 0, 1);
+  while (others < 7) std::this_thread::yield();  // all but the one that waits, in both batches
+  {
+    std::lock_guard lock(gate.mutex);
+    gate.open = true;
+  }
+  gate.opened.notify_all();
+  CHECK(loader.next().step() == 0);
+  CHECK(loader.next().step() == 1);
+}
+
+TEST_CASE("leaving early and destroying at any time, a thousand times") {
+  auto const dataset = in_memory(64);
+  for (int i = 0; i < 1000; ++i) {
+    data::DataLoader loader{dataset,
+                            data::ShuffledSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = i % 3, .prefetch = 1 + i % 4}};
+    if (i % 7 != 0) loader.start({0, 1 + i % 2, 2}, 0, i % 5, 4);
+    for (int k = 0; k < i % 6 && i % 7 != 0; ++k) {
+      auto const held = loader.next();
+      if (i % 11 == 0 && k == 2) loader.start({}, 1, 0, 2);
+    }
+  }
+}
+
+TEST_CASE("a loader moves with its batches") {
+  data::DataLoader loader{in_memory(20), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+  loader.start({}, 0, 0, 1);
+  auto held = loader.next();
+  auto moved = std::move(loader);
+  held = moved.next();
+  CHECK(held.step() == 1);
+  moved = data::DataLoader{in_memory(8), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+  CHECK(held.batches()[0][&Sample::label].values(0) == 4);
+  CHECK(moved.samples() == 8);
+}
+
+TEST_CASE("options and places out of range are refused by name") {
+  auto const make = [](data::DataLoaderOptions options) {
+    return data::DataLoader{in_memory(10), data::SequentialSampler{}, data::PadCollate{}, options};
+  };
+  CHECK_THROWS_WITH_AS(make({.batch_size = 0}), doctest::Contains("batch_size is 0; it must be at least 1"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(make({.batch_size = -3}), doctest::Contains("batch_size is -3"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.workers = -1}), doctest::Contains("workers is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.prefetch = -1}), doctest::Contains("prefetch is -1"), ConfigError);
+  auto loader = make({.batch_size = 2});
+  CHECK_THROWS_AS(loader.start({0, 1, 0}, 0, 0, 1), ConfigError);
+  CHECK_THROWS_AS(loader.start({0, 0, 1}, 0, 0, 1), ConfigError);
+  CHECK_THROWS_AS(loader.start({1, 1, 1}, 0, 0, 1), ConfigError);
+  CHECK_THROWS_AS(loader.start({-1, 1, 2}, 0, 0, 1), ConfigError);
+  CHECK_THROWS_AS(loader.start({}, 2, 0, 1), ConfigError);
+  CHECK_THROWS_AS(loader.start({}, 0, 6, 1), ConfigError);
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), ConfigError);  // never started
+  loader.start({}, 0, 4, 1);
+  CHECK(loader.next().step() == 4);
+}
+
+TEST_CASE("no allocation per batch once the largest has been seen") {
+  if (!lockstep_test::counts_allocations) return;
+  for (int workers : {0, 1, 2}) {
+    data::DataLoader loader{
+        in_memory(96), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 16, .workers = workers}};
+    data::Split const split{0, 2, 2};
+    loader.start(split, 0, 0, 40);
+    double sum = 0;
+    auto const epochs = [&](int count) {
+      for (Index i = 0; i < count * loader.steps(split); ++i) {
+        auto const held = loader.next();
+        for (auto const& batch : held.batches()) sum += batch[&Sample::label].values(0);
+      }
+    };
+    epochs(10);
+    auto const before = lockstep_test::allocations.load();
+    epochs(20);
+    CHECK(lockstep_test::allocations.load() == before);
+    CHECK(sum > 0);
+  }
+}
+
+TEST_CASE("waiting is counted") {
+  struct Sleepy {
+    Index size() const { return 2; }
+    Sample get(Index) const {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      return {};
+    }
+  };
+  for (int workers : {0, 1}) {
+    data::DataLoader loader{
+        Sleepy{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2, .workers = workers}};
+    CHECK(loader.wait_seconds() == 0);
+    loader.start({}, 0, 0, 1);
+    static_cast<void>(loader.next());
+    CHECK(loader.wait_seconds() > 0);
+  }
+}
