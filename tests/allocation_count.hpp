@@ -24,19 +24,21 @@ inline std::atomic<long> allocations{0};
 }  // namespace lockstep_test
 
 #if LOCKSTEP_TESTS_COUNT_ALLOCATIONS
-void* operator new(std::size_t bytes) {
+// Inlined, g++ takes malloc's memory under operator delete for a mistake.
+// Not inlined: g++ sees malloc and free through one half of an inlined pair and warns of a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++lockstep_test::allocations;
   if (void* p = std::malloc(bytes ? bytes : 1)) return p;
   throw std::bad_alloc();
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   ++lockstep_test::allocations;
   auto const unit = static_cast<std::size_t>(alignment);
   if (void* p = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 #endif
