@@ -137,6 +137,8 @@ class Trainer {
     auto const micro_steps = loader.steps(split());
     auto const accumulation = static_cast<Index>(std::max(1, options.accumulation));
     auto const epoch_steps = (micro_steps + accumulation - 1) / accumulation;
+    auto const shards_samples = record.batch_size * policy_.all_shards();
+    auto const epoch_samples = std::min(loader.samples(), micro_steps * shards_samples);
     auto const steps = std::min(epoch_steps * options.epochs,
                                 options.max_steps > 0 ? options.max_steps : std::numeric_limits<Index>::max());
     record.step_seconds.reserve(static_cast<std::size_t>(steps));
@@ -158,7 +160,7 @@ class Trainer {
         epoch_loss += loss;
         record.step_seconds.push_back(now - record.step_began);
         record.training_seconds += now - record.step_began;
-        record.samples = epoch * loader.samples() + std::min(loader.samples(), micro * record.batch_size * policy_.all_shards());
+        record.samples = epoch * epoch_samples + std::min(epoch_samples, micro * shards_samples);
         train::StepReport const report{record.steps, steps,          epoch,           loss.mean(),
                                        rate,         record.samples, now - run_began, record.samples_per_second()};
         for (auto* observer : options.observers) observer->step(report);
@@ -196,8 +198,8 @@ class Trainer {
     record.devices = policy_.shards();
     record.world_size = policy_.all_shards() / policy_.shards();
     record.threads = policy_.threads_each();
-    record.batch_size = loader.batch_size();
-    record.effective_batch_size = loader.batch_size() * policy_.all_shards() * std::max(1, options.accumulation);
+    record.batch_size = loader.options().batch_size;
+    record.effective_batch_size = record.batch_size * policy_.all_shards() * std::max(1, options.accumulation);
     record.parameters = layout_.parameters();
     return record;
   }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Shows a run to a person: one line that is redrawn on a terminal, a plain line for every tenth of the run in a file.
+/// For one rank only. Does not own `out`.
+class ProgressBar final : public Observer {
+ public:
+  explicit ProgressBar(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
+
+  void start(StartReport const& report) override { epochs_ = report.epochs; }
+
+  void step(StepReport const& report) override {
+    auto const tenth = report.step * 10 / std::max<Index>(1, report.steps);
+    bool const due = terminal_ ? report.seconds - drawn_ >= 0.1 || report.step == report.steps : tenth > tenths_;
+    if (!due) return;
+    drawn_ = report.seconds;
+    tenths_ = tenth;
+    if (terminal_) draw(report);
+    else std::fprintf(out_, "%s\n", describe(report).c_str());
+    std::fflush(out_);
+  }
+
+  void evaluation(EvaluationReport const& report) override {
+    std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ": evaluation loss " +
+                       number("%.4f", report.loss);
+    for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
+    line += " over " + std::to_string(report.samples) + " samples";
+    std::fprintf(out_, "%s%s\n", terminal_ ? "\r\x1b[K" : "", line.c_str());
+    std::fflush(out_);
+  }
+
+ private:
+  static constexpr int width = 24;
+
+  void draw(StepReport const& report) {
+    auto const full = static_cast<std::size_t>(report.step * width / std::max<Index>(1, report.steps));
+    auto const left = report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
+    std::fprintf(out_, "\r\x1b[K[%s%s] %s, %d:%02d left", std::string(full, '=').c_str(),
+                 std::string(width - full, ' ').c_str(), describe(report).c_str(), static_cast<int>(left) / 60,
+                 static_cast<int>(left) % 60);
+  }
+  [[nodiscard]] std::string describe(StepReport const& report) const {
+    return "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ", step " +
+           std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) + ", " +
+           number("%.0f", report.samples_per_second) + " samples/s";
+  }
+  static std::string number(char const* format, double value) {
+    char text[64];
+    std::snprintf(text, sizeof text, format, value);
+    return text;
+  }
+
+  std::FILE* out_;
+  bool terminal_;
+  int epochs_ = 0;
+  double drawn_ = -1;  // seconds of the run
+  Index tenths_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

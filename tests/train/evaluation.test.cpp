@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/evaluation.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/train/accuracy.hpp>
+
+using namespace lockstep;
+
+TEST_CASE("an evaluation refers to its loader and holds its metrics") {
+  struct Loader {
+  } loader;
+  struct Sample {
+    int label;
+  };
+  train::Evaluation const evaluation{loader, train::Accuracy{&Sample::label}};
+  CHECK(&evaluation.loader == &loader);
+  CHECK(std::tuple_size_v<decltype(evaluation.metrics)> == 1);
+  CHECK(std::tuple_size_v<decltype(train::Evaluation{loader}.metrics)> == 0);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/progress_bar.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <lockstep/train/run_record.hpp>
+
+using namespace lockstep;
+
+namespace {
+/// What a bar writes into a file during a run of `steps` steps with an evaluation at its end.
+std::string written(Index steps) {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  train::ProgressBar bar(file);
+  bar.start({steps, 1});
+  for (Index step = 1; step <= steps; ++step)
+    bar.step({step, steps, 0, 0.25, 1e-3, step * 8, 0.001 * static_cast<double>(step), 8000});
+  bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1});
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  CHECK(std::fread(text.data(), 1, text.size(), file) == text.size());
+  std::fclose(file);
+  return text;
+}
+}  // namespace
+
+TEST_CASE("a file gets plain lines, about ten for a run of any length, and no control characters") {
+  for (Index steps : {1, 3, 10, 1000}) {
+    auto const text = written(steps);
+    for (char c : text) CHECK((c == '\n' || c >= ' '));
+    auto const lines = std::count(text.begin(), text.end(), '\n');
+    CHECK(lines == std::min<Index>(steps, 10) + 1);
+    CHECK(text.find("step " + std::to_string(steps) + "/" + std::to_string(steps) + ", loss 0.2500") != std::string::npos);
+    CHECK(text.find("epoch 1/1: evaluation loss 0.5000, accuracy 0.8750 over 10 samples") != std::string::npos);
+  }
+}
