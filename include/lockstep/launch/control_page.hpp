@@ -55,7 +55,13 @@ struct ControlPage {
     return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + ")" : "");
   }
   /// "rank 1 (pid 4242) was killed by signal 9 (Killed)".
-  [[nodiscard]] std::string tell(int rank) const { return who(rank) + " " + (*this)[rank].happened(); }
+  [[nodiscard]] std::string tell(int rank) const {
+    auto const name = who(rank);
+    auto const& record = (*this)[rank];
+    bool const names_itself = record.state.load(std::memory_order_acquire) == RankState::failed && record.signal == 0 &&
+                              std::string_view(record.message).substr(0, name.size()) == name;
+    return names_itself ? record.message : name + " " + record.happened();
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

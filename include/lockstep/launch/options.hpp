@@ -21,9 +21,9 @@ struct Options {
   int threads = 1;  ///< ranks that are threads of this process
   std::vector<std::string>
       arguments;  ///< of the started processes, the program's name first; empty: the same as this one's
-  WaitLimits limits;
-  double grace_seconds = 3;                      ///< what the others get to end by themselves once a rank has failed
-  std::function<void(std::string const&)> warn;  ///< one sentence, when a rank waits for long
+  WaitLimits limits = {};
+  double grace_seconds = 3;  ///< what the others get to end by themselves once a rank has failed
+  std::function<void(std::string const&)> warn = {};  ///< one sentence, when a rank waits for long
   std::function<void(std::string const&)>
       report;  ///< one sentence, from the starting process: who failed first, and why
 };

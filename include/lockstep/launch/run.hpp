@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <concepts>
+#include <cstdlib>
 #include <functional>
 #include <string>
-#include <utility>
+#include <type_traits>
 
+#include <lockstep/launch/process_rank.hpp>
+#include <lockstep/launch/supervisor.hpp>
 #include <lockstep/launch/thread_ranks.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
+namespace detail {
+inline void check(Options const& options) {
+  auto const refuse = [](std::string const& what) { throw ConfigError("launch::run: " + what); };
+  for (auto const& [name, count] : {std::pair{"nproc", options.nproc}, std::pair{"threads", options.threads}})
+    if (count < 1 || count > most_local_ranks)
+      refuse(std::string(name) + " is " + std::to_string(count) + "; it must be from 1 to " +
+             std::to_string(most_local_ranks));
+  if (options.nproc > 1 && options.threads > 1)
+    refuse("ranks are either processes or threads, not both (nproc " + std::to_string(options.nproc) + ", threads " +
+           std::to_string(options.threads) + ")");
+}
+}  // namespace detail
+
+/// Calls `train(world)` once per rank: in this process alone, on `options.threads` threads of it, or in `options.nproc`
+/// copies of this program, which reach this same call and run `train` there while this process watches them. A program
+/// that starts processes calls it once, and does little before.
+/// @returns 0 when all ranks returned 0; else the exit code of the first that failed, 128 + signal where one was killed
+/// @throws ConfigError for options or an environment that cannot work; what `train` throws, except with processes,
+/// where
+///         `options.report` is told
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {
+  detail::check(options);
+  if (auto const place = detect([](char const* variable) { return std::getenv(variable); }))
+    return run_process_rank(*place, options, std::ref(train));
+  if (options.nproc > 1) return Supervisor(options).watch();
   if (options.threads > 1) return run_threads(options, std::ref(train));
   World world;
+  world.limits = options.limits;
+  world.warn = options.warn;
   return train(world);
 }
 

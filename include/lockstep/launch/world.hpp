@@ -19,10 +19,10 @@ struct World {
   int local_rank = 0;  ///< among the ranks of this host
   int local_size = 1;
   Engine engine = Engine::self;
-  std::uint64_t job = 0;                   ///< the same on all ranks, another for each run
-  std::shared_ptr<SharedSegment> segment;  ///< none for Engine::self
-  WaitLimits limits;
-  std::function<void(std::string const&)> warn;  ///< where warnings go; none: nowhere
+  std::uint64_t job = 0;                        ///< the same on all ranks, another for each run
+  std::shared_ptr<SharedSegment> segment = {};  ///< none for Engine::self
+  WaitLimits limits = {};
+  std::function<void(std::string const&)> warn = {};  ///< where warnings go; none: nowhere
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -46,7 +46,9 @@ class Waiting {
                                              whole(limits_.stall_seconds) + " s is over");
       if (warned || waited < limits_.warn_seconds) continue;
       warned = true;
-      if (warn_) warn_(tell(number, operation, waited) + ". It is alive; still waiting");
+      bool const first =
+          memory_->block(0).warned.exchange(number + 1) != number + 1;  // one warning, however many ranks
+      if (warn_ && first) warn_(tell(number, operation, waited) + ". It is alive; still waiting");
     }
   }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/environment.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Copies of this program that run as ranks, in a process group of their own. None outlives this object: not the ranks,
+/// nor what they started and left in their group.
+class RankProcesses {
+ public:
+  struct Process {
+    pid_t pid = 0;
+    int watch = -1;  // readable once the process has ended
+    bool ended = false;
+  };
+
+  RankProcesses() = default;
+  RankProcesses(RankProcesses const&) = delete;
+  RankProcesses& operator=(RankProcesses const&) = delete;
+  ~RankProcesses() {
+    if (alive() > 0) signal_group(SIGKILL);
+    for (auto const& process : processes_) {
+      siginfo_t info{};
+      while (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED) < 0 && errno == EINTR) {
+      }
+      if (process.watch >= 0) ::close(process.watch);
+    }
+  }
+
+  /// Starts the next rank with these arguments; it inherits the memory and nothing else that is closed on exec.
+  /// @throws ConfigError when the system refuses
+  void spawn(std::vector<std::string> const& arguments, RankPlace const& place, sigset_t const& mask) {
+    auto const argv = pointers(arguments);
+    auto const variables = environment(place);
+    auto const envp = pointers(variables);
+
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_adddup2(&files, place.memory, place.memory);  // onto itself: stays open across exec
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setpgroup(&attributes, processes_.empty() ? 0 : processes_.front().pid);
+    ::posix_spawnattr_setsigmask(&attributes, &mask);
+    Process process;
+    auto const error = ::posix_spawn(&process.pid, "/proc/self/exe", &files, &attributes, argv.data(), envp.data());
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&files);
+    if (error != 0) throw ConfigError(refused("start rank " + std::to_string(place.rank), error));
+
+    process.watch = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
+    auto const why = errno;
+    processes_.push_back(process);  // from here on it is ended with the others
+    if (process.watch < 0)
+      throw ConfigError(refused("watch rank " + std::to_string(place.rank) + " (pidfd_open)", why));
+  }
+
+  [[nodiscard]] std::vector<Process>& all() noexcept { return processes_; }
+  [[nodiscard]] long alive() const noexcept {
+    return std::count_if(processes_.begin(), processes_.end(), [](Process const& p) { return !p.ended; });
+  }
+  void signal_each(int signal) const noexcept {
+    for (auto const& process : processes_)
+      if (!process.ended) ::kill(process.pid, signal);  // its number is not given anew before it is reaped
+  }
+  void signal_group(int signal) const noexcept {
+    if (!processes_.empty()) ::kill(-processes_.front().pid, signal);
+  }
+
+ private:
+  static std::string refused(std::string const& what, int error) {
+    return "launch: the system refused to " + what + ": " + std::strerror(error);
+  }
+
+  static std::vector<char*> pointers(std::vector<std::string> const& texts) {
+    std::vector<char*> out;
+    for (auto const& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+    out.push_back(nullptr);
+    return out;
+  }
+  static std::vector<std::string> environment(RankPlace const& place) {
+    auto out = place.assignments();
+    for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
+    return out;
+  }
+
+  std::vector<Process> processes_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

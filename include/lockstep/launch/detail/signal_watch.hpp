@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Receives SIGINT and SIGTERM through a file descriptor for as long as it lives, instead of their usual effect on this
+/// thread.
+class [[nodiscard]] SignalWatch {
+ public:
+  SignalWatch() {
+    sigset_t watched;
+    ::sigemptyset(&watched);
+    ::sigaddset(&watched, SIGINT);
+    ::sigaddset(&watched, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &watched, &before_);
+    file_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (file_ >= 0) return;
+    auto const why = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    throw ConfigError(std::string("launch: the system refused to watch signals (signalfd): ") + std::strerror(why));
+  }
+  SignalWatch(SignalWatch const&) = delete;
+  SignalWatch& operator=(SignalWatch const&) = delete;
+  ~SignalWatch() {
+    ::close(file_);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  [[nodiscard]] int descriptor() const noexcept { return file_; }
+  /// The signals that are blocked outside of the watch, for processes to be started.
+  [[nodiscard]] sigset_t const& mask_before() const noexcept { return before_; }
+  /// The next signal that came, or 0.
+  [[nodiscard]] int next() const noexcept {
+    ::signalfd_siginfo info{};
+    return ::read(file_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  sigset_t before_{};
+  int file_ = -1;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

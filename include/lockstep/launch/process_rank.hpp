@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// Runs `train` as one rank of a supervisor's. What it throws goes to the supervisor, which reports it once for all
+/// ranks; nothing is thrown after the rank has joined.
+/// @returns what `train` returned, or the exit code for what it threw
+/// @throws ConfigError when the supervisor or its memory is gone
+inline int run_process_rank(RankPlace const& place, Options const& options, std::function<int(World&)> const& train) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != place.supervisor)  // it died before the line above, or never was our parent
+    throw ConfigError(
+        "launch: process " + std::to_string(place.supervisor) +
+        " (LOCKSTEP_SUPERVISOR) is not the parent of this one: it has ended, or the LOCKSTEP_* variables were "
+        "inherited from another program; unset them, or start with --nproc N");
+  auto const segment = SharedSegment::attach(place.memory, place.size, place.job);
+  auto& control = segment->control();
+  World world{place.rank, place.size, place.rank,     place.size,  Engine::process,
+              place.job,  segment,    options.limits, options.warn};
+  control.join(place.rank, ::getpid());
+  int code = 1;
+  std::string message;
+  try {
+    code = train(world);
+  } catch (std::exception const& error) {
+    code = exit_code(error);
+    message = error.what();
+  } catch (...) {
+    message = "an exception of unknown type";
+  }
+  control.end(place.rank, code, 0, message);
+  return code;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch

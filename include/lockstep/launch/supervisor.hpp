@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/wait.hpp>
+#include <lockstep/launch/detail/rank_processes.hpp>
+#include <lockstep/launch/detail/signal_watch.hpp>
+#include <lockstep/launch/job.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/shared_segment.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// The arguments of this process, its name first.
+[[nodiscard]] inline std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> out;
+  for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
+  return out;
+}
+
+/// Starts `options.nproc` copies of this program as ranks and watches them from the parent, until all have ended.
+///
+/// When one fails, the others learn it from the shared memory and end by themselves; who has not after the time of
+/// grace is terminated, half a second later killed. SIGINT and SIGTERM are passed on. If this process dies, so do the
+/// ranks; the thread that calls this must live for as long (the kernel ties the ranks to it).
+class Supervisor {
+ public:
+  explicit Supervisor(Options const& options)
+      : options_(options),
+        segment_(SharedSegment::between_processes(options.nproc, new_job())),
+        control_(segment_->control()) {
+    auto const arguments = options.arguments.empty() ? own_arguments() : options.arguments;
+    for (int rank = 0; rank < options.nproc; ++rank) {
+      ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.job},
+                   signals_.mask_before());
+      control_[rank].pid.store(ranks_.all().back().pid, std::memory_order_relaxed);
+    }
+  }
+
+  /// Returns when all ranks have ended.
+  /// @returns 0; or the exit code of the rank that failed first, 128 + signal where one ended it
+  int watch() {
+    while (ranks_.alive() > 0) {
+      wait_for_news();
+      pass_on_signals();
+      record_ends();
+      hurry_survivors();
+    }
+    auto const failed = control_.first_failure();
+    if (failed < 0) return 0;
+    auto const& record = control_[failed];
+    auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
+    if (options_.report)
+      options_.report(interrupted
+                          ? "interrupted by signal " + std::to_string(passed_on_) + " (" + ::strsignal(passed_on_) + ")"
+                          : control_.tell(failed));
+    return record.signal != 0 ? 128 + record.signal : record.exit_code;
+  }
+
+ private:
+  void wait_for_news() {
+    polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
+    for (auto const& process : ranks_.all())
+      if (!process.ended) polled_.push_back({process.watch, POLLIN, 0});
+    ::poll(polled_.data(), polled_.size(), hurrying_ == Hurry::not_yet ? 1000 : 20);
+  }
+
+  void pass_on_signals() {
+    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+      passed_on_ = signal;
+      ranks_.signal_each(signal);
+    }
+  }
+
+  void record_ends() {
+    for (std::size_t i = 0; i < ranks_.all().size(); ++i) {
+      auto& process = ranks_.all()[i];
+      siginfo_t info{};
+      // Not reaped yet: as long as one of them is there, the number of the process group cannot be given anew.
+      if (process.ended || ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+        continue;
+      if (info.si_pid == 0) continue;
+      process.ended = true;
+      auto const rank = static_cast<int>(i);
+      if (control_[rank].state.load(std::memory_order_acquire) == RankState::failed) continue;  // it said so itself
+      auto const exited = info.si_code == CLD_EXITED;
+      control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
+    }
+  }
+
+  /// Once a rank has failed.
+  void hurry_survivors() {
+    if (control_.first_failure() < 0 || ranks_.alive() == 0) return;
+    if (hurrying_ == Hurry::not_yet) {
+      hurrying_ = Hurry::grace;
+      until_ = deadline_in(options_.grace_seconds);
+    } else if (Clock::Steady::now() >= until_) {
+      ranks_.signal_group(hurrying_ == Hurry::grace ? SIGTERM : SIGKILL);
+      hurrying_ = Hurry::terminated;
+      until_ = deadline_in(0.5);
+    }
+  }
+
+  enum class Hurry { not_yet, grace, terminated };
+
+  Options const& options_;
+  detail::SignalWatch signals_;  // before the first rank, so that no signal is lost
+  std::shared_ptr<SharedSegment> segment_;
+  ControlPage& control_;
+  detail::RankProcesses ranks_;
+  std::vector<pollfd> polled_;
+  Hurry hurrying_ = Hurry::not_yet;
+  Deadline until_{};
+  int passed_on_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch
