@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// e^x to within 2 units in the last place for x <= 88; 0 below -87.33, where the result would be denormal; nan stays nan.
+/// Free of branches and calls, so a loop over it vectorises, with the same bits for any vector length.
+/// @source range reduction x = n ln 2 + r, |r| <= ln(2) / 2, with ln 2 in two parts (Cody and Waite); the polynomial is
+/// that of expf in the Cephes library (Moshier)
+[[nodiscard]] inline float exp(float x) noexcept {
+  constexpr float shift = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  float const shifted = x * 0x1.715476p0f + shift;
+  float const n = shifted - shift;
+  float const r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  auto const exponent = std::bit_cast<std::uint32_t>(shifted) << 23;  // n, into the place of the exponent
+  auto const power = std::bit_cast<float>(exponent + 0x3f800000u);
+  return x < -87.33f ? 0.0f : p * power;
+}
+
+[[nodiscard]] inline double exp(double x) noexcept { return std::exp(x); }
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

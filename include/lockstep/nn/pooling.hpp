@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/kernel/pooling.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// The mean over the tokens of each sequence, padding left out; a sequence without tokens gives zeros.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> mean_pool(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Scalar = typename Context::Scalar;
+  auto y = context.template variable<2>({x.layout.rows, x.width()});
+  Kernel::template mean<Scalar>(context.stream(), x.layout.lengths, x.tokens.value, y.value);
+  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
+    if (auto dx = c.gradient(x.tokens))
+      Kernel::template mean_backward<Scalar>(c.stream(), x.layout.lengths, y.gradient(), {dx.data, x.tokens.value.extent},
+                                             dx.write);
+  });
+  return y;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
