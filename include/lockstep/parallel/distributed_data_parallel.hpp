@@ -26,12 +26,12 @@ template <comm::Communicator Communicator>
 struct DistributedDataParallel {
   Communicator communicator;
   std::size_t bucket_bytes = std::size_t{4} << 20;  ///< the first bucket takes a quarter, so that it leaves early
-  int threads = 0;                                  ///< of this rank; 0 takes all cores of this process
+  int threads = 0;                                  ///< of this rank; 0 shares the cores with the other ranks
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
   [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }
-  [[nodiscard]] int threads_each() const { return threads_per_device(threads, 1); }
+  [[nodiscard]] int threads_each() const { return threads_per_device(threads, communicator.size()); }
   [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
@@ -80,7 +80,7 @@ struct DistributedDataParallel {
       f(0, replica_);
     }
     void all_reduce(std::span<double> numbers) {
-      comm::Piece piece{comm::ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
+      comm::Piece piece{ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
       communicator_.start(piece);
       communicator_.finish();
     }

@@ -23,7 +23,7 @@ class GradientBuckets {
     auto const full = std::max<Index>(nn::ParameterLayout::alignment, static_cast<Index>(bucket_bytes / sizeof(float)));
     for (Index begin = 0; begin < size || buckets_.empty();) {
       auto const end = std::min(size, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
-      buckets_.push_back({{comm::ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
+      buckets_.push_back({{ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
       begin = end;
     }
     buckets_[0].piece.rider = rider_;

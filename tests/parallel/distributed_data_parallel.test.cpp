@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+
+#include <atomic>
+#include <mutex>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+
+#include "session_cases.hpp"
+
+using namespace lockstep;
+
+namespace {
+using Policy = parallel::DistributedDataParallel<comm::AnyCommunicator>;
+using Session = Policy::Session<toy::Model, optim::SGD>;
+
+/// Runs f(rank, policy, model, layout) on `ranks` thread ranks.
+template <class Model = toy::Model, class F>
+void on_ranks(int ranks, F f) {
+  launch::Options options;
+  options.threads = ranks;
+  int const code = launch::run(options, [&](launch::World& world) {
+    Policy policy{comm::connect(world), 64, 1};
+    Model model;
+    auto const layout = nn::ParameterLayout::of(model);
+    f(world.rank, policy, model, layout);
+    return 0;
+  });
+  CHECK(code == 0);
+}
+std::vector<float> start(nn::ParameterLayout const& layout, float value = session_cases::start_value) {
+  return std::vector<float>(static_cast<std::size_t>(layout.size()), value);
+}
+}  // namespace
+
+TEST_CASE("ranks step together by the gradient of the weighted mean, whatever each of them got") {
+  for (int ranks : {1, 2, 3, 4})
+    on_ranks(ranks, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+      Session session(policy, model, layout, start(layout));
+      session_cases::check_steps(session, layout, rank, 1, ranks);
+    });
+}
+
+TEST_CASE("the bits are those of DataParallel over as many devices") {
+  for (int shards : {1, 2, 3, 4, 5}) {
+    toy::Model model;
+    auto const layout = nn::ParameterLayout::of(model);
+    parallel::DataParallel replicas{.devices = shards, .threads = 1};
+    parallel::DataParallel::Session<toy::Model, optim::SGD> expected(replicas, model, layout, start(layout));
+    auto train = [&](auto& session, int first, int count) {
+      for (int step = 1; step <= 20; ++step) {
+        auto const batches = session_cases::deal(3 * shards + 1, shards, step);
+        session.micro_step(std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {.key = 1});
+        session.update(optim::SGD{.momentum = 0.9}, {.step = step, .learning_rate = 0.003});
+      }
+    };
+    train(expected, 0, shards);
+    std::vector<float> const bits(expected.values().begin(), expected.values().end());
+    on_ranks(shards, [&](int rank, Policy& policy, toy::Model& m, nn::ParameterLayout const& l) {
+      Session session(policy, m, l, start(l));
+      train(session, rank, 1);
+      CHECK(std::equal(bits.begin(), bits.end(), session.values().begin()));
+    });
+  }
+}
+
+TEST_CASE("all ranks start from rank 0's values") {
+  on_ranks(3, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+    Session session(policy, model, layout, start(layout, static_cast<float>(7 + rank)));
+    for (auto v : session.values()) CHECK(v == 7);
+  });
+}
+
+TEST_CASE("numbers are summed over ranks, and every rank hears what each of them needed") {
+  on_ranks(3, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+    Session session(policy, model, layout, start(layout));
+    std::vector<double> numbers{1, static_cast<double>(rank)};
+    session.all_reduce(numbers);
+    CHECK(numbers == std::vector<double>{3, 3});
+    auto const report = session.report();
+    CHECK(report.peak_bytes_per_device.size() == 3);
+    CHECK(report.peak_bytes_per_device[0] >= 3 * static_cast<std::size_t>(layout.size()) * sizeof(float));
+    CHECK(report.buckets.size() >= 2);
+  });
+}
+
+namespace {
+std::atomic<int> models{0};
+/// Every instance has a longer shape than the one before it.
+struct Different {
+  nn::Parameter p{{1 + models++}, {}};
+  void visit(auto&& each) { each("p", p); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const { return {}; }
+};
+}  // namespace
+
+TEST_CASE("ranks whose models differ are refused") {
+  CHECK_THROWS_WITH_AS(on_ranks<Different>(2,
+                                           [&](int, Policy& policy, Different& model, nn::ParameterLayout const&) {
+                                             Different const same = model;
+                                             auto const layout = nn::ParameterLayout::of(model);
+                                             Policy::Session<Different, optim::SGD>(policy, same, layout, start(layout));
+                                           }),
+                       doctest::Contains("rank 1 has a model with other parameter names or shapes than rank 0"), CollectiveMismatch);
+}
