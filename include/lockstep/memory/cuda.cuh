@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// Turns a failed CUDA call into an error that names the call and CUDA's reason.
+/// @throws CudaError
+inline void check_cuda(cudaError_t status, char const* call) {
+  if (status != cudaSuccess)
+    throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
+}
+
+/// Device memory of the current device, zeroed. Released memory is not waited for: the caller synchronises first.
+/// @throws CudaError, naming how many bytes were asked for
+class CudaResource {
+ public:
+  [[nodiscard]] Block allocate(std::size_t bytes) const {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    if (auto const status = cudaMalloc(&data, bytes); status != cudaSuccess)
+      throw CudaError("cudaMalloc of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
+    Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
+    check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
+    return block;
+  }
+};
+static_assert(MemoryResource<CudaResource>);
+
+/// Page-locked host memory, which devices read and write while the processor works on.
+/// @throws CudaError, naming how many bytes were asked for
+class PinnedResource {
+ public:
+  [[nodiscard]] Block allocate(std::size_t bytes) const {
+    if (bytes == 0) return {};
+    void* data = nullptr;
+    if (auto const status = cudaMallocHost(&data, bytes); status != cudaSuccess)
+      throw CudaError("cudaMallocHost of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
+    std::memset(data, 0, bytes);
+    return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFreeHost(p); }};
+  }
+};
+static_assert(MemoryResource<PinnedResource>);
+
+template <>
+struct DefaultResourceOf<CudaSpace> {
+  using type = CudaResource;
+};
+
+/// A CUDA stream of its owner: work runs in order, after the call that queued it has returned. Cheap to copy; does not own.
+template <>
+class Stream<CudaSpace> {
+ public:
+  explicit Stream(cudaStream_t stream) noexcept : stream_(stream) {}
+  [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  /// Waits for everything that was queued.
+  /// @throws CudaError for whatever failed since the last look
+  void synchronize() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  cudaStream_t stream_;
+};
+
+/// Owns a CUDA stream that does not wait for the default stream.
+class [[nodiscard]] CudaStream {
+ public:
+  CudaStream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
+  ~CudaStream() {
+    if (stream_) cudaStreamDestroy(stream_);
+  }
+  CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  CudaStream& operator=(CudaStream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  [[nodiscard]] Stream<CudaSpace> view() const noexcept { return Stream<CudaSpace>(stream_); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A point in a stream that others can wait for.
+class [[nodiscard]] CudaEvent {
+ public:
+  CudaEvent() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  ~CudaEvent() {
+    if (event_) cudaEventDestroy(event_);
+  }
+  CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  CudaEvent& operator=(CudaEvent&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  /// Marks what was queued on `stream` so far.
+  void record(Stream<CudaSpace> stream) { check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord"); }
+  /// Work queued on `stream` from now on waits for the mark.
+  void block(Stream<CudaSpace> stream) const { check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory
