@@ -9,6 +9,7 @@
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/launch/control_page.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -36,7 +37,8 @@ class CommonFlags {
   }
 
  private:
-  static constexpr int most_ranks = 1024;
+  static constexpr int most_ranks = launch::most_local_ranks;
+  static constexpr int most_threads = 1024;
   static constexpr Index most_samples = Index{1} << 32;
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
   static constexpr double unbounded = std::numeric_limits<double>::max();
@@ -54,7 +56,7 @@ class CommonFlags {
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
                 });
-    command.add("--threads", threads_, 1, most_ranks, "Threads for each device; default: cores / devices");
+    command.add("--threads", threads_, 1, most_threads, "Threads for each device; default: cores / devices");
     command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
                 "Gradients that leave together, in MB, with ddp");
   }
@@ -73,13 +75,13 @@ class CommonFlags {
   }
 
   void add_training(Command& command) {
-    command.add("--epochs", options_.epochs, Index{1}, Index{1000000}, "Passes over the training data");
+    command.add("--epochs", options_.epochs, 1, 1000000, "Passes over the training data");
     command.add("--max-steps", options_.max_steps, Index{1}, unlimited, "Stop after so many optimizer steps");
     command.add("--batch-size", batch_size_, Index{1}, most_samples,
                 "Samples in a batch, per rank or device; default " + detail::shortest(options_.batch_size));
     command.add("--global-batch-size", global_batch_size_, Index{1}, most_samples,
                 "Samples in an optimizer step of all ranks; instead of --batch-size");
-    command.add("--grad-accum-steps", options_.grad_accum_steps, Index{1}, most_samples,
+    command.add("--grad-accum-steps", options_.grad_accum_steps, 1, 1 << 20,
                 "Batches whose gradients are summed before a step");
     command.add("--lr", options_.learning_rate, 0.0, unbounded, "Learning rate");
     command.add("--lr-scaling", options_.lr_scaling,

@@ -24,10 +24,10 @@ struct Options {
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part
-  Index epochs = 3;
+  int epochs = 3;
   std::optional<Index> max_steps;
   Index batch_size = 32;  ///< per rank or device
-  Index grad_accum_steps = 1;
+  int grad_accum_steps = 1;
 
   double learning_rate = 1e-3;
   optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
@@ -48,6 +48,10 @@ struct Options {
   [[nodiscard]] Index shards() const noexcept { return Index{ranks} * devices; }
   /// Samples in one optimizer step of the world.
   [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * shards() * grad_accum_steps; }
+  /// After --lr-scaling.
+  [[nodiscard]] double scaled_learning_rate() const noexcept {
+    return learning_rate * optim::factor(lr_scaling, effective_batch_size(), base_batch_size.value_or(batch_size));
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <lockstep/app/command.hpp>
+#include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/save_dir.hpp>
+#include <lockstep/app/training.hpp>
+#include <lockstep/launch/run.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+namespace detail {
+
+/// One line on stderr, whatever the sentence holds.
+inline void say(std::string const& program, std::string sentence) {
+  std::ranges::replace_if(
+      sentence, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
+}
+
+}  // namespace detail
+
+/// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
+/// `check(options)` look at the input, creates --save-dir, and calls `train(training)` once per rank. All checks are
+/// made by the starting process, before any rank starts. What goes wrong is one sentence on stderr, however many ranks
+/// there are.
+/// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
+/// rank that was
+///         killed
+template <class Options>
+int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Training<Options>&)) {
+  auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
+  auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
+  try {
+    Options options;
+    Command command;
+    CommonFlags common(command, options);
+    if constexpr (requires { options.flags(command); }) options.flags(command);
+    if (!command.parse(argc, argv)) {
+      std::fputs(command.help().c_str(), stdout);
+      return 0;
+    }
+    common.resolve(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    options.program = program;
+    bool const starting = !launch::detect([](char const* variable) { return std::getenv(variable); });
+    if (starting) {
+      check_save_dir(options.save_dir);
+      check(options);
+      create_save_dir(options.save_dir);
+    }
+    launch::Options ranks;
+    ranks.nproc = options.nproc;
+    ranks.threads = options.ranks / options.nproc;
+    ranks.warn = ranks.report = say;
+    return launch::run(ranks, [&](launch::World& world) {
+      Training<Options> training(options, world);
+      return train(training);
+    });
+  } catch (std::exception const& error) {
+    say(error.what());
+    return launch::exit_code(error);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "examples/program.hpp"
+
+using namespace lockstep_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string rows(int count) {
+  std::string csv;
+  for (int i = 0; i < count; ++i)
+    csv += "\"" + std::to_string(i % 4 + 1) + "\",\"title " + std::to_string(i) + "\",\"some \"\"quoted\"\" words\"\n";
+  return csv;
+}
+
+// What wrong input comes to: one clear sentence, exit code 2, nothing half-written, at once.
+struct Refusal {
+  std::vector<std::string> arguments;
+  std::vector<std::string> says;  // each in the sentence
+};
+
+void check_refused(Folder const& folder, Refusal const& refusal) {
+  auto arguments = refusal.arguments;
+  auto const save_dir = folder.at("saved");
+  arguments.insert(arguments.end(), {"--save-dir", save_dir});
+  std::string line;
+  for (auto const& argument : refusal.arguments) line += " " + argument;
+  CAPTURE(line);
+  auto const outcome = run_example("text_classification", arguments, 60);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.lines_of_err() >= 1);
+  CHECK(outcome.lines_of_err() <= 4);
+  for (auto const& part : refusal.says) CHECK_MESSAGE(contains(outcome.err, part), "not said: ", part);
+  CHECK_FALSE(contains(outcome.err, "terminate called"));
+  CHECK(outcome.out.empty());
+  CHECK_FALSE(fs::exists(save_dir));
+}
+
+}  // namespace
+
+TEST_CASE("data that cannot be read is refused with file, line and what was expected") {
+  Folder const folder;
+  auto const data = [&](std::string const& name, std::string const& text) { return folder.write(name, text); };
+  auto const missing = folder.at("missing.csv");
+  auto const short_row = data("short_row.csv", rows(20) + "\"3\",\"only a title\"\n" + rows(3));
+  auto const long_row = data("long_row.csv", rows(4) + "\"3\",\"title\",\"text\",\"more\"\n");
+  auto const open_quote = data("open_quote.csv", rows(6) + "\"3\",\"title\",\"text without an end\n");
+  auto const after_quote = data("after_quote.csv", rows(2) + "\"3\",\"title\"x,\"text\"\n");
+  auto const label = data("label.csv", rows(9) + "\"5\",\"title\",\"text\"\n");
+  auto const word = data("word.csv", rows(9) + "\"sport\",\"title\",\"text\"\n");
+  auto const sentiment = data("sentiment.csv", "review,sentiment\n\"fine\",positive\n\"so so\",neutral\n");
+  auto const header = data("header.csv", "text,label\nfine,1\n");
+  auto const empty = data("empty.csv", "");
+  auto const only_header = data("only_header.csv", "review,sentiment\n");
+  auto const noise = data("noise.csv", std::string("\x7f"
+                                                   "ELF\x02\x01\x00\xff\xfe\x00\x80\n\x1b[31m\x00",
+                                                   19) +
+                                           std::string(4096, '\xf7'));
+  fs::create_directory(folder.at("folder"));
+  auto const good = data("good.csv", rows(64));
+
+  std::vector<Refusal> const refusals{
+      {{"--data", missing}, {missing, "No such file"}},
+      {{"--data", "/proc/self/mem"}, {"/proc/self/mem"}},
+      {{"--data", folder.at("folder")}, {folder.at("folder"), "directory"}},
+      {{"--data", short_row}, {"short_row.csv", "21", "3", "2"}},
+      {{"--data", long_row}, {"long_row.csv", "5", "3", "4"}},
+      {{"--data", open_quote}, {"open_quote.csv", "7", "quote"}},
+      {{"--data", after_quote}, {"after_quote.csv", "3", "quote"}},
+      {{"--data", label}, {"label.csv", "10", "5", "from 1 to 4"}},
+      {{"--data", word}, {"word.csv", "10", "sport"}},
+      {{"--data", sentiment}, {"sentiment.csv", "3", "neutral", "positive"}},
+      {{"--data", header}, {"header.csv", "1"}},
+      {{"--data", empty}, {"empty.csv", "no samples"}},
+      {{"--data", only_header}, {"only_header.csv", "no samples"}},
+      {{"--data", noise}, {"noise.csv"}},
+      {{"--data", good, "--eval-data", missing}, {missing}},
+      {{"--data", good, "--eval-data", label}, {"label.csv", "10", "5"}},
+      {{"--data", short_row, "--nproc", "3"}, {"short_row.csv", "21"}},
+      {{"--data", short_row, "--parallel", "ddp", "--devices", "3"}, {"short_row.csv", "21"}},
+      {{"--data", "files:one"}, {"files:one", "NAME=GLOB"}},
+      {{"--data", "files:one=" + folder.at("nothing*")}, {"nothing*"}},
+      {{"--data", "files:one=" + folder.at("g*.csv")}, {"two classes"}},
+  };
+  for (auto const& refusal : refusals) check_refused(folder, refusal);
+}
+
+TEST_CASE("flags that cannot work are refused with the value and the way out") {
+  Folder const folder;
+  auto const good = folder.write("good.csv", rows(12));
+  std::vector<Refusal> const refusals{
+      {{"--batch-size", "0"}, {"--batch-size 0", "from 1 to"}},
+      {{"--batch-size", "-8"}, {"--batch-size -8", "from 1 to"}},
+      {{"--lr", "nan"}, {"--lr nan", "a number of 0 or more"}},
+      {{"--lr", "quick"}, {"--lr quick", "a number of 0 or more"}},
+      {{"--lerning-rate", "1"}, {"unknown flag --lerning-rate", "the nearest is --"}},
+      {{"--bacth-size", "8"}, {"unknown flag --bacth-size", "--batch-size"}},
+      {{"--resume", "auto"}, {"unknown flag --resume"}},
+      {{"--parallel", "ddp", "--devices", "0"}, {"--devices 0", "from 1 to"}},
+      {{"--parallel", "single", "--nproc", "2"}, {"--parallel single", "--nproc 2"}},
+      {{"--parallel", "dp", "--nproc", "2"}, {"--parallel dp", "--nproc 2"}},
+      {{"--backend", "cuda"}, {"--backend cuda", "--backend host"}},
+      {{"--gpu-ids", "7"}, {"--gpu-ids 7", "no such GPU"}},
+      {{"--nproc", "2", "--global-batch-size", "33"}, {"--global-batch-size 33", "nearest that fits is 34"}},
+      {{"--d-model", "100", "--num-heads", "3"}, {"--d-model 100", "--num-heads 3"}},
+      {{"--nproc", "16"}, {"16 ranks", "samples", "--nproc"}},
+      {{"--parallel", "dp", "--devices", "16"}, {"16 devices", "samples"}},
+  };
+  for (auto refusal : refusals) {
+    refusal.arguments.insert(refusal.arguments.end(), {"--data", good});
+    check_refused(folder, refusal);
+  }
+}
+
+TEST_CASE("a directory that holds a run is not trained into, and stays as it is") {
+  Folder const folder;
+  auto const good = folder.write("good.csv", rows(12));
+  fs::create_directory(folder.at("old"));
+  folder.write("old/run.json", "{}");
+  auto const outcome = run_example("text_classification", {"--data", good, "--save-dir", folder.at("old")});
+  CHECK(outcome.exit_code == 2);
+  CHECK(contains(outcome.err, "already holds a run"));
+  CHECK(contents(folder.at("old/run.json")) == "{}");
+  CHECK(std::distance(fs::directory_iterator(folder.at("old")), fs::directory_iterator()) == 1);
+}
