@@ -8,6 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
 
+using lockstep::ElementType;
+
 /// What becomes of the ranks' elements.
 enum class Operation : std::uint32_t {
   sum,  ///< in the balanced binary tree over ranks

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <lockstep/launch/rank_record.hpp>
+#include <lockstep/launch/detail/rank_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
@@ -20,17 +20,19 @@ struct ControlPage {
   std::uint64_t job;                         ///< a number drawn anew for each run
   std::int32_t size;                         ///< ranks
   std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 while there is none
-  std::array<RankRecord, most_local_ranks> ranks;
+  std::array<detail::RankRecord, most_local_ranks> ranks;
 
-  [[nodiscard]] RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] RankRecord const& operator[](int rank) const noexcept { return ranks[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] detail::RankRecord const& operator[](int rank) const noexcept {
+    return ranks[static_cast<std::size_t>(rank)];
+  }
 
   /// The rank that failed first, or -1.
   [[nodiscard]] int first_failure() const noexcept { return first_failure_.load(std::memory_order_acquire) - 1; }
 
   void join(int rank, int pid) noexcept {
     (*this)[rank].pid.store(pid, std::memory_order_relaxed);
-    (*this)[rank].state.store(RankState::running, std::memory_order_release);
+    (*this)[rank].state.store(detail::RankState::running, std::memory_order_release);
   }
   /// The rank's work is over. A rank that ended with an error counts as failed, for the others will wait in vain.
   void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
@@ -39,14 +41,14 @@ struct ControlPage {
     record.signal = signal;
     record.say(message);
     bool const failed = exit_code != 0 || signal != 0 || !message.empty();
-    record.state.store(failed ? RankState::failed : RankState::ended, std::memory_order_release);
+    record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
     std::int32_t none = 0;
     if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
   }
   /// True once `end` was called for the rank.
   [[nodiscard]] bool over(int rank) const noexcept {
     auto const state = (*this)[rank].state.load(std::memory_order_acquire);
-    return state == RankState::ended || state == RankState::failed;
+    return state == detail::RankState::ended || state == detail::RankState::failed;
   }
 
   /// "rank 1 (pid 4242)".
@@ -58,8 +60,8 @@ struct ControlPage {
   [[nodiscard]] std::string tell(int rank) const {
     auto const name = who(rank);
     auto const& record = (*this)[rank];
-    bool const names_itself = record.state.load(std::memory_order_acquire) == RankState::failed && record.signal == 0 &&
-                              std::string_view(record.message).substr(0, name.size()) == name;
+    bool const names_itself = record.state.load(std::memory_order_acquire) == detail::RankState::failed &&
+                              record.signal == 0 && std::string_view(record.message).substr(0, name.size()) == name;
     return names_itself ? record.message : name + " " + record.happened();
   }
 };

@@ -4,10 +4,11 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-#include <lockstep/launch/process_rank.hpp>
+#include <lockstep/launch/detail/process_rank.hpp>
+#include <lockstep/launch/detail/thread_ranks.hpp>
 #include <lockstep/launch/supervisor.hpp>
-#include <lockstep/launch/thread_ranks.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
@@ -36,9 +37,9 @@ requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {
   detail::check(options);
   if (auto const place = detect([](char const* variable) { return std::getenv(variable); }))
-    return run_process_rank(*place, options, std::ref(train));
+    return detail::run_process_rank(*place, options, std::ref(train));
   if (options.nproc > 1) return Supervisor(options).watch();
-  if (options.threads > 1) return run_threads(options, std::ref(train));
+  if (options.threads > 1) return detail::run_threads(options, std::ref(train));
   World world;
   world.limits = options.limits;
   world.warn = options.warn;

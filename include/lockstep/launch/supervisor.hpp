@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <lockstep/core/wait.hpp>
+#include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/rank_processes.hpp>
 #include <lockstep/launch/detail/signal_watch.hpp>
-#include <lockstep/launch/job.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/shared_segment.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
+namespace detail {
 /// The arguments of this process, its name first.
 [[nodiscard]] inline std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -25,6 +25,7 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
   for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
   return out;
 }
+}  // namespace detail
 
 /// Starts `options.nproc` copies of this program as ranks and watches them from the parent, until all have ended.
 ///
@@ -35,9 +36,9 @@ class Supervisor {
  public:
   explicit Supervisor(Options const& options)
       : options_(options),
-        segment_(SharedSegment::between_processes(options.nproc, new_job())),
+        segment_(SharedSegment::between_processes(options.nproc, detail::new_job())),
         control_(segment_->control()) {
-    auto const arguments = options.arguments.empty() ? own_arguments() : options.arguments;
+    auto const arguments = options.arguments.empty() ? detail::own_arguments() : options.arguments;
     for (int rank = 0; rank < options.nproc; ++rank) {
       ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.job},
                    signals_.mask_before());
@@ -90,7 +91,8 @@ class Supervisor {
       if (info.si_pid == 0) continue;
       process.ended = true;
       auto const rank = static_cast<int>(i);
-      if (control_[rank].state.load(std::memory_order_acquire) == RankState::failed) continue;  // it said so itself
+      if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
+        continue;  // it said so itself
       auto const exited = info.si_code == CLD_EXITED;
       control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
     }

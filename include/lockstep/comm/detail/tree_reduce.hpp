@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include <lockstep/comm/piece.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tree_sum.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
@@ -21,47 +22,51 @@ struct Max {
   }
 };
 
-/// How many of `ranks` (two or more) stand in the left branch of the tree.
-[[nodiscard]] constexpr int left_branch(int ranks) noexcept {
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks - 1)));
+/// The tree over N ranks of element i.
+template <class Op, int N, class T>
+T tree_at(T const* const* in, Index i) noexcept {
+  if constexpr (N == 1) {
+    return in[0][i];
+  } else {
+    constexpr int left = tree_split(N);
+    return Op::combine(tree_at<Op, left>(in, i), tree_at<Op, N - left>(in + left, i));
+  }
 }
 
-/// Elements that are worked on at a time: small enough to stay in the first cache, whatever the number of ranks.
-inline constexpr Index reduce_block = 256;
+/// Elements that are worked on at a time: few enough to stay in the first cache for any number of ranks.
+inline constexpr Index reduce_block = 512;
 
-/// out[j] = the tree over ranks of in[rank][at + j], for j < n <= reduce_block.
+template <class Op, int N, class T>
+void tree_block_of(T const* const* in, Index at, Index n, T* out) noexcept {
+  for (Index j = 0; j < n; ++j) out[j] = tree_at<Op, N>(in, at + j);
+}
+
+/// out[j] = the tree over ranks of in[rank][at + j], for j < n <= reduce_block; out is none of the inputs.
 template <class Op, class T>
-inline void tree_block(T const* const* in, int ranks, Index at, Index n, T* out) {
-  if (ranks == 1) {
-    std::memcpy(out, in[0] + at, static_cast<std::size_t>(n) * sizeof(T));
-  } else if (ranks == 2) {
-    auto const *a = in[0] + at, *b = in[1] + at;
-    for (Index j = 0; j < n; ++j) out[j] = Op::combine(a[j], b[j]);
-  } else if (ranks == 3) {
-    auto const *a = in[0] + at, *b = in[1] + at, *c = in[2] + at;
-    for (Index j = 0; j < n; ++j) out[j] = Op::combine(Op::combine(a[j], b[j]), c[j]);
-  } else if (ranks == 4) {
-    auto const *a = in[0] + at, *b = in[1] + at, *c = in[2] + at, *d = in[3] + at;
-    for (Index j = 0; j < n; ++j) out[j] = Op::combine(Op::combine(a[j], b[j]), Op::combine(c[j], d[j]));
-  } else {
-    auto const left = left_branch(ranks);
-    T right[reduce_block];
-    tree_block<Op>(in, left, at, n, out);
-    tree_block<Op>(in + left, ranks - left, at, n, right);
-    for (Index j = 0; j < n; ++j) out[j] = Op::combine(out[j], right[j]);
-  }
+void tree_block(T const* const* in, int ranks, Index at, Index n, T* out) noexcept {
+  if (ranks == 1) return tree_block_of<Op, 1>(in, at, n, out);
+  if (ranks == 2) return tree_block_of<Op, 2>(in, at, n, out);
+  if (ranks == 3) return tree_block_of<Op, 3>(in, at, n, out);
+  if (ranks == 4) return tree_block_of<Op, 4>(in, at, n, out);
+  auto const left = tree_split(ranks);
+  T right[reduce_block];
+  tree_block<Op>(in, left, at, n, out);
+  tree_block<Op>(in + left, ranks - left, at, n, right);
+  for (Index j = 0; j < n; ++j) out[j] = Op::combine(out[j], right[j]);
 }
 
 /// Writes the tree over ranks of in[rank][i] to every out[k][i], for begin <= i < end. An output may be an input: each
 /// element is read on all ranks before it is written on any.
 template <class Op, class T>
 void reduce_range(T const* const* in, int ranks, T* const* out, int outputs, Index begin, Index end) {
-  alignas(64) T block[reduce_block];
-  for (auto at = begin; at < end; at += reduce_block) {
-    auto const n = std::min(reduce_block, end - at);
-    tree_block<Op>(in, ranks, at, n, block);
-    for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, block, static_cast<std::size_t>(n) * sizeof(T));
-  }
+  with_best_instructions([=] {
+    alignas(64) T block[reduce_block];
+    for (auto at = begin; at < end; at += reduce_block) {
+      auto const n = std::min(reduce_block, end - at);
+      tree_block<Op>(in, ranks, at, n, block);
+      for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, block, static_cast<std::size_t>(n) * sizeof(T));
+    }
+  });
 }
 
 /// The same for types that are known at run time only.

@@ -9,7 +9,7 @@
 
 #include <lockstep/core/version.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 enum class RankState : std::uint32_t {
   absent,   ///< has not joined yet
@@ -52,4 +52,4 @@ struct RankRecord {
   }
 };
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -7,7 +7,7 @@
 
 #include <lockstep/core/clock.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// A number that tells this run from any other.
 [[nodiscard]] inline std::uint64_t new_job() noexcept {
@@ -18,4 +18,4 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
   return job;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

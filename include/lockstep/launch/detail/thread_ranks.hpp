@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include <lockstep/launch/job.hpp>
+#include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// Runs `train` once per rank on threads of this process, of which the caller's is rank 0.
 /// @returns 0, or the exit code of the rank that failed first
@@ -60,4 +60,4 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   return control[failed].exit_code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -11,7 +11,7 @@
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::launch {
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// Runs `train` as one rank of a supervisor's. What it throws goes to the supervisor, which reports it once for all
 /// ranks; nothing is thrown after the rank has joined.
@@ -43,4 +43,4 @@ inline int run_process_rank(RankPlace const& place, Options const& options, std:
   return code;
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::launch
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
