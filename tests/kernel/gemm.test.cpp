@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/gemm.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "gemm_cases.hpp"
+
+using namespace gemm_cases;
+using lockstep::HostSpace;
+using lockstep::InstructionSet;
+using lockstep::ShapeError;
+using lockstep::ThreadPool;
+using lockstep::kernel::Gemm;
+using lockstep::memory::Stream;
+using lockstep_test::view;
+namespace detail = lockstep::kernel::detail;
+
+namespace {
+
+template <class T>
+std::vector<T> product(Case<T> const& x, int threads) {
+  ThreadPool pool(threads);
+  auto c = x.c;
+  if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());  // must not be read
+  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(), x.b_transpose,
+                               x.beta, view(c, x.shape.m, x.shape.n));
+  return c;
+}
+
+template <class T>
+std::vector<T> deep_product(Case<T> const& x, int threads) {
+  ThreadPool pool(threads);
+  auto c = x.c;
+  if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
+  auto const elements = Gemm<HostSpace>::partial_elements(x.shape.m, x.shape.n, x.shape.k);
+  std::vector<T> partial(static_cast<std::size_t>(elements), std::numeric_limits<T>::quiet_NaN());
+  Gemm<HostSpace>::multiply_deep<T>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+                                    x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n), partial.data());
+  return c;
+}
+
+template <class T>
+bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products equal their definition, whatever lies transposed", T, float, double) {
+  for (auto shape : shapes) {
+    for (auto const& x : kinds<T>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      CHECK(x.worst_error(product(x, 1)) <= 1);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, float, double) {
+  std::vector<InstructionSet> sets{InstructionSet::baseline};
+  for (auto set : {InstructionSet::avx2, InstructionSet::avx512})
+    if (detail::gemm_instruction_set() >= set) sets.push_back(set);
+  auto const bias = lockstep_test::values<T>(400, 4);
+  for (auto set : sets) {
+    CAPTURE(to_string(set));
+    for (auto shape : shapes) {
+      Case<T> x{.shape = shape, .b_transpose = Transpose::yes};
+      auto c = x.c;
+      auto block = Gemm<HostSpace>::described<T>(1, x.a_view(), x.a_transpose, x.b_view(), x.b_transpose, 0,
+                                                 view(c, shape.m, shape.n));
+      block.bias = bias.data();
+      Index elements_done = 0;
+      detail::multiply_block(set, block, [&](Index i, Index rows, Index j, Index columns) {
+        CHECK(i + rows <= shape.m);
+        CHECK(j + columns <= shape.n);
+        elements_done += rows * columns;
+      });
+      CHECK(elements_done == shape.m * shape.n);
+      // C is now A B + bias; as beta = 1 and C = bias it is a product that the oracle knows.
+      x.beta = 1;
+      for (Index i = 0; i < shape.m; ++i)
+        for (Index j = 0; j < shape.n; ++j)
+          x.c[static_cast<std::size_t>(i * shape.n + j)] = bias[static_cast<std::size_t>(j)];
+      CHECK(x.worst_error(c) <= 1);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a deep product sums its parts of k in order", T, float, double) {
+  for (auto shape : {Shape{5, 7, 512}, Shape{5, 7, 513}, Shape{128, 70, 1500}, Shape{0, 3, 1024}, Shape{260, 4, 4096},
+                     Shape{3, 3, 0}}) {
+    for (auto const& x : kinds<T>(shape)) {
+      CAPTURE(shape.k);
+      auto const c = deep_product(x, 1);
+      CHECK(x.worst_error(c) <= 1);
+      CHECK(same_bits(c, deep_product(x, 2)));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  for (auto shape : {Shape{600, 300, 128}, Shape{1024, 4, 64}, Shape{33, 600, 300}}) {
+    Case<T> const x{.shape = shape, .b_transpose = Transpose::yes};
+    auto const c = product(x, 1);
+    for (int threads : {1, 2, 4}) CHECK(same_bits(c, product(x, threads)));
+  }
+}
+
+TEST_CASE("any shape") {
+  CHECK(rc::check("products of random shapes equal their definition", [] {
+    auto extent = rc::gen::inRange<Index>(0, 150);
+    Shape const shape{*extent, *extent, *rc::gen::inRange<Index>(0, 700)};
+    auto transpose = rc::gen::element(Transpose::no, Transpose::yes);
+    Case<float> const x{.shape = shape,
+                        .alpha = 0.5F,
+                        .beta = *rc::gen::element(0.F, 1.F),
+                        .a_transpose = *transpose,
+                        .b_transpose = *transpose};
+    RC_ASSERT(x.worst_error(product(x, 2)) <= 1);
+    RC_ASSERT(x.worst_error(deep_product(x, 2)) <= 1);
+  }));
+}
+
+TEST_CASE("shapes that disagree are refused with both sides") {
+  Case<float> const x{.shape = {3, 4, 5}};
+  ThreadPool pool(1);
+  std::vector<float> c(12);
+  auto const call = [&](auto b, auto out) {
+    Gemm<HostSpace>::multiply<float>(Stream<HostSpace>(pool), 1, x.a_view(), Transpose::no, b, Transpose::no, 0, out);
+  };
+  std::string what;
+  try {
+    call(lockstep_test::view(x.b, 4, 5), view(c, 3, 4));
+  } catch (ShapeError const& error) {
+    what = error.what();
+  }
+  CHECK(what.find("op(A) is [3, 5], op(B) is [4, 5] and C is [3, 4]") != std::string::npos);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 4, 3)), ShapeError);
+  CHECK_NOTHROW(call(x.b_view(), view(c, 3, 4)));
+}
