@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <lockstep/app/options.hpp>
 #include <lockstep/comm/connect.hpp>
@@ -13,6 +13,8 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/trainer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
@@ -63,10 +65,41 @@ class Training {
                 .warmup_steps = std::min(warmup, steps), .total_steps = steps, .kind = optim::Schedule::Kind::cosine}};
   }
 
+  /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes.
+  /// @returns how the run went
+  /// @throws what the trainer throws
+  template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
+  train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {}) const {
+    optimizer.learning_rate = options_.scaled_learning_rate();
+    return with_policy([&](auto policy) {
+      Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
+      auto fit = fit_options(loader);
+      train::ProgressBar progress(stdout);
+      if (speaks()) {
+        announce(trainer.policy().engine(), trainer.layout().parameters());
+        fit.observers.push_back(&progress);
+      }
+      return trainer.fit(loader, evaluation, fit);
+    });
+  }
+
  private:
   [[nodiscard]] std::size_t bucket_bytes() const noexcept {
     return static_cast<std::size_t>(options_.bucket_cap_mb * (1 << 20));
   }
+
+  void announce(char const* engine, Index parameters) const {
+    std::printf(
+        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %lld per rank or device, effective batch "
+        "%lld, %lld parameters\n",
+        options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
+        plural(options_.devices), options_.threads, plural(options_.threads), engine,
+        static_cast<long long>(options_.batch_size), static_cast<long long>(options_.effective_batch_size()),
+        static_cast<long long>(parameters));
+    for (auto const& warning : options_.warnings) std::printf("note: %s\n", warning.c_str());
+    std::fflush(stdout);
+  }
+  static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 
   Options const& options_;
   launch::World& world_;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare DIR DIR…: puts runs side by side that were saved with --save-dir, the first of them the baseline: how fast
+// each was, whether they learned the same, and what bounds the speed-up on this machine.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/scaling/speed_up.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct SavedRun {
+  std::string name;
+  std::string parallel;
+  Index ranks, devices, steps;
+  scaling::StepProfile profile;
+  double loss, accuracy;
+  std::string parameters_sha256;
+};
+
+// Runs of the same global batches differ by rounding alone. AdamW divides by the root of small second moments, so that
+// rounding moves parameters by whole learning rates, back and forth; the evaluation loss moves by far less than what
+// another seed would do to it (some 0.05 on the data of the quickstart).
+constexpr double loss_bound = 0.02;
+
+SavedRun read(std::string const& directory) {
+  auto const file = std::filesystem::path(directory) / "run.json";
+  std::ifstream in(file, std::ios::binary);
+  if (!in)
+    throw DataError(directory +
+                    ": holds no run.json; give directories that --save-dir named, once their runs are over");
+  std::string const text{std::istreambuf_iterator<char>(in), {}};
+  auto const json = json::parse(text, file.string());
+  try {
+    auto const& phases = json.at("phases_ms");
+    auto const& final = json.at("final");
+    auto path = std::filesystem::path(directory);
+    if (!path.has_filename()) path = path.parent_path();
+    SavedRun run;
+    run.name = path.filename().string();
+    run.parallel = json.at("parallel").string();
+    run.ranks = json.at("world_size").integer();
+    run.devices = json.at("devices").integer();
+    run.steps = json.at("steps").integer();
+    run.profile = {.shards = run.ranks * run.devices,
+                   .threads = json.at("threads").integer(),
+                   .effective_batch_size = json.at("effective_batch_size").integer(),
+                   .samples_per_second = json.at("samples_per_second").number(),
+                   .data_wait_ms = phases.at("data_wait").number(),
+                   .forward_ms = phases.at("forward").number(),
+                   .backward_ms = phases.at("backward").number(),
+                   .communication_ms = phases.at("communication_exposed").number(),
+                   .optimizer_ms = phases.at("optimizer").number()};
+    run.loss = final.at("eval_loss").number();
+    run.accuracy = final.at("eval_accuracy").number();
+    run.parameters_sha256 = json.at("parameters_sha256").string();
+    return run;
+  } catch (DataError const& error) {
+    throw DataError(file.string() + ": " + error.what());
+  }
+}
+
+void print_table(std::vector<SavedRun> const& runs) {
+  std::printf("%-12s %5s %7s %7s %10s %9s %10s %9s %9s  %s\n", "run", "ranks", "devices", "threads", "samples/s",
+              "speed-up", "efficiency", "accuracy", "eval loss", "parameters");
+  for (auto const& run : runs) {
+    scaling::SpeedUp const speed_up(runs[0].profile, run.profile);
+    std::printf("%-12s %5lld %7lld %7lld %10.1f %9.2f %8.0f %% %9.4f %9.4f  %.12s\n", run.name.c_str(),
+                static_cast<long long>(run.ranks), static_cast<long long>(run.devices),
+                static_cast<long long>(run.profile.threads), run.profile.samples_per_second, speed_up.factor(),
+                100 * speed_up.efficiency(), run.accuracy, run.loss, run.parameters_sha256.c_str());
+  }
+}
+
+bool same_work(SavedRun const& a, SavedRun const& b) {
+  return a.profile.effective_batch_size == b.profile.effective_batch_size && a.steps == b.steps;
+}
+
+// Whether `run` learned what `other` did, and the words for it.
+bool agree(SavedRun const& run, SavedRun const& other) {
+  auto const pair = run.name + " and " + other.name;
+  if (run.parameters_sha256 == other.parameters_sha256) {
+    std::printf("%s agree: their parameters are equal bit for bit.\n", pair.c_str());
+    return true;
+  }
+  bool const bitwise = run.profile.shards == other.profile.shards;
+  auto const distance = std::abs(run.loss - other.loss);
+  bool const near = !bitwise && distance <= loss_bound;
+  std::printf("%s %s: their evaluation losses are %.4f apart (%s).\n", pair.c_str(), near ? "agree" : "DISAGREE",
+              distance, bitwise ? "their parameters should be equal bit for bit" : "at most 0.02 is due to rounding");
+  return near;
+}
+
+int compare(std::vector<std::string> const& directories) {
+  std::vector<SavedRun> runs;
+  for (auto const& directory : directories) runs.push_back(read(directory));
+  print_table(runs);
+  std::printf("\n");
+
+  bool all_agree = true;
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    // Against the run that should be nearest: one of as many shards, else the baseline.
+    auto const twin = std::find_if(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), [&](auto const& other) {
+      return same_work(other, runs[i]) && other.profile.shards == runs[i].profile.shards;
+    });
+    auto const& other = twin == runs.begin() + static_cast<std::ptrdiff_t>(i) ? runs[0] : *twin;
+    if (same_work(runs[i], other))
+      all_agree &= agree(runs[i], other);
+    else
+      std::printf("%s and %s took other steps or batches, so they need not agree.\n", runs[i].name.c_str(),
+                  other.name.c_str());
+  }
+
+  auto const most = std::max_element(runs.begin(), runs.end(), [](auto const& a, auto const& b) {
+    return a.profile.samples_per_second < b.profile.samples_per_second;
+  });
+  auto const& fastest = most == runs.begin() && runs.size() > 1 ? runs[1] : *most;
+  if (runs.size() > 1)
+    std::printf("%s: %s\n", fastest.name.c_str(), scaling::SpeedUp(runs[0].profile, fastest.profile).says().c_str());
+  return all_agree ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::vector<std::string> const directories(argv + 1, argv + argc);
+    if (directories.empty() || directories[0].starts_with("-"))
+      throw ConfigError(
+          "needs the directories of runs, the baseline first: compare runs/quickstart/single runs/quickstart/ddp");
+    return compare(directories);
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "compare: %s\n", error.what());
+    return launch::exit_code(error);
+  }
+}

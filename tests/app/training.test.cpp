@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/training.hpp>
+
+#include <array>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/optim/sgd.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Point {
+  float x;
+  float y;
+};
+
+// y = slope x, with a layer of its own: loss (slope x - y)^2.
+class Line {
+ public:
+  void visit(auto&& each) { each("slope", slope_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values, y = batch[&Point::y].values;
+    auto const slope = context.template value<1>(slope_)(0);
+    auto error = context.template variable<1>({batch.rows()});
+    nn::Loss<typename Context::Space> loss{0, static_cast<double>(batch.rows())};
+    for (Index i = 0; i < batch.rows(); ++i) {
+      error.value(i) = slope * x(i) - y(i);
+      loss.sum += error.value(i) * error.value(i);
+    }
+    static_cast<void>(context.gradient(error));  // nobody else asks for it, and without it the closure is skipped
+    context.on_backward(error, std::tie(slope_), [this, x, error](Context& c) {
+      typename Context::Scalar sum = 0;
+      for (Index i = 0; i < x.size(); ++i) sum += 2 * error.value(i) * x(i);
+      auto const target = c.gradient(slope_);
+      *target.data = target.write == Write::add ? *target.data + sum : sum;
+    });
+    return loss;
+  }
+
+ private:
+  nn::Parameter slope_{{1}, nn::Initializer::constant(0)};
+};
+
+auto points(int count) {
+  std::vector<Point> all;
+  for (int i = 0; i < count; ++i) all.push_back({static_cast<float>(i % 5 + 1), static_cast<float>(3 * (i % 5 + 1))});
+  return data::InMemoryDataset(all);
+}
+
+}  // namespace
+
+TEST_CASE("--parallel chooses the policy's type, and nothing else") {
+  app::Options options;
+  options.threads = 2;
+  launch::World world;
+  auto const shards = [&] {
+    return app::Training(options, world).with_policy([&](auto policy) {
+      CHECK(std::string(policy.name()) == app::name(options.parallel));
+      CHECK(policy.threads_each() == 2);
+      return policy.all_shards();
+    });
+  };
+  CHECK(shards() == 1);
+  options.parallel = app::Parallel::dp;
+  options.devices = 3;
+  CHECK(shards() == 3);
+  options.parallel = app::Parallel::ddp;
+  options.devices = 1;
+  CHECK(shards() == 1);
+}
+
+TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
+  app::Options options;
+  options.devices = 2;
+  options.parallel = app::Parallel::dp;
+  options.batch_size = 4;
+  options.grad_accum_steps = 2;
+  options.epochs = 3;
+  options.warmup_epochs = 0.5;
+  launch::World world;
+  app::Training const training(options, world);
+  data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  auto fit = training.fit_options(loader);  // ceil(100 / 8) = 13 micro-steps, ceil(13 / 2) = 7 steps
+  CHECK(fit.epochs == 3);
+  CHECK(fit.accumulation == 2);
+  CHECK(fit.schedule.total_steps == 21);
+  CHECK(fit.schedule.warmup_steps == 4);
+  options.max_steps = 2;
+  fit = training.fit_options(loader);
+  CHECK(fit.max_steps == 2);
+  CHECK(fit.schedule.total_steps == 2);
+  CHECK(fit.schedule.warmup_steps == 2);
+}
+
+TEST_CASE("fit trains the model that it is given") {
+  app::Options options;
+  options.program = "training.test";
+  options.epochs = 20;
+  options.learning_rate = 0.02;
+  options.threads = 1;
+  options.batch_size = 10;
+  launch::World world;
+  for (auto parallel : {app::Parallel::single, app::Parallel::dp, app::Parallel::ddp}) {
+    options.parallel = parallel;
+    options.devices = parallel == app::Parallel::dp ? 2 : 1;
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    auto const record = training.fit(Line{}, optim::SGD{}, loader);
+    CHECK(record.parallel == app::name(parallel));
+    CHECK(record.steps == (parallel == app::Parallel::dp ? 100 : 200));
+    CHECK(record.train_loss < 1e-6);
+  }
+}
