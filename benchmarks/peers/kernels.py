@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's side of the kernel benchmarks: kernels.py CASE [SIZE...], on one thread."""
+import sys
+
+import torch
+
+from turns import take_turns
+
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+
+def zipf_ids(rows, count):
+    """The same ids as zipf_ids in kernel/zipf.hpp."""
+    part = (torch.arange(count, dtype=torch.float64) * 0.6180339887498949) % 1.0
+    rank = (rows**part).to(torch.int64) - 1
+    return rank * 7919 % rows
+
+
+def adamw(count, fused):
+    values = torch.randn(count, requires_grad=True)
+    values.grad = torch.randn(count)
+    return torch.optim.AdamW([values], lr=1e-3, fused=bool(fused)).step
+
+
+def embedding_forward(rows, width, samples, length):
+    token, position = torch.nn.Embedding(rows, width), torch.nn.Embedding(length, width)
+    ids, places = zipf_ids(rows, samples * length).reshape(samples, length), torch.arange(length)
+
+    def work():
+        with torch.no_grad():
+            return token(ids) + position(places)
+
+    return work
+
+
+def embedding_backward(rows, width, samples, length):
+    """The bare operations, without autograd: the least that PyTorch needs."""
+    ids = zipf_ids(rows, samples * length).reshape(samples, length)
+    gradient = torch.randn(samples, length, width)
+    return lambda: (torch.ops.aten.embedding_dense_backward(gradient, ids, rows, -1, False), gradient.sum(0))
+
+
+def layer_norm_forward(rows, width):
+    x, weight, bias = torch.randn(rows, width), torch.ones(width), torch.zeros(width)
+    return lambda: torch.ops.aten.native_layer_norm(x, [width], weight, bias, 1e-5)
+
+
+def layer_norm_backward(rows, width):
+    x, weight, bias, dy = torch.randn(rows, width), torch.ones(width), torch.zeros(width), torch.randn(rows, width)
+    _, mean, rstd = torch.ops.aten.native_layer_norm(x, [width], weight, bias, 1e-5)
+    mask = [True, True, True]
+    return lambda: torch.ops.aten.native_layer_norm_backward(dy, x, [width], mean, rstd, weight, bias, mask)
+
+
+def cross_entropy(rows, classes):
+    """Loss and gradient of the logits."""
+    logits, labels = torch.randn(rows, classes, requires_grad=True), torch.arange(rows) % classes
+
+    def work():
+        logits.grad = None
+        torch.nn.functional.cross_entropy(logits, labels, reduction="sum").backward()
+
+    return work
+
+
+if __name__ == "__main__":
+    take_turns(globals()[sys.argv[1]](*map(int, sys.argv[2:])))
