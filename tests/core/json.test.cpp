@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+#include <lockstep/core/json.hpp>
+
+using lockstep::DataError;
+using namespace lockstep::json;
+
+namespace {
+std::string message(std::string_view text) {
+  try {
+    (void)parse(text, "file.json");
+  } catch (DataError const& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+}  // namespace
+
+TEST_CASE("every kind of value") {
+  CHECK(parse("null").is_null());
+  CHECK(parse("true") == Value(true));
+  CHECK(parse(" false\n") == Value(false));
+  CHECK(parse("0") == Value(0));
+  CHECK(parse("-12") == Value(-12));
+  CHECK(parse("1.5e3") == Value(1500.0));
+  CHECK(parse("1E-2") == Value(0.01));
+  CHECK(parse("\"\"") == Value(""));
+  CHECK(parse("[]") == Value(Array{}));
+  CHECK(parse("{}") == Value(Object{}));
+  CHECK(parse("\t[1, [ ] ,\r\n{\"a\":null}]") == Value(Array{1, Array{}, Object{{"a", nullptr}}}));
+  CHECK(parse("{\"b\": 1, \"a\": [2.0]}") == Value(Object{{"b", 1}, {"a", Array{2.0}}}));
+}
+
+TEST_CASE("integers and doubles stay apart, and keep all their bits") {
+  CHECK(parse("1") != parse("1.0"));
+  CHECK(parse("1.0").is<double>());
+  CHECK(parse("1").is<std::int64_t>());
+  CHECK(parse("9223372036854775807").integer() == std::numeric_limits<std::int64_t>::max());
+  CHECK(parse("-9223372036854775808").integer() == std::numeric_limits<std::int64_t>::min());
+  CHECK(parse("9007199254740993").integer() == 9007199254740993);  // no double has this value
+  CHECK(parse("1.7976931348623157e308").number() == std::numeric_limits<double>::max());
+  CHECK(parse("5e-324").number() == std::numeric_limits<double>::denorm_min());
+  CHECK(std::signbit(parse("-0.0").number()));
+  CHECK(parse("3").number() == 3.0);
+}
+
+TEST_CASE("strings") {
+  CHECK(parse(R"("\"\\\/\b\f\n\r\t")").string() == "\"\\/\b\f\n\r\t");
+  CHECK(parse(R"("\u0041\u00e9\u20AC\ud83d\ude00")").string() == "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+  CHECK(parse(R"("\u0000")").string() == std::string(1, '\0'));
+  CHECK(parse("\"\xC3\xA9\xF4\x8F\xBF\xBF\"").string() == "\xC3\xA9\xF4\x8F\xBF\xBF");
+}
+
+TEST_CASE("what is refused, and what is said") {
+  std::vector<std::pair<std::string, std::string>> const cases{
+      {"", "line 1, column 1: a value is needed, not the end of the text"},
+      {"  \n ", "line 2, column 2: a value is needed, not the end of the text"},
+      {"{\"a\": 1,\n  \"b\" 2}", "line 2, column 7: a ':' is needed after a member's name, not '2'"},
+      {"{\"a\": 1,}", "line 1, column 9: a member's name in quotes is needed, not '}'"},
+      {"{a: 1}", "line 1, column 2: a member's name in quotes is needed, not 'a'"},
+      {"{\"a\": 1", "line 1, column 8: a ',' or '}' is needed after a member, not the end of the text"},
+      {"{\"a\": 1, \"b\": 2, \"a\": 3}", "line 1, column 18: the member \"a\" is there twice"},
+      {"[1 2]", "line 1, column 4: a ',' or ']' is needed after an element, not '2'"},
+      {"[1,]", "line 1, column 4: a value is needed, not ']'"},
+      {"1 2", "line 1, column 3: the value has ended, and there is '2' after it"},
+      {"truth", "line 1, column 1: a value is needed, not 't'"},
+      {"nan", "line 1, column 1: a value is needed, not 'n'"},
+      {"Infinity", "a value is needed, not 'I'"},
+      {"-", "a value is needed, not '-'"},
+      {"+1", "a value is needed, not '+'"},
+      {".5", "a value is needed, not '.'"},
+      {"01", "a number begins with a needless 0"},
+      {"1.", "a digit is needed after the '.', not the end of the text"},
+      {"1.x", "a digit is needed after the '.', not 'x'"},
+      {"1e", "a digit is needed in the exponent, not the end of the text"},
+      {"1e+", "a digit is needed in the exponent"},
+      {"9223372036854775808", "9223372036854775808 is beyond the range of a signed 64-bit integer"},
+      {"1e999", "1e999 is beyond the range of a double"},
+      {"'a'", "a value is needed, not '''"},
+      {"// c\n1", "a value is needed, not '/'"},
+      {"\"abc", "column 5: the text ends inside a string"},
+      {"\"a\nb\"", "a string holds the control character byte 10; escape it"},
+      {"\"\\x\"", "a '\\' is followed by 'x'"},
+      {"\"\\u12g4\"", "four hexadecimal digits"},
+      {"\"\\u-123\"", "four hexadecimal digits"},
+      {"\"\\u12", "four hexadecimal digits"},
+      {"\"\\udc00\"", "second half of a surrogate pair comes without the first"},
+      {"\"\\ud800x\"", "first half of a surrogate pair comes without the second"},
+      {"\"\\ud800\\n\"", "first half of a surrogate pair comes without the second"},
+      {"\"\\ud800\\u0041\"", "first half of a surrogate pair comes without the second"},
+      {"\"\xFF\"", "bytes that are not UTF-8"},
+      {"\"\xC0\x80\"", "bytes that are not UTF-8"},
+      {"\"\xE0\x9F\xBF\"", "bytes that are not UTF-8"},
+      {"\"\xED\xA0\x80\"", "bytes that are not UTF-8"},
+      {"\"\xF4\x90\x80\x80\"", "bytes that are not UTF-8"},
+      {"\"\xE2\x82\"", "bytes that are not UTF-8"},
+      {"\xEF\xBB\xBF{}", "a value is needed, not '\xEF\xBB\xBF'"},
+      {std::string("1\0", 2), "the value has ended, and there is byte 0 after it"},
+      {"[\"\xC3\xA9\", x]", "column 7: a value is needed, not 'x'"},  // columns count characters
+  };
+  for (auto const& [text, said] : cases) {
+    CAPTURE(text);
+    CHECK_MESSAGE(message(text).find(said) != std::string::npos, message(text));
+    CHECK(message(text).starts_with("file.json: line "));
+  }
+}
+
+TEST_CASE("depth is bounded") {
+  CHECK(message(std::string(256, '[') + std::string(256, ']')) == "accepted");
+  CHECK(message(std::string(257, '[') + std::string(257, ']')).find("nested more than 256 deep") != std::string::npos);
+  CHECK(message(std::string(1'000'000, '[')).find("nested more than 256 deep") != std::string::npos);
+}
+
+TEST_CASE("no prefix of a text is accepted, and no byte of it may be dropped unseen") {
+  std::string const text = R"({"a":[1.5e-3,"\u00e9\ud83d\ude00\n",true],"b":{"c":null}})";
+  CHECK(message(text) == "accepted");
+  for (std::size_t length = 0; length < text.size(); ++length) CHECK(message(text.substr(0, length)) != "accepted");
+  auto const whole = parse(text);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto cut = text;
+    cut.erase(i, 1);
+    CAPTURE(cut);
+    CHECK((message(cut) != "accepted" || parse(cut) != whole));
+  }
+}
