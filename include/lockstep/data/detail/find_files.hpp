@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <dirent.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+struct FoundFile {
+  std::string path;
+  std::uint64_t device = 0, inode = 0;  // two names of one file agree in both
+  Index bytes = 0;
+};
+
+/// The walk of `find_files`: one component of the pattern per level.
+class FileSearch {
+ public:
+  explicit FileSearch(std::string_view pattern) {
+    auto rest = pattern;
+    while (!rest.empty()) {
+      auto const part = rest.substr(0, rest.find('/'));
+      if (!part.empty()) parts_.emplace_back(part);
+      rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    }
+    if (!parts_.empty() && parts_.back() == "**") parts_.emplace_back("*");
+    if (!parts_.empty()) descend(pattern.starts_with('/') ? "/" : "", 0);
+    std::sort(found_.begin(), found_.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
+  }
+  std::vector<FoundFile> take() && { return std::move(found_); }
+
+ private:
+  void descend(std::string const& folder, std::size_t level) {
+    auto const& part = parts_[level];
+    if (part == "**") {
+      descend(folder, level + 1);
+      for (auto const& name : names(folder)) {
+        struct ::stat status {};
+        if (name[0] != '.' && ::lstat((folder + name).c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+          descend(folder + name + "/", level);  // links to folders are not followed: they may lead back
+        }
+      }
+    } else if (part.find_first_of("*?[") == std::string::npos) {
+      visit(folder + part, level);
+    } else {
+      for (auto const& name : names(folder)) {
+        if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) visit(folder + name, level);
+      }
+    }
+  }
+  void visit(std::string const& path, std::size_t level) {
+    struct ::stat status {};
+    if (::stat(path.c_str(), &status) != 0) return;  // a link to nothing, or gone meanwhile
+    if (level + 1 < parts_.size()) {
+      if (S_ISDIR(status.st_mode)) descend(path + "/", level + 1);
+    } else if (S_ISREG(status.st_mode)) {
+      found_.push_back({path, status.st_dev, status.st_ino, status.st_size});
+    }
+  }
+  static std::vector<std::string> names(std::string const& folder) {
+    std::vector<std::string> out;
+    auto const close = [](DIR* open) { ::closedir(open); };
+    std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.empty() ? "." : folder.c_str()), close);
+    if (!open) return out;
+    while (auto const* entry = ::readdir(open.get())) {
+      std::string_view const name = entry->d_name;
+      if (name != "." && name != "..") out.emplace_back(name);
+    }
+    return out;
+  }
+
+  std::vector<std::string> parts_;
+  std::vector<FoundFile> found_;
+};
+
+/// Regular files whose path matches, by path. `*`, `?` and `[...]` match within a name, `**` any depth of folders;
+/// names that begin with a dot must be asked for.
+inline std::vector<FoundFile> find_files(std::string_view pattern) { return FileSearch(pattern).take(); }
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/find_files.hpp>
+#include <lockstep/data/detail/text_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// A text and the number of its class.
+struct LabelledText {
+  std::string text;
+  std::int32_t label = 0;
+};
+
+struct LabelledFilesOptions {
+  Index window_bytes = 256;    ///< the length of a sample
+  Index least_bytes = 64;      ///< a file that has less left after its head gives no sample
+  Index files_per_class = 0;   ///< at most so many files of a class, evenly over their sorted paths; 0: all
+  Index windows_per_file = 0;  ///< at most so many windows of a file, evenly over its length; 0: all
+};
+
+/// Windows of text files as samples, the class of each given by patterns "NAME=GLOB,NAME=GLOB,...": `*`, `?`, `[...]`
+/// match within a name, `**` any depth of folders; a NAME may stand several times. The head of each file, min(2 KiB,
+/// half of it), is skipped: licence banners and the like would give the class away. Windows of one file form a group,
+/// which `hold_out` keeps together. Other names of a file (hard and symbolic links) and empty files are dropped. The
+/// order is by class, then path, then place. Copies share the index; a file is open only while one of its windows is
+/// read. Thread-safe.
+/// @throws ConfigError when the patterns are malformed, an option is out of range, or there are fewer than two classes
+/// @throws DataError when a pattern matches no file or a class has no sample; from `get` when a file cannot be read or
+/// is shorter than when it was indexed
+class LabelledFilesDataset {
+ public:
+  explicit LabelledFilesDataset(std::string_view patterns, LabelledFilesOptions options = {}) {
+    if (options.window_bytes < 1 || options.least_bytes < 1 || options.files_per_class < 0 ||
+        options.windows_per_file < 0) {
+      throw ConfigError(
+          "LabelledFilesDataset: window_bytes and least_bytes must be at least 1, files_per_class and "
+          "windows_per_file at least 0");
+    }
+    auto index = std::make_shared<IndexOfWindows>();
+    std::vector<std::vector<detail::FoundFile>> files;
+    for (auto rest = patterns; !rest.empty();) {
+      auto const item = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+      auto const equals = item.find('=');
+      if (equals == std::string_view::npos || equals == 0 || equals + 1 == item.size()) {
+        throw ConfigError(
+            "LabelledFilesDataset: \"" + std::string(item) +
+            "\" is no class; write NAME=GLOB,NAME=GLOB, for instance c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
+      }
+      auto const name = item.substr(0, equals), pattern = item.substr(equals + 1);
+      auto const known = std::find(index->classes.begin(), index->classes.end(), name);
+      auto const label = static_cast<std::size_t>(known - index->classes.begin());
+      if (known == index->classes.end()) {
+        index->classes.emplace_back(name);
+        files.emplace_back();
+      }
+      auto found = detail::find_files(pattern);
+      if (found.empty()) {
+        throw DataError("LabelledFilesDataset: the pattern \"" + std::string(pattern) + "\" of class " +
+                        std::string(name) +
+                        " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
+      }
+      std::move(found.begin(), found.end(), std::back_inserter(files[label]));
+    }
+    if (files.size() < 2) {
+      throw ConfigError("LabelledFilesDataset: \"" + std::string(patterns) + "\" names " +
+                        std::to_string(files.size()) +
+                        " classes; telling apart takes at least two: NAME=GLOB,NAME=GLOB");
+    }
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    for (std::size_t label = 0; label < files.size(); ++label)
+      add_class(*index, label, std::move(files[label]), seen, options);
+    index_ = std::move(index);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(index_->windows.size()); }
+  [[nodiscard]] LabelledText get(Index i) const {
+    auto const& window = index_->windows[static_cast<std::size_t>(i)];
+    auto const& file = index_->files[window.file];
+    detail::Descriptor const open(file.path);
+    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
+    std::string text(window.bytes, '\0');
+    auto const got = detail::read_at(open.get(), text.data(), text.size(), window.offset, file.path);
+    if (got != text.size()) {
+      throw DataError(file.path + ": ends at byte " + std::to_string(window.offset + got) + ", but reached to " +
+                      std::to_string(window.offset + window.bytes) +
+                      " when it was indexed; leave the files alone while training");
+    }
+    return {std::move(text), file.label};
+  }
+
+  /// The files that gave a sample.
+  [[nodiscard]] Index groups() const noexcept { return static_cast<Index>(index_->files.size()); }
+  [[nodiscard]] Index group(Index i) const noexcept {
+    return static_cast<Index>(index_->windows[static_cast<std::size_t>(i)].file);
+  }
+  [[nodiscard]] std::string const& path(Index group) const noexcept {
+    return index_->files[static_cast<std::size_t>(group)].path;
+  }
+  /// The names of the classes in the order of their labels.
+  [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return index_->classes; }
+
+ private:
+  struct File {
+    std::string path;
+    std::int32_t label;
+  };
+  struct Window {
+    std::size_t file, offset, bytes;
+  };
+  struct IndexOfWindows {
+    std::vector<std::string> classes;
+    std::vector<File> files;
+    std::vector<Window> windows;
+  };
+
+  static void add_class(IndexOfWindows& index, std::size_t label, std::vector<detail::FoundFile> found,
+                        std::set<std::pair<std::uint64_t, std::uint64_t>>& seen, LabelledFilesOptions const& options) {
+    std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
+    std::erase_if(found, [&](auto const& file) {
+      return head(file.bytes) + options.least_bytes > file.bytes || !seen.emplace(file.device, file.inode).second;
+    });
+    if (found.empty()) {
+      throw DataError("LabelledFilesDataset: no file of class " + index.classes[label] + " has " +
+                      std::to_string(options.least_bytes) + " bytes after its head that no earlier class has taken");
+    }
+    for (auto const k : evenly(static_cast<Index>(found.size()), options.files_per_class)) {
+      auto& file = found[static_cast<std::size_t>(k)];
+      auto const begin = head(file.bytes), rest = file.bytes - begin;
+      auto const window = std::min(rest, options.window_bytes);
+      for (auto const w : evenly(rest / window, options.windows_per_file)) {
+        index.windows.push_back(
+            {index.files.size(), static_cast<std::size_t>(begin + w * window), static_cast<std::size_t>(window)});
+      }
+      index.files.push_back({std::move(file.path), static_cast<std::int32_t>(label)});
+    }
+  }
+  static Index head(Index bytes) noexcept { return std::min<Index>(2048, bytes / 2); }
+  /// At most `most` numbers of [0, count), evenly spread; all of them when `most` is 0.
+  static std::vector<Index> evenly(Index count, Index most) {
+    auto const n = most == 0 ? count : std::min(count, most);
+    std::vector<Index> out(static_cast<std::size_t>(n));
+    for (Index k = 0; k < n; ++k) out[static_cast<std::size_t>(k)] = k * count / n;
+    return out;
+  }
+
+  std::shared_ptr<IndexOfWindows const> index_;
+};
+static_assert(GroupedDataset<LabelledFilesDataset>);
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

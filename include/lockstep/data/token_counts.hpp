@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/vocabulary.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Counts the tokens of texts and makes a vocabulary of the most frequent. To be fed with the training part only.
+class TokenCounts {
+ public:
+  template <class Tokenizer>
+  void add(std::string_view text, Tokenizer const& tokenizer) {
+    tokenizer(text, [&](std::string_view token) {
+      auto const found = counts_.find(token);
+      if (found != counts_.end()) {
+        ++found->second;
+      } else {
+        counts_.emplace(token, 1);
+      }
+    });
+  }
+
+  /// The most frequent tokens, at most `size` ids with padding and unknown, by falling count, then by text: the same
+  /// for any order of the texts. Tokens seen fewer than `least` times are left out.
+  /// @throws ConfigError when `size` leaves no room for a token
+  [[nodiscard]] Vocabulary vocabulary(Index size, Index least = 1) const {
+    if (size < 3)
+      throw ConfigError("TokenCounts: the vocabulary size is " + std::to_string(size) + "; it must be at least 3");
+    std::vector<std::pair<Index, std::string_view>> order;
+    for (auto const& [token, count] : counts_) {
+      if (count >= least) order.emplace_back(-count, token);
+    }
+    auto const kept = std::min(order.size(), static_cast<std::size_t>(size - 2));
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end());
+    std::vector<std::string> tokens;
+    tokens.reserve(kept);
+    for (std::size_t i = 0; i < kept; ++i) tokens.emplace_back(order[i].second);
+    return Vocabulary(std::move(tokens));
+  }
+
+ private:
+  std::unordered_map<std::string, Index, detail::TextHash, std::equal_to<>> counts_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
