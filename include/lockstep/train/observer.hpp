@@ -13,14 +13,14 @@ struct RunRecord;
 /// What is known before the first step.
 struct StartReport {
   Index steps = 0;  ///< optimizer steps of the whole run
-  int epochs = 0;
+  Index epochs = 0;
 };
 
 /// One optimizer step.
 struct StepReport {
   Index step = 0;   ///< from 1
   Index steps = 0;  ///< of the whole run
-  int epoch = 0;    ///< from 0
+  Index epoch = 0;  ///< from 0
   double loss = 0;  ///< mean over the step's weight, all shards
   double learning_rate = 0;
   Index samples = 0;              ///< of all shards since the start of the run
@@ -31,7 +31,7 @@ struct StepReport {
 /// One evaluation: means over all evaluation samples.
 struct EvaluationReport {
   Index step = 0;
-  int epoch = 0;
+  Index epoch = 0;
   Index samples = 0;
   double loss = 0;
   std::vector<std::pair<std::string, double>> metrics;

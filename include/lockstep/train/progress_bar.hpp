@@ -61,7 +61,7 @@ class ProgressBar final : public Observer {
 
   std::FILE* out_;
   bool terminal_;
-  int epochs_ = 0;
+  Index epochs_ = 0;
   double drawn_ = -1;  // seconds of the run
   Index tenths_ = 0;
 };

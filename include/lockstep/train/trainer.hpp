@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
@@ -25,9 +28,9 @@
 namespace lockstep::inline LOCKSTEP_ABI {
 
 struct FitOptions {
-  int epochs = 1;
+  Index epochs = 1;
   Index max_steps = 0;         ///< optimizer steps; 0 leaves it to the epochs
-  int accumulation = 1;        ///< micro-batches in one optimizer step
+  Index accumulation = 1;       ///< micro-batches in one optimizer step
   double clip_norm = 0;        ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};  ///< factor on the optimizer's learning rate, by step
   std::vector<train::Observer*> observers{};
@@ -135,7 +138,7 @@ class Trainer {
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     auto record = describe(loader, options);
     auto const micro_steps = loader.steps(split());
-    auto const accumulation = static_cast<Index>(std::max(1, options.accumulation));
+    auto const accumulation = std::max<Index>(1, options.accumulation);
     auto const epoch_steps = (micro_steps + accumulation - 1) / accumulation;
     auto const shards_samples = record.batch_size * policy_.all_shards();
     auto const epoch_samples = std::min(loader.samples(), micro_steps * shards_samples);
@@ -146,7 +149,7 @@ class Trainer {
 
     auto const run_began = Clock::seconds();
     loader.start(split(), 0, 0, options.epochs);
-    for (int epoch = 0; record.steps < steps; ++epoch) {
+    for (Index epoch = 0; record.steps < steps; ++epoch) {
       auto const epoch_began = Clock::seconds();
       nn::Loss<HostSpace> epoch_loss;
       for (Index micro = 0; micro < micro_steps && record.steps < steps;) {
@@ -157,6 +160,9 @@ class Trainer {
         auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
         auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
         auto const now = Clock::seconds();
+        if (!std::isfinite(loss.sum))
+          throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
+                      "; lower the learning rate, warm it up or clip the gradient");
         epoch_loss += loss;
         record.step_seconds.push_back(now - record.step_began);
         record.training_seconds += now - record.step_began;
@@ -183,7 +189,7 @@ class Trainer {
   }
 
   template <class Loader>
-  void micro_step(Loader& loader, int epoch, bool first, bool last, train::RunRecord& record) {
+  void micro_step(Loader& loader, Index epoch, bool first, bool last, train::RunRecord& record) {
     auto const asked = Clock::seconds();
     auto const held = loader.next();
     record.data_wait_seconds += Clock::seconds() - asked;
@@ -199,7 +205,7 @@ class Trainer {
     record.world_size = policy_.all_shards() / policy_.shards();
     record.threads = policy_.threads_each();
     record.batch_size = loader.options().batch_size;
-    record.effective_batch_size = record.batch_size * policy_.all_shards() * std::max(1, options.accumulation);
+    record.effective_batch_size = record.batch_size * policy_.all_shards() * std::max<Index>(1, options.accumulation);
     record.parameters = layout_.parameters();
     return record;
   }

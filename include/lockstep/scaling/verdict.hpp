@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <lockstep/scaling/step_profile.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// What one run spends its steps on, in a word and in a sentence.
+struct Verdict {
+  std::string bound;  ///< "compute", "communication", "optimizer" or "data": the largest share of a step
+  std::string says;
+};
+
+/// Judges a run by the phase that its steps spend most time in.
+[[nodiscard]] inline Verdict judge(StepProfile const& profile) {
+  struct Phase {
+    char const* name;
+    double ms;
+    char const* advice;
+  };
+  std::array<Phase, 4> phases{
+      {{"compute", profile.forward_ms + profile.backward_ms, "more devices, or a smaller model, would make it faster"},
+       {"communication", profile.communication_ms,
+        "gradients, or slower ranks, are waited for: a larger batch per device would make that rarer"},
+       {"optimizer", profile.optimizer_ms, "a larger batch would make the optimizer step less often"},
+       {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help where cores are left"}}};
+  double total = 0;
+  for (auto const& phase : phases) total += phase.ms;
+  auto const& largest = *std::ranges::max_element(phases, {}, &Phase::ms);
+  char share[32];
+  std::snprintf(share, sizeof share, "%.0f %%", total == 0 ? 0 : 100 * largest.ms / total);
+  return {largest.name, "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; " + largest.advice};
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// A file that is there whole or not at all: written under another name beside its place, and moved there by `commit`
+/// once its bytes are on the disk. Without `commit` nothing stays behind.
+class [[nodiscard]] AtomicFile {
+ public:
+  /// @throws DataError when the place cannot be written to; names the path and the system's reason
+  explicit AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".partial") {
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file_ < 0) fail("create");
+  }
+  ~AtomicFile() {
+    if (file_ < 0) return;
+    ::close(file_);
+    ::unlink(temporary_.c_str());
+  }
+  AtomicFile(AtomicFile const&) = delete;
+  AtomicFile& operator=(AtomicFile const&) = delete;
+
+  void write(std::span<std::byte const> bytes) {
+    while (!bytes.empty()) {
+      auto const written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("write");
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+  void commit() {
+    if (::fsync(file_) != 0) fail("sync");
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
+    ::close(std::exchange(file_, -1));
+  }
+
+ private:
+  [[noreturn]] void fail(char const* what) const {
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+  }
+
+  std::string path_, temporary_;
+  int file_ = -1;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the last
+/// always) and every evaluation. A line is complete in the file as soon as it is logged. For one rank only.
+class MetricsLog final : public Observer {
+ public:
+  /// @throws DataError when the file cannot be created
+  explicit MetricsLog(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "we")) {
+    if (!file_) fail("create");
+  }
+
+  void step(StepReport const& report) override {
+    auto const every = std::max<Index>(1, report.steps / logged_steps);
+    if (report.step % every != 0 && report.step != report.steps) return;
+    line_.clear();
+    line_.begin_object().member("kind", "step").member("step", report.step).member("epoch", report.epoch);
+    line_.member("loss", report.loss).member("learning_rate", report.learning_rate).member("samples", report.samples);
+    line_.member("samples_per_second", report.samples_per_second).member("seconds", report.seconds).end_object();
+    write();
+  }
+
+  void evaluation(EvaluationReport const& report) override {
+    line_.clear();
+    line_.begin_object().member("kind", "evaluation").member("step", report.step).member("epoch", report.epoch);
+    line_.member("loss", report.loss).member("samples", report.samples);
+    for (auto const& [name, value] : report.metrics) line_.member(name, value);
+    line_.member("seconds", report.seconds).end_object();
+    write();
+  }
+
+ private:
+  static constexpr Index logged_steps = 100;
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  void write() {
+    if (std::fprintf(file_.get(), "%s\n", line_.text().c_str()) < 0 || std::fflush(file_.get()) != 0) fail("write");
+  }
+  [[noreturn]] void fail(char const* what) const {
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  json::Writer line_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/sha256.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// The SHA-256 of all parameters' bytes in the order of their names, without padding: two runs whose digests agree have
+/// learned the same, bit for bit.
+/// @shape values [layout.size()]
+[[nodiscard]] inline std::string parameters_sha256(nn::ParameterLayout const& layout, std::span<float const> values) {
+  std::vector<nn::ParameterLayout::Entry const*> entries;
+  for (auto const& entry : layout.entries()) entries.push_back(&entry);
+  std::ranges::sort(entries, {}, [](auto const* entry) { return entry->name; });
+  Sha256 hash;
+  for (auto const* entry : entries)
+    hash.update(std::as_bytes(values.subspan(static_cast<std::size_t>(entry->offset), static_cast<std::size_t>(entry->size))));
+  return hex(hash.digest());
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <string>
+
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/version.hpp>
+#include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/run_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// What run.json says beyond the record of the run.
+struct RunLabels {
+  std::string example;            ///< the program's name
+  std::string backend = "host";   ///< "host" or "cuda"
+  std::string parameters_sha256;  ///< of the parameters at the end
+  std::string bound, says;        ///< the verdict: what bounds the run, in a word and in a sentence
+};
+
+namespace detail {
+
+inline void write_phases(json::Writer& out, RunRecord const& record) {
+  double const scale = record.steps == 0 ? 0 : 1e3 / static_cast<double>(record.steps);
+  out.key("phases_ms").begin_object();
+  out.member("data_wait", record.data_wait_seconds * scale).member("forward", record.phases.forward * scale);
+  out.member("backward", record.phases.backward * scale);
+  out.member("communication_exposed", record.phases.communication * scale);
+  out.member("optimizer", record.phases.optimizer * scale).end_object();
+}
+
+inline void write_buckets(json::Writer& out, RunRecord const& record) {
+  auto const since = [&](double seconds) { return (seconds - record.step_began) * 1e3; };
+  out.key("buckets").begin_array();
+  for (auto const& bucket : record.session.buckets) {
+    out.begin_object().member("bytes", bucket.bytes).member("ready_ms", since(bucket.ready));
+    out.member("start_ms", since(bucket.start)).member("end_ms", since(bucket.end)).end_object();
+  }
+  out.end_array();
+}
+
+inline void write_final(json::Writer& out, RunRecord const& record) {
+  out.key("final").begin_object().member("train_loss", record.train_loss);
+  if (!record.evaluations.empty()) {
+    auto const& last = record.evaluations.back();
+    out.member("eval_loss", last.loss);
+    for (auto const& [name, value] : last.metrics) out.member("eval_" + name, value);
+    out.member("eval_samples", last.samples);
+  }
+  out.end_object();
+}
+
+}  // namespace detail
+
+/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average; `buckets` are of the last step,
+/// in milliseconds from its start.
+[[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
+  json::Writer out(json::Layout::indented);
+  out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
+  out.member("parallel", record.parallel).member("backend", labels.backend).member("engine", record.engine);
+  out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
+  out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
+  out.member("parameters", record.parameters).member("resumed_at", std::array<Index, 0>{});
+  out.member("steps", record.steps).member("samples", record.samples).member("samples_per_second", record.samples_per_second());
+  out.key("step_ms").begin_object().member("p50", record.step_quantile(0.5) * 1e3).member("p95", record.step_quantile(0.95) * 1e3);
+  out.end_object().member("epoch_seconds", record.epoch_seconds);
+  detail::write_phases(out, record);
+  detail::write_buckets(out, record);
+  out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
+  detail::write_final(out, record);
+  out.member("parameters_sha256", labels.parameters_sha256);
+  out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();
+  out.end_object();
+  return out.text();
+}
+
+/// Writes it; the file is there whole or not at all.
+inline void write_run_json(std::string const& path, RunRecord const& record, RunLabels const& labels) {
+  AtomicFile file(path);
+  file.write(run_json(record, labels));
+  file.commit();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

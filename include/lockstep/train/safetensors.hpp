@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/atomic_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+static_assert(std::endian::native == std::endian::little, "Lockstep: safetensors files are little-endian, and so must the machine be");
+
+/// Texts that travel with parameters: a vocabulary, class names, the model's sizes.
+using Metadata = std::map<std::string, std::string>;
+
+/// Saves all parameters, by name, in forward order, as float32; the file is there whole or not at all.
+/// @shape values [layout.size()]
+/// @throws DataError when the file cannot be written
+/// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
+inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
+                            Metadata const& metadata = {}) {
+  json::Writer header;
+  header.begin_object().key("__metadata__").begin_object();
+  for (auto const& [name, text] : metadata) header.member(name, text);
+  header.end_object();
+  std::size_t begin = 0;
+  for (auto const& entry : layout.entries()) {
+    auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+    header.key(entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+    header.member("data_offsets", std::array{begin, end}).end_object();
+    begin = end;
+  }
+  header.end_object();
+  auto text = header.text();
+  text.append((8 - text.size() % 8) % 8, ' ');
+
+  AtomicFile file(path);
+  std::uint64_t const length = text.size();
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(text);
+  for (auto const& entry : layout.entries())
+    file.write(std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
+  file.commit();
+}
+
+/// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns the
+/// file's metadata. Tensors that the model does not have are passed over.
+/// @shape values [layout.size()]; only changed when all is well
+/// @throws DataError when the file cannot be read or is malformed, or a parameter is missing or has another shape
+Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values);
+
+namespace detail {
+
+/// A safetensors file's parts, with every offset checked.
+struct SafetensorsFile {
+  json::Value header;
+  std::vector<char> data;
+
+  explicit SafetensorsFile(std::string const& path) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) throw DataError(path + ": cannot be opened for reading");
+    auto const size = static_cast<std::uint64_t>(file.tellg());
+    std::uint64_t length = 0;
+    file.seekg(0);
+    if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
+      throw DataError(path + ": " + std::to_string(size) + " bytes; a safetensors file begins with the 8-byte length of its header");
+    if (length > size - sizeof length)
+      throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, but only " +
+                      std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
+    std::string text(length, '\0');
+    data.resize(size - sizeof length - length);
+    if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) ||
+        !file.read(data.data(), static_cast<std::streamsize>(data.size())))
+      throw DataError(path + ": cannot be read to its end");
+    header = json::parse(text, path);
+  }
+
+  /// The bytes of a float32 tensor of that name and shape.
+  [[nodiscard]] std::span<char const> tensor(std::string const& path, nn::ParameterLayout::Entry const& entry) const {
+    auto const* tensor = header.find(entry.name);
+    if (!tensor) throw DataError(path + ": has no parameter \"" + entry.name + "\"; it was saved from another model");
+    auto const what = path + ": parameter \"" + entry.name + "\"";
+    if (tensor->at("dtype").string() != "F32")
+      throw DataError(what + " is of type " + tensor->at("dtype").string() + "; F32 is needed");
+    std::vector<Index> shape;
+    for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
+    if (shape != entry.shape) throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape));
+    auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(), end = tensor->at("data_offsets").at(std::size_t{1}).integer();
+    auto const bytes = entry.size * static_cast<Index>(sizeof(float));
+    if (begin < 0 || end < begin || end - begin != bytes || end > static_cast<Index>(data.size()))
+      throw DataError(what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
+                      std::to_string(data.size()) + "; " + std::to_string(bytes) + " bytes inside the file are needed");
+    return {data.data() + begin, static_cast<std::size_t>(bytes)};
+  }
+
+  static std::string text(std::vector<Index> const& shape) {
+    std::string out = "[";
+    for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
+    return out + "]";
+  }
+};
+
+}  // namespace detail
+
+inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values) {
+  detail::SafetensorsFile const file(path);
+  std::vector<std::span<char const>> tensors;
+  for (auto const& entry : layout.entries()) tensors.push_back(file.tensor(path, entry));
+  Metadata metadata;
+  if (auto const* texts = file.header.find("__metadata__"))
+    for (auto const& [name, value] : texts->object()) metadata[name] = value.string();
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    std::memcpy(values.data() + layout.entries()[i].offset, tensors[i].data(), tensors[i].size());
+  return metadata;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/atomic_file.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+
+TEST_CASE("a file is there whole after commit, and not at all without") {
+  lockstep_test::TemporaryFolder folder;
+  auto const path = folder / "a";
+  {
+    train::AtomicFile file(path);
+    file.write("lost");
+  }
+  CHECK(folder.entries() == 0);
+  lockstep_test::write_file(path, "old");
+  {
+    train::AtomicFile file(path);
+    file.write("new ");
+    file.write("text");
+    CHECK(lockstep_test::read_file(path) == "old");
+    file.commit();
+  }
+  CHECK(lockstep_test::read_file(path) == "new text");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a place that cannot be written to is named") {
+  CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"), doctest::Contains("/no/such/folder/a: cannot create"), DataError);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/metrics_log.hpp>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include <lockstep/core/json.hpp>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+
+namespace {
+std::vector<json::Value> logged(Index steps) {
+  lockstep_test::TemporaryFolder folder;
+  train::MetricsLog log(folder / "metrics.jsonl");
+  for (Index step = 1; step <= steps; ++step) log.step({step, steps, 0, 0.5, 1e-3, 8 * step, 0.25, 100});
+  log.evaluation({steps, 0, 77, 0.75, {{"accuracy", 0.5}}, 1});
+  std::istringstream lines(lockstep_test::read_file(folder / "metrics.jsonl"));  // complete although the log is open
+  std::vector<json::Value> out;
+  for (std::string line; std::getline(lines, line);) out.push_back(json::parse(line, "line"));
+  return out;
+}
+}  // namespace
+
+TEST_CASE("runs of any length log at least ten steps (or all), the last among them, and every evaluation") {
+  for (Index steps : {1, 9, 10, 99, 100, 199, 471, 100'000}) {
+    auto const lines = logged(steps);
+    auto const count = static_cast<Index>(lines.size()) - 1;
+    CHECK(count >= std::min<Index>(steps, 10));
+    CHECK(count <= 201);
+    CHECK(lines[lines.size() - 2].at("kind").string() == "step");
+    CHECK(lines[lines.size() - 2].at("step").integer() == steps);
+    CHECK(lines[lines.size() - 2].at("loss").number() == 0.5);
+    CHECK(lines.back().at("kind").string() == "evaluation");
+    CHECK(lines.back().at("accuracy").number() == 0.5);
+    CHECK(lines.back().at("samples").integer() == 77);
+  }
+}
+
+TEST_CASE("a place that cannot be written to is named") {
+  CHECK_THROWS_WITH_AS(train::MetricsLog("/no/such/folder/m"), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/run_json.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/json.hpp>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+
+namespace {
+train::RunRecord record() {
+  train::RunRecord r;
+  r.parallel = "ddp", r.engine = "process", r.world_size = 2, r.batch_size = 32, r.effective_batch_size = 64;
+  r.steps = 2, r.samples = 100, r.training_seconds = 0.5, r.step_seconds = {0.2, 0.3}, r.epoch_seconds = {0.6};
+  r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.step_began = 10;
+  r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}};
+  r.train_loss = 0.41;
+  r.evaluations = {{1, 0, 50, 0.9, {{"accuracy", 0.1}}, 1}, {2, 1, 50, 0.47, {{"accuracy", 0.852}}, 2}};
+  return r;
+}
+}  // namespace
+
+TEST_CASE("run.json says what the record says, phases and quantiles per step in milliseconds") {
+  auto const json = json::parse(train::run_json(record(), {"text", "host", "abc", "compute", "because"}), "run.json");
+  CHECK(json.at("schema").integer() == 1);
+  CHECK(json.at("example").string() == "text");
+  CHECK(json.at("engine").string() == "process");
+  CHECK(json.at("world_size").integer() == 2);
+  CHECK(json.at("effective_batch_size").integer() == 64);
+  CHECK(json.at("samples_per_second").number() == 200);
+  CHECK(json.at("step_ms").at("p95").number() == doctest::Approx(200));
+  auto const& phases = json.at("phases_ms");
+  CHECK(phases.at("data_wait").number() == doctest::Approx(1));
+  CHECK(phases.at("backward").number() == doctest::Approx(100));
+  CHECK(phases.at("communication_exposed").number() == doctest::Approx(5));
+  auto const& bucket = json.at("buckets").at(std::size_t{0});
+  CHECK(bucket.at("bytes").integer() == 1024);
+  CHECK(bucket.at("end_ms").number() == doctest::Approx(4));
+  CHECK(json.at("peak_bytes_per_device").at(std::size_t{1}).integer() == 2048);
+  CHECK(json.at("final").at("eval_accuracy").number() == 0.852);
+  CHECK(json.at("final").at("eval_samples").integer() == 50);
+  CHECK(json.at("resumed_at").array().empty());
+  CHECK(json.at("verdict").at("says").string() == "because");
+}
+
+TEST_CASE("a run without evaluation or steps says nothing of them") {
+  auto r = record();
+  r.evaluations.clear();
+  r.steps = 0;
+  auto const json = json::parse(train::run_json(r, {}), "run.json");
+  CHECK(json.at("final").find("eval_loss") == nullptr);
+  CHECK(json.at("phases_ms").at("forward").number() == 0);
+}
+
+TEST_CASE("the file holds that text") {
+  lockstep_test::TemporaryFolder folder;
+  train::write_run_json(folder / "run.json", record(), {});
+  CHECK(lockstep_test::read_file(folder / "run.json") == train::run_json(record(), {}));
+}

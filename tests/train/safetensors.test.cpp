@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/safetensors.hpp>
+
+#include <doctest/doctest.h>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+using lockstep_test::TemporaryFolder;
+
+namespace {
+struct Model {
+  nn::Parameter weight{{2, 3}, {}}, bias{{2}, {}};
+  void visit(auto&& each) { each("weight", weight), each("bias", bias); }
+};
+struct Wider {
+  nn::Parameter weight{{2, 4}, {}}, bias{{2}, {}};
+  void visit(auto&& each) { each("weight", weight), each("bias", bias); }
+};
+struct Other {
+  nn::Parameter scale{{1}, {}};
+  void visit(auto&& each) { each("scale", scale); }
+};
+template <class M>
+struct Arena {
+  M model;
+  nn::ParameterLayout layout = nn::ParameterLayout::of(model);
+  std::vector<float> values = std::vector<float>(static_cast<std::size_t>(layout.size()), 0.0f);
+};
+Arena<Model> filled() {
+  Arena<Model> arena;
+  for (int i = 0; i < 6; ++i) arena.values[static_cast<std::size_t>(arena.model.weight.offset + i)] = static_cast<float>(i) / 3;
+  arena.values[static_cast<std::size_t>(arena.model.bias.offset)] = -1;
+  return arena;
+}
+/// The bytes of a file with this header and these many data bytes.
+std::string file_of(std::string const& header, std::size_t data, std::uint64_t claimed) {
+  std::string bytes(reinterpret_cast<char const*>(&claimed), sizeof claimed);
+  return bytes + header + std::string(data, '\0');
+}
+}  // namespace
+
+TEST_CASE("what was saved is loaded, bit for bit, with its metadata") {
+  TemporaryFolder folder;
+  auto const saved = filled();
+  train::save_parameters(folder / "p.safetensors", saved.layout, saved.values, {{"vocabulary", "a\n\"b\"\nü"}, {"classes", "x"}});
+  Arena<Model> loaded;
+  auto const metadata = train::load_parameters(folder / "p.safetensors", loaded.layout, loaded.values);
+  CHECK(loaded.values == saved.values);
+  CHECK(metadata == train::Metadata{{"vocabulary", "a\n\"b\"\nü"}, {"classes", "x"}});
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("the file follows the format: length, header, tensors in forward order without padding") {
+  TemporaryFolder folder;
+  auto const saved = filled();
+  train::save_parameters(folder / "p", saved.layout, saved.values);
+  auto const bytes = lockstep_test::read_file(folder / "p");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  CHECK(length % 8 == 0);
+  CHECK(bytes.size() == 8 + length + 8 * sizeof(float));
+  auto const header = json::parse(bytes.substr(8, length), "header");
+  CHECK(header.at("weight").at("dtype").string() == "F32");
+  CHECK(header.at("weight").at("shape").at(std::size_t{1}).integer() == 3);
+  CHECK(header.at("bias").at("data_offsets").at(std::size_t{0}).integer() == 24);
+  float third = 0;
+  std::memcpy(&third, bytes.data() + 8 + length + 4, sizeof third);
+  CHECK(third == 1.0f / 3);
+}
+
+TEST_CASE("another model's parameters are refused by name, and nothing is changed") {
+  TemporaryFolder folder;
+  auto const saved = filled();
+  train::save_parameters(folder / "p", saved.layout, saved.values);
+  Arena<Wider> wider;
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", wider.layout, wider.values),
+                       doctest::Contains("parameter \"weight\" has shape [2, 3]; the model needs [2, 4]"), DataError);
+  CHECK(wider.values == std::vector<float>(wider.values.size(), 0.0f));
+  Arena<Other> other;
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", other.layout, other.values),
+                       doctest::Contains("has no parameter \"scale\""), DataError);
+}
+
+TEST_CASE("damaged and hostile files are refused with a sentence, never read past their end") {
+  TemporaryFolder folder;
+  auto const path = folder / "p";
+  Arena<Other> other;
+  auto refuses = [&](std::string const& bytes, char const* says) {
+    lockstep_test::write_file(path, bytes);
+    CHECK_THROWS_WITH_AS(train::load_parameters(path, other.layout, other.values), doctest::Contains(says), DataError);
+  };
+  auto tensor = [](std::string const& offsets, std::string const& type = "F32") {
+    return "{\"scale\":{\"dtype\":\"" + type + "\",\"shape\":[1],\"data_offsets\":" + offsets + "}}";
+  };
+  auto whole = [&](std::string const& header) { return file_of(header, 4, header.size()); };
+  refuses("", "0 bytes");
+  refuses("abc", "3 bytes");
+  refuses(file_of("{}", 0, 3), "claims 3 bytes");
+  refuses(file_of("{}", 0, ~std::uint64_t{0}), "claims 18446744073709551615 bytes");
+  refuses(whole("{"), "p");
+  refuses(whole("[]"), "an object is needed");
+  refuses(whole("{}"), "no parameter \"scale\"");
+  refuses(whole(tensor("[0,4]", "F16")), "is of type F16");
+  refuses(whole(tensor("[4,8]")), "[4, 8) of 4");
+  refuses(whole(tensor("[-4,0]")), "[-4, 0)");
+  refuses(whole(tensor("[4,-9223372036854775808]")), "inside the file");
+  refuses(whole(tensor("[0,5]")), "[0, 5)");
+  refuses(whole(tensor("[0]")), "element 1");
+  lockstep_test::write_file(path, whole(tensor("[0,4]")));
+  train::load_parameters(path, other.layout, other.values);  // the control
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "none", other.layout, other.values), doctest::Contains("cannot be opened"), DataError);
+}
