@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// Free of branches and calls, so a loop over it vectorises, with the same bits for any vector length.
 /// @source range reduction x = n ln 2 + r, |r| <= ln(2) / 2, with ln 2 in two parts (Cody and Waite); the polynomial is
 /// that of expf in the Cephes library (Moshier)
-[[nodiscard]] inline float exp(float x) noexcept {
+[[nodiscard, gnu::always_inline]] inline float exp(float x) noexcept {
   constexpr float shift = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
   float const shifted = x * 0x1.715476p0f + shift;
   float const n = shifted - shift;
@@ -29,6 +29,6 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
   return x < -87.33f ? 0.0f : p * power;
 }
 
-[[nodiscard]] inline double exp(double x) noexcept { return std::exp(x); }
+[[nodiscard, gnu::always_inline]] inline double exp(double x) noexcept { return std::exp(x); }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

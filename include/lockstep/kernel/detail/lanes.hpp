@@ -18,7 +18,7 @@ using Lanes = typename LanesOf<T>::type;
 
 /// Sum over i of x[i], by lanes, then over the lanes from first to last.
 template <class T>
-[[nodiscard]] inline T sum(T const* x, Index count) noexcept {
+[[nodiscard, gnu::always_inline]] inline T sum(T const* x, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   Lanes<T> sums{}, next;
   Index i = 0;
@@ -34,7 +34,7 @@ template <class T>
 
 /// The largest x[i]; minus infinity of none. A nan may or may not be passed over.
 template <class T>
-[[nodiscard]] inline T largest(T const* x, Index count) noexcept {
+[[nodiscard, gnu::always_inline]] inline T largest(T const* x, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   T most = -std::numeric_limits<T>::infinity();
   Index i = 0;
@@ -53,7 +53,7 @@ template <class T>
 
 /// Sum over i of x[i] * y[i], in the order of `sum`.
 template <class T>
-[[nodiscard]] inline T dot(T const* x, T const* y, Index count) noexcept {
+[[nodiscard, gnu::always_inline]] inline T dot(T const* x, T const* y, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   Lanes<T> sums{}, a, b;
   Index i = 0;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// to = x + y. To be called inside with_best_instructions.
+template <class T>
+[[gnu::always_inline]] inline void add_rows(T const* x, T const* y, T* __restrict to, Index width) noexcept {
+  for (Index c = 0; c < width; ++c) to[c] = x[c] + y[c];
+}
+
+/// Which rows a sum takes: entry i is row pick(i), or none when that is negative.
+struct Consecutive {
+  [[nodiscard]] Index operator()(Index i) const noexcept { return i; }
+};
+struct Listed {
+  std::uint32_t const* list;
+  [[nodiscard]] Index operator()(Index i) const noexcept { return list[i]; }
+};
+struct LongerThan {
+  std::int32_t const* lengths;
+  Index t;
+  [[nodiscard]] Index operator()(Index i) const noexcept { return lengths[i] > t ? i : -1; }
+};
+
+/// `vectors` lanes of columns at a time stay in registers while the rows pass.
+template <std::size_t vectors, class T, class Pick>
+[[gnu::always_inline]] inline void sum_columns(T const* x, Index row_size, Pick pick, Index count, T* to, Write write) noexcept {
+  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T>::count);
+  Lanes<T> sums[vectors]{}, next;
+  for (Index i = 0; i < count; ++i) {
+    auto const row = pick(i);
+    if (row < 0) continue;
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      __builtin_memcpy(&next, x + row * row_size + v * lanes, sizeof next);
+      sums[v] += next;
+    }
+  }
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < vectors; ++v) {
+    if (write == Write::add) {
+      __builtin_memcpy(&next, to + v * lanes, sizeof next);
+      sums[v] = next + sums[v];
+    }
+    __builtin_memcpy(to + v * lanes, &sums[v], sizeof next);
+  }
+}
+
+/// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size` apart.
+template <class T, class Pick>
+inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
+  with_best_instructions([=] {
+    constexpr Index lanes = LanesOf<T>::count;
+    Index c = 0;
+    for (; c + 4 * lanes <= width; c += 4 * lanes) sum_columns<4>(x + c, row_size, pick, count, to + c, write);
+    for (; c + lanes <= width; c += lanes) sum_columns<1>(x + c, row_size, pick, count, to + c, write);
+    for (; c < width; ++c) {
+      T sum = 0;
+      for (Index i = 0; i < count; ++i)
+        if (auto const row = pick(i); row >= 0) sum += x[row * row_size + c];
+      to[c] = write == Write::add ? to[c] + sum : sum;
+    }
+  });
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
