@@ -105,7 +105,9 @@ TEST_CASE("what is refused, and what is said") {
       {std::string("1\0", 2), "the value has ended, and there is byte 0 after it"},
       {"[\"\xC3\xA9\", x]", "column 7: a value is needed, not 'x'"},  // columns count characters
   };
-  for (auto const& [text, said] : cases) {
+  for (auto const& refused : cases) {
+    auto const& text = refused.first;
+    auto const& said = refused.second;
     CAPTURE(text);
     CHECK_MESSAGE(message(text).find(said) != std::string::npos, message(text));
     CHECK(message(text).starts_with("file.json: line "));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/resource.hpp>
 
@@ -15,27 +19,28 @@ class Buffer {
 
  public:
   Buffer() = default;
+  /// @throws ShapeError for a size that is negative or beyond any memory; what the resource throws, std::bad_alloc
+  /// mostly
   template <MemoryResource Resource>
-  Buffer(Index size, Resource& resource)
-      : block_(resource.allocate(static_cast<std::size_t>(size) * sizeof(T))), size_(size) {}
-  explicit Buffer(Index size)
-    requires std::is_same_v<Space, HostSpace>
-      : block_(HostResource{}.allocate(static_cast<std::size_t>(size) * sizeof(T))), size_(size) {}
+  Buffer(Index size, Resource&& resource) : block_(resource.allocate(bytes(size))), size_(size) {}
+  explicit Buffer(Index size) requires std::is_same_v<Space, HostSpace> : Buffer(size, HostResource{}) {}
 
   [[nodiscard]] T* data() const noexcept { return reinterpret_cast<T*>(block_.data()); }
   [[nodiscard]] Index size() const noexcept { return size_; }
-  [[nodiscard]] std::span<T> span() const noexcept
-    requires(Space::host_accessible)
-  {
+  [[nodiscard]] std::span<T> span() const noexcept requires(Space::host_accessible) {
     return {data(), static_cast<std::size_t>(size_)};
   }
-  [[nodiscard]] T& operator[](Index i) const noexcept
-    requires(Space::host_accessible)
-  {
-    return data()[i];
-  }
+  [[nodiscard]] T& operator[](Index i) const noexcept requires(Space::host_accessible) { return data()[i]; }
 
  private:
+  static std::size_t bytes(Index size) {
+    expect<ShapeError>(size >= 0 && size <= std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T)), [&] {
+      return "Buffer: " + std::to_string(size) + " elements of " + std::to_string(sizeof(T)) +
+             " bytes; the size must not be negative and must fit in memory";
+    });
+    return static_cast<std::size_t>(size) * sizeof(T);
+  }
+
   Block block_;
   Index size_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -25,6 +26,7 @@ concept MemoryResource = requires(R& r, std::size_t bytes) {
 class HostResource {
  public:
   [[nodiscard]] Block allocate(std::size_t bytes) const {
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - huge_page) throw std::bad_alloc();
     auto const alignment = bytes >= huge_page ? huge_page : cache_line;
     auto const rounded = (bytes + alignment - 1) / alignment * alignment;
     if (rounded == 0) return {};

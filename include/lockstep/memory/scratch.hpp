@@ -10,9 +10,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out stays
-/// where it is, and merges them into one when rewound: once the largest use has been seen, nothing is allocated any more.
-/// Not thread-safe. Memory is not cleared.
+/// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out
+/// stays where it is, and merges them into one when rewound: once the largest use has been seen, nothing is allocated
+/// any more. Not thread-safe. Memory is not cleared.
 template <MemoryResource Resource = HostResource>
 class Scratch {
  public:
@@ -37,13 +37,14 @@ class Scratch {
   }
 
   /// Everything taken is given back at once.
+  /// @throws what the resource throws when it cannot give one chunk of the size of all; everything is given back then
+  /// too
   void rewind() {
-    if (chunks_.size() > 1) {
-      chunks_.clear();
-      capacity_ = 0;
-      grow(peak_);
-    }
     used_ = total_ = 0;
+    if (chunks_.size() <= 1) return;
+    chunks_.clear();
+    capacity_ = 0;
+    grow(peak_);
   }
 
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+
+using lockstep::checks;
+using lockstep::Contract;
+using lockstep::expect;
+using lockstep::ShapeError;
+
+TEST_CASE("levels are ordered by cost") {
+  CHECK(Contract::off < Contract::cheap);
+  CHECK(Contract::cheap < Contract::normal);
+  CHECK(Contract::normal < Contract::collective);
+  CHECK(Contract::collective < Contract::heavy);
+  CHECK(checks(lockstep::contract_level));
+  CHECK(checks(Contract::off));
+}
+
+TEST_CASE("a broken rule throws its message; a kept one builds none") {
+  int built = 0;
+  auto const say = [&] {
+    ++built;
+    return "rows: 3 where 4 are needed";
+  };
+  expect<ShapeError>(true, say);
+  CHECK(built == 0);
+  CHECK_THROWS_WITH_AS(expect<ShapeError>(false, say), "rows: 3 where 4 are needed", ShapeError);
+  CHECK(built == 1);
+}
+
+TEST_CASE("checks above the level are not made") {
+  // The default level is `normal`; this file is compiled with it.
+  static_assert(lockstep::contract_level == Contract::normal);
+  CHECK_THROWS_AS((expect<ShapeError, Contract::normal>(false, [] { return ""; })), ShapeError);
+  CHECK_NOTHROW((expect<ShapeError, Contract::collective>(false, [] { return ""; })));
+  CHECK_NOTHROW((expect<ShapeError, Contract::heavy>(false, [] { return ""; })));
+}
+
+TEST_CASE("rules hold in constant expressions") {
+  constexpr auto half = [](int n) {
+    expect<ShapeError>(n % 2 == 0, [] { return "odd"; });
+    return n / 2;
+  };
+  static_assert(half(4) == 2);
+  CHECK_THROWS_AS((void)half(3), ShapeError);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <typeinfo>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+struct Tagged {};
+}  // namespace lockstep::inline LOCKSTEP_ABI
+
+TEST_CASE("the text says what the numbers say") {
+  CHECK(lockstep::version == std::to_string(LOCKSTEP_VERSION_MAJOR) + "." + std::to_string(LOCKSTEP_VERSION_MINOR) +
+                                 "." + std::to_string(LOCKSTEP_VERSION_PATCH));
+}
+
+TEST_CASE("symbols carry the version and the BLAS, so that two builds do not meet") {
+  auto tag = "v" + std::to_string(LOCKSTEP_VERSION_MAJOR) + "_" + std::to_string(LOCKSTEP_VERSION_MINOR);
+#if defined(LOCKSTEP_BLAS)
+  tag += "_blas";
+#endif
+  auto const length = std::to_string(tag.size());
+  CHECK(std::string(typeid(lockstep::Tagged).name()) == "N8lockstep" + length + tag + "6TaggedE");
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <type_traits>
+#include <utility>
+#include <lockstep/memory/block.hpp>
+
+using lockstep::memory::Block;
+
+namespace {
+std::byte storage[16];
+Block counted(int& released) {
+  return {storage, sizeof storage,
+          [](void* owner, std::byte* data, std::size_t bytes) noexcept {
+            if (data == storage && bytes == sizeof storage) ++*static_cast<int*>(owner);
+          },
+          &released};
+}
+}  // namespace
+
+TEST_CASE("memory is given back once, by its owner, with what it was given") {
+  int released = 0;
+  {
+    auto block = counted(released);
+    CHECK(block.data() == storage);
+    CHECK(block.bytes() == sizeof storage);
+    CHECK(released == 0);
+  }
+  CHECK(released == 1);
+}
+
+TEST_CASE("moving moves the duty") {
+  static_assert(!std::is_copy_constructible_v<Block> && !std::is_copy_assignable_v<Block>);
+  static_assert(std::is_nothrow_move_constructible_v<Block> && std::is_nothrow_move_assignable_v<Block>);
+  int first = 0, second = 0;
+  {
+    auto a = counted(first);
+    auto b = std::move(a);
+    CHECK(first == 0);
+    CHECK(b.data() == storage);
+    auto c = counted(second);
+    c = std::move(b);
+    CHECK(second == 1);  // what c had is given back at once
+    CHECK(first == 0);
+  }
+  CHECK(first == 1);
+  CHECK(second == 1);
+}
+
+TEST_CASE("swapping and nothing") {
+  int released = 0;
+  Block empty;
+  CHECK(empty.data() == nullptr);
+  CHECK(empty.bytes() == 0);
+  {
+    auto block = counted(released);
+    block.swap(empty);
+    CHECK(block.data() == nullptr);
+  }
+  CHECK(released == 0);
+  empty = Block();
+  CHECK(released == 1);
+  Block borrowed(storage, sizeof storage, nullptr);  // nobody is told
+  CHECK(borrowed.data() == storage);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <lockstep/memory/resource.hpp>
+
+using lockstep::memory::HostResource;
+using lockstep::memory::MemoryResource;
+
+TEST_CASE("host memory is zeroed, aligned and as large as asked for") {
+  HostResource const resource;
+  std::size_t const huge_page = std::size_t{2} << 20;
+  for (std::size_t bytes : {std::size_t{1}, std::size_t{31}, std::size_t{32}, std::size_t{33}, std::size_t{64},
+                            std::size_t{65}, huge_page - 1, huge_page, huge_page + 1}) {
+    CAPTURE(bytes);
+    for (int round = 0; round < 2; ++round) {  // the second time in memory that was used
+      auto const block = resource.allocate(bytes);
+      CHECK(block.bytes() == bytes);
+      auto const address = reinterpret_cast<std::uintptr_t>(block.data());
+      CHECK(address % 64 == 0);
+      if (bytes >= huge_page) CHECK(address % huge_page == 0);
+      CHECK(std::all_of(block.data(), block.data() + bytes, [](std::byte b) { return b == std::byte{0}; }));
+      std::fill_n(block.data(), bytes, std::byte{0xFF});
+    }
+  }
+}
+
+TEST_CASE("nothing is nothing, and too much is refused") {
+  HostResource const resource;
+  CHECK(resource.allocate(0).data() == nullptr);
+  CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  CHECK_THROWS_AS((void)resource.allocate(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
+}
+
+TEST_CASE("a resource is what gives blocks") {
+  struct None {};
+  static_assert(MemoryResource<HostResource>);
+  static_assert(!MemoryResource<None>);
+}

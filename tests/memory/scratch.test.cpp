@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <vector>
+#include <lockstep/memory/scratch.hpp>
+
+using lockstep::memory::Block;
+using lockstep::memory::HostResource;
+using lockstep::memory::Scratch;
+
+namespace {
+struct Counting {
+  int* allocations;
+  Block allocate(std::size_t bytes) {
+    ++*allocations;
+    return HostResource{}.allocate(bytes);
+  }
+};
+struct Failing {
+  bool* fails;
+  Block allocate(std::size_t bytes) {
+    if (*fails) throw std::bad_alloc();
+    return HostResource{}.allocate(bytes);
+  }
+};
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+}  // namespace
+
+TEST_CASE("what is taken is aligned, apart and stays where it is") {
+  Scratch<> scratch;
+  std::vector<std::byte*> taken;
+  std::vector<std::size_t> const sizes{1, 31, 32, 33, 64, 65, 3 * mebibyte, 1, mebibyte, 5 * mebibyte, 64};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    auto* data = scratch.take(sizes[i]);
+    CHECK(reinterpret_cast<std::uintptr_t>(data) % Scratch<>::alignment == 0);
+    std::memset(data, static_cast<int>(i), sizes[i]);
+    taken.push_back(data);
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    CHECK(taken[i][0] == static_cast<std::byte>(i));
+    CHECK(taken[i][sizes[i] - 1] == static_cast<std::byte>(i));
+  }
+}
+
+TEST_CASE("once the largest use has been seen, nothing is allocated any more") {
+  int allocations = 0;
+  Scratch<Counting> scratch(Counting{&allocations});
+  auto const use = [&](std::size_t times) {
+    for (std::size_t i = 0; i < times; ++i) (void)scratch.take(mebibyte / 2);
+    scratch.rewind();
+  };
+  use(9);
+  CHECK(scratch.peak_bytes() == 9 * mebibyte / 2);
+  CHECK(scratch.capacity_bytes() >= scratch.peak_bytes());
+  auto const before = allocations;
+  use(9);
+  use(3);
+  use(9);
+  CHECK(allocations == before);
+  use(20);
+  CHECK(allocations > before);
+  CHECK(scratch.peak_bytes() == 10 * mebibyte);
+}
+
+TEST_CASE("rewinding hands out the same memory again") {
+  Scratch<> scratch;
+  auto* const first = scratch.take_elements<float>(10);
+  auto* const second = scratch.take_elements<double>(3);
+  scratch.rewind();
+  CHECK(scratch.take_elements<float>(10) == first);
+  CHECK(scratch.take_elements<double>(3) == second);
+  scratch.rewind();
+  CHECK(scratch.take(0) != nullptr);
+}
+
+TEST_CASE("a refused allocation leaves what was taken, and the arena works again") {
+  bool fails = false;
+  Scratch<Failing> scratch(Failing{&fails});
+  auto* const kept = scratch.take(100);
+  std::memset(kept, 7, 100);
+  fails = true;
+  CHECK_THROWS_AS((void)scratch.take(10 * mebibyte), std::bad_alloc);
+  CHECK(kept[99] == std::byte{7});
+  fails = false;
+  auto* const more = scratch.take(10 * mebibyte);
+  std::memset(more, 8, 10 * mebibyte);
+  CHECK(kept[99] == std::byte{7});
+  fails = true;
+  CHECK_THROWS_AS(scratch.rewind(), std::bad_alloc);  // it merges its chunks
+  fails = false;
+  auto* const again = scratch.take(20 * mebibyte);
+  std::memset(again, 9, 20 * mebibyte);
+  scratch.rewind();
+  CHECK(scratch.capacity_bytes() >= scratch.peak_bytes());
+}

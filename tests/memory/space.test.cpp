@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <lockstep/memory/space.hpp>
+
+TEST_CASE("spaces say what they are") {
+  static_assert(lockstep::HostSpace::host_accessible && !lockstep::CudaSpace::host_accessible);
+  CHECK(std::string(lockstep::HostSpace::name) == "host");
+  CHECK(std::string(lockstep::CudaSpace::name) == "cuda");
+}
