@@ -19,13 +19,15 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 struct Options {
   int nproc = 1;    ///< ranks that are processes of their own: copies of this program
   int threads = 1;  ///< ranks that are threads of this process
-  std::vector<std::string>
-      arguments;  ///< of the started processes, the program's name first; empty: the same as this one's
+  /// Of the started processes, the program's name first; empty: the same as this one's.
+  std::vector<std::string> arguments = {};
   WaitLimits limits = {};
-  double grace_seconds = 3;  ///< what the others get to end by themselves once a rank has failed
-  std::function<void(std::string const&)> warn = {};  ///< one sentence, when a rank waits for long
-  std::function<void(std::string const&)>
-      report;  ///< one sentence, from the starting process: who failed first, and why
+  /// What the others get to end by themselves once a rank has failed.
+  double grace_seconds = 3;
+  /// Told in one sentence when a rank has waited for long.
+  std::function<void(std::string const&)> warn = {};
+  /// Told in one sentence, in the process that starts the others, who failed first, and why.
+  std::function<void(std::string const&)> report = {};
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 /// allocates nothing. Numbers wrap.
 class RequestQueue {
  public:
-  explicit RequestQueue(std::uint32_t first) : first_(first), end_(first), requests_(16) {}
+  explicit RequestQueue(std::uint32_t first) : first_(first), end_(first), requests_(128) {}
 
   [[nodiscard]] std::uint32_t first() const noexcept { return first_; }
   [[nodiscard]] std::uint32_t end() const noexcept { return end_; }

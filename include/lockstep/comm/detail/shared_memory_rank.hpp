@@ -116,7 +116,7 @@ class SharedMemoryRank {
 
   /// Posts the next operation, once all ranks have done with the one whose slot it takes.
   bool publish_next() {
-    if (published_ == requests_.end()) return false;
+    if (published_ == requests_.end() || published_ - combining_ == RankBlock::slots) return false;
     if (!waiting_.all_reached(&RankBlock::done, published_ - RankBlock::slots + 1)) return false;
     auto const& what = requests_[published_];
     auto& slot = mine().slot[slot_of(published_)];
