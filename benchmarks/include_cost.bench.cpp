@@ -55,7 +55,7 @@ std::string output_of(std::string const& command) {
   return out;
 }
 
-/// The -I flags for torch/torch.h, of the Python package or the system's, or nothing without a PyTorch.
+/// The compiler's flags for torch/torch.h of the peers' Python, or nothing where it has no PyTorch.
 std::optional<std::string> torch_flags() {
   std::string const spec = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
   auto const package = output_of(PythonPeer::interpreter() + " -c \"" + spec + "\" 2>/dev/null");

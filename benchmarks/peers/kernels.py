@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of the kernel benchmarks: kernels.py CASE [SIZE...], on one thread."""
+import ctypes
 import sys
 
 import torch
 
 from turns import take_turns
 
+# Large tensors come from freed memory instead of fresh pages of the kernel: their faults would be most of the time of some
+# operations, and are no part of them.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 30)
+ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, 1 << 30)
 torch.set_num_threads(1)
 torch.manual_seed(0)
 
