@@ -29,11 +29,8 @@ class HostBackend {
 
   template <class T>
   EmbeddingGradients<T> backward(EmbeddingCase<T> const& c, Write write, T before) {
-    auto ids = c.ids;  // a plan leaves negative ids out
-    for (Index r = 0; r < c.rows; ++r)
-      for (Index t = 0; t < c.length; ++t)
-        if (!c.is_token(r, t)) ids[c.slot(r, t)] = -1;
-    plan_.build(ids);
+    std::vector<std::int32_t> scratch(c.ids.size());
+    Kernel::plan(stream(), tokens(c), view(scratch, scratch.size()), plan_);
     auto dy = c.dy;
     if (c.mask.active())
       kernel::Dropout<HostSpace>::apply<T>(stream(), c.mask, view(c.positions, c.rows), view(c.lengths, c.rows),
@@ -58,7 +55,7 @@ class HostBackend {
   memory::Stream<HostSpace> stream() { return memory::Stream<HostSpace>(pool_); }
 
   ThreadPool pool_;
-  SegmentPlan plan_;
+  Kernel::Plan plan_;
 };
 
 }  // namespace

@@ -40,6 +40,20 @@ struct FusedEmbedding<HostSpace> {
     [[nodiscard]] Index length() const noexcept { return ids.extent[1]; }
   };
 
+  /// What the token gradient needs to know of the ids. Its storage is kept from batch to batch.
+  using Plan = SegmentPlan;
+
+  /// Plans the sums of `backward_token`.
+  /// @shape scratch [rows * length]
+  static void plan(Stream, Tokens const& tokens, View<std::int32_t, 1> scratch, Plan& plan) {
+    for (Index r = 0; r < tokens.rows(); ++r) {
+      auto const from = r * tokens.length();
+      auto* const padding = std::copy_n(tokens.ids.data + from, tokens.lengths.data[r], scratch.data + from);
+      std::fill(padding, scratch.data + from + tokens.length(), -1);  // a plan leaves negative ids out
+    }
+    plan.build(scratch.span());
+  }
+
   /// out[r, t] = drop(token[ids[r, t]] + position[t]) for tokens, zero in padding; `drop` is that of kernel::Dropout for
   /// element t * width + channel of the sample at positions[r].
   /// @shape token [vocabulary, width]   @shape position [most positions, width]   @shape positions [rows]
@@ -68,11 +82,11 @@ struct FusedEmbedding<HostSpace> {
   /// The gradient of the token table: row v is the sum of dy over the slots that hold id v. Each chunk of the plan is
   /// summed on its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes the
   /// rows of absent ids; `add` touches only rows that occur.
-  /// @shape plan of the slots' ids, padding left out   @shape dy [slots, width], already through `drop`
+  /// @shape dy [rows * length, width], already through `drop`
   /// @shape partial [plan.chunks(), width], scratch   @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void backward_token(Stream stream, SegmentPlan const& plan, View<T const, 2> dy, View<T, 2> partial,
+  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
                              View<T, 2> gradient, Write write) {
     auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
     auto const* const first = plan.first.data();

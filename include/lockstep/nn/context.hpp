@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <tuple>
 #include <type_traits>
@@ -121,6 +122,17 @@ class Context {
                      }});
   }
 
+  /// An object of this context that outlives the micro-batch: made at the first call for this owner and type, found again
+  /// at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
+  template <class T>
+  [[nodiscard]] T& kept(void const* owner) {
+    void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };
+    for (auto& [whose, object] : kept_)
+      if (whose == owner && object.get_deleter() == destroy) return *static_cast<T*>(object.get());
+    kept_.push_back({owner, {new T, destroy}});
+    return *static_cast<T*>(kept_.back().object.get());
+  }
+
   // ---- for layers: backward
 
   /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
@@ -164,6 +176,10 @@ class Context {
     void* closure;
     void (*run)(void*, Context&);
   };
+  struct Kept {
+    void const* owner;
+    std::unique_ptr<void, void (*)(void*)> object;
+  };
 
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
 
@@ -178,6 +194,7 @@ class Context {
   std::vector<int> pending_uses_;
   memory::Scratch<memory::DefaultResource<Space>> scratch_;
   std::vector<Entry> tape_;
+  std::vector<Kept> kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   std::uint64_t step_key_ = 0;
