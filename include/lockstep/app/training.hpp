@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -13,8 +16,14 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/scaling/profile_of.hpp>
+#include <lockstep/scaling/verdict.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/metrics_log.hpp>
+#include <lockstep/train/parameters_sha256.hpp>
 #include <lockstep/train/progress_bar.hpp>
+#include <lockstep/train/run_json.hpp>
+#include <lockstep/train/safetensors.hpp>
 #include <lockstep/train/trainer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
@@ -65,21 +74,27 @@ class Training {
                 .warmup_steps = std::min(warmup, steps), .total_steps = steps, .kind = optim::Schedule::Kind::cosine}};
   }
 
-  /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes.
+  /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
+  /// leaves metrics.jsonl, run.json and checkpoints/ in --save-dir; `metadata` is saved with the parameters.
   /// @returns how the run went
-  /// @throws what the trainer throws
+  /// @throws what the trainer throws, and DataError when --save-dir cannot be written to
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
-  train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {}) const {
+  train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
+                       train::Metadata const& metadata = {}) const {
     optimizer.learning_rate = options_.scaled_learning_rate();
     return with_policy([&](auto policy) {
       Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
       auto fit = fit_options(loader);
       train::ProgressBar progress(stdout);
+      std::optional<train::MetricsLog> metrics;
       if (speaks()) {
         announce(trainer.policy().engine(), trainer.layout().parameters());
         fit.observers.push_back(&progress);
+        if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
       }
-      return trainer.fit(loader, evaluation, fit);
+      auto const record = trainer.fit(loader, evaluation, fit);
+      if (saves()) save(record, trainer.layout(), trainer.values(), metadata);
+      return record;
     });
   }
 
@@ -98,6 +113,21 @@ class Training {
         static_cast<long long>(parameters));
     for (auto const& warning : options_.warnings) std::printf("note: %s\n", warning.c_str());
     std::fflush(stdout);
+  }
+  [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
+  [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
+
+  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values,
+            train::Metadata const& metadata) const {
+    std::filesystem::create_directories(file("checkpoints"));
+    train::save_parameters(file("checkpoints/step_" + std::to_string(record.steps) + ".safetensors"), layout, values,
+                           metadata);
+    auto const verdict = scaling::judge(scaling::profile_of(record));
+    train::write_run_json(file("run.json"), record,
+                          {.example = options_.program,
+                           .parameters_sha256 = train::parameters_sha256(layout, values),
+                           .bound = verdict.bound,
+                           .says = verdict.says});
   }
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 

@@ -110,6 +110,9 @@ class CsvDataset {
     return row;
   }
 
+  /// For what a row's types cannot say, such as a range. @throws DataError "file:line: why"
+  [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(table_->begin(i), why); }
+
  private:
   static bool names_columns(detail::CsvTable const& table) {
     if (!Check<Members>::has_numbers) return false;

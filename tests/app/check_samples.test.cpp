@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/check_samples.hpp>
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+std::string refused(int nproc, int ranks, int devices, Index samples) {
+  app::Options options;
+  options.nproc = nproc;
+  options.ranks = ranks;
+  options.devices = devices;
+  try {
+    app::check_samples(options, samples);
+  } catch (ConfigError const& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("as many samples as ranks or devices are enough, fewer are refused with the flag that helps") {
+  CHECK(refused(1, 1, 1, 1).empty());
+  CHECK(refused(3, 3, 1, 3).empty());
+  CHECK(refused(1, 1, 4, 4).empty());
+  CHECK(refused(4, 4, 1, 3).find("4 ranks for 3 training samples") == 0);
+  CHECK(refused(4, 4, 1, 3).find("--nproc 3") != std::string::npos);
+  CHECK(refused(1, 4, 1, 3).find("--devices 3") != std::string::npos);
+  CHECK(refused(1, 1, 4, 3).find("4 devices for 3 training samples") == 0);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/profile_of.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE("a profile is the record's seconds over its steps") {
+  train::RunRecord record;
+  record.world_size = 2;
+  record.devices = 3;
+  record.threads = 4;
+  record.effective_batch_size = 60;
+  record.steps = 10;
+  record.samples = 600;
+  record.training_seconds = 2;
+  record.phases = {.forward = 0.2, .backward = 0.5, .communication = 0.1, .optimizer = 0.4};
+  record.data_wait_seconds = 0.3;
+  auto const profile = scaling::profile_of(record);
+  CHECK(profile.shards == 6);
+  CHECK(profile.processors() == 24);
+  CHECK(profile.effective_batch_size == 60);
+  CHECK(profile.samples_per_second == doctest::Approx(300));
+  CHECK(profile.step_ms() == doctest::Approx(200));
+  CHECK(profile.forward_ms == doctest::Approx(20));
+  CHECK(profile.backward_ms == doctest::Approx(50));
+  CHECK(profile.communication_ms == doctest::Approx(10));
+  CHECK(profile.optimizer_ms == doctest::Approx(40));
+  CHECK(profile.data_wait_ms == doctest::Approx(30));
+}
+
+TEST_CASE("no steps give a profile of zeros") { CHECK(scaling::profile_of({}).forward_ms == 0); }
