@@ -165,32 +165,3 @@ TEST_CASE("a sample whose length is not the announced one is refused") {
   CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}), doctest::Contains("length 3 where 2 was announced"),
                        DataError);
 }
-
-TEST_CASE("a row can be written member by member") {
-  std::vector<data::SampleExtent<Everything>> const extents{data::extent_of(sample(1, 2)),
-                                                            data::extent_of(sample(3, 4))};
-  std::vector<Index> const positions{0, 1};
-  memory::Scratch<> slab;
-  data::PadCollate const collate{.value = 5};
-  auto const batch = collate.plan(data::BatchPlan<Everything>{extents, positions, 0}, slab);
-  auto const row = collate.open_row(batch, 0);
-  REQUIRE(row[&Everything::tokens].size() == 2);
-  row[&Everything::tokens][0] = 11;
-  row[&Everything::tokens][1] = 12;
-  row[&Everything::label] = 3;
-  row[&Everything::title][1] = 'z';
-  row[&Everything::position][2] = 4;
-  row[&Everything::score].value = 2;
-  row[&Everything::score].present = true;
-  row[&Everything::point][&Point::x] = 8;
-  REQUIRE(row[&Everything::track].size() == 4);
-  row[&Everything::track][3] = 6;
-  CHECK(batch[&Everything::tokens].values(0, 1) == 12);
-  CHECK(batch[&Everything::tokens].values(0, 2) == 5);
-  CHECK(batch[&Everything::label].values(0) == 3);
-  CHECK(batch[&Everything::title][0][1] == 'z');
-  CHECK(batch[&Everything::position].values(0, 2) == 4);
-  CHECK(batch[&Everything::score].present(0));
-  CHECK(batch[&Everything::point][&Point::x].values(0) == 8);
-  CHECK(batch[&Everything::track].values(0, 1, 1) == 6);
-}

@@ -20,7 +20,7 @@ class InMemoryDataset {
 
   /// Reads every sample of `dataset`, in order. @throws what `dataset.get` throws
   template <class D>
-  requires(!std::same_as<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from asking itself
+  requires(!std::derived_from<D, InMemoryDataset> && Dataset<D>)  // the first part keeps the concept from asking itself
       explicit InMemoryDataset(D const& dataset)
       : InMemoryDataset(read(dataset)) {}
 

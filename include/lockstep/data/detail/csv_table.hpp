@@ -27,7 +27,7 @@ struct CsvField {
     }
     out.clear();
     out.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); i += text[i] == '"' ? 2 : 1) out += text[i];
+    for (std::size_t i = 0; i < text.size(); i += text[i] == '"' ? 2u : 1u) out += text[i];
   }
 };
 

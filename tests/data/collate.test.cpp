@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/collate.hpp>
+
+#include <span>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+/// A user's own: samples that are no aggregates, summed.
+struct SumCollate {
+  struct Sums {
+    Index rows = 0;
+    std::span<double> values;
+  };
+  template <class D, class Space>
+  using Batch = Sums;
+
+  Sums plan(data::BatchPlan<std::vector<double>> const& plan, memory::Scratch<>& slab) const {
+    slab.rewind();
+    auto const rows = static_cast<Index>(plan.positions.size());
+    return {rows, {slab.take_elements<double>(rows), plan.positions.size()}};
+  }
+  void row(Sums& batch, Index row, std::vector<double> const& sample) const {
+    double sum = 0;
+    for (auto x : sample) sum += x;
+    batch.values[static_cast<std::size_t>(row)] = sum;
+  }
+};
+struct WithoutRow {
+  template <class D, class Space>
+  using Batch = int;
+  int plan(auto const&, memory::Scratch<>&) const { return 0; }
+};
+struct Point {
+  float x = 0;
+};
+struct Extents : data::InMemoryDataset<Point> {
+  using InMemoryDataset::InMemoryDataset;
+  data::SampleExtent<Point> extent(Index) const { return {}; }
+  void read_into(Index i, data::Row<Point> row) const { row[&Point::x] = get(i).x; }
+};
+
+using Lists = data::InMemoryDataset<std::vector<double>>;
+using Points = data::InMemoryDataset<Point>;
+static_assert(data::Collate<SumCollate, Lists> && !data::Collate<SumCollate, Points>);
+static_assert(data::Collate<data::PadCollate, Points>);
+static_assert(!data::Collate<WithoutRow, Points> && !data::Collate<int, Points>);
+static_assert(data::ReadsIntoRows<Extents, data::PadCollate> && !data::ReadsIntoRows<Points, data::PadCollate>);
+
+}  // namespace
+
+TEST_CASE("a user's collate makes its own kind of batch") {
+  Lists const lists{std::vector<std::vector<double>>{{1, 2}, {}, {3}, {4, 5, 6}, {7}}};
+  data::DataLoader loader{lists, data::SequentialSampler{}, SumCollate{}, {.batch_size = 3}};
+  loader.start({}, 0, 0, 1);
+  auto const first = loader.next(), second = loader.next();
+  CHECK(first.batches()[0].values[0] == 3);
+  CHECK(first.batches()[0].values[1] == 0);
+  CHECK(first.batches()[0].values[2] == 3);
+  CHECK(second.batches()[0].rows == 2);
+  CHECK(second.batches()[0].values[0] == 15);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/columns.hpp>
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+struct Inner {
+  float x = 0, y = 0;
+};
+struct Sample {
+  int first = 0;
+  std::vector<std::int32_t> tokens;
+  int second = 0;
+  Inner inner;
+  int third = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a member finds its own column among others of its type") {
+  std::array<Index, 2> const positions{5, 9};
+  std::array<int, 6> const numbers{1, 2, 3, 4, 5, 6};
+  std::array<float, 2> const floats{7, 8};
+  data::Columns<Sample> batch(2, {positions.data(), {2}}, 3);
+  std::get<0>(batch.columns()).values = {numbers.data(), {2}};
+  std::get<2>(batch.columns()).values = {numbers.data() + 2, {2}};
+  std::get<4>(batch.columns()).values = {numbers.data() + 4, {2}};
+  std::get<1>(std::get<3>(batch.columns()).columns()).values = {floats.data(), {2}};
+
+  CHECK(batch.rows() == 2);
+  CHECK(batch.epoch() == 3);
+  CHECK(batch.positions()(1) == 9);
+  CHECK(batch[&Sample::first].values(0) == 1);
+  CHECK(batch[&Sample::second].values(0) == 3);
+  CHECK(batch[&Sample::third].values(1) == 6);
+  CHECK(batch[&Sample::inner][&Inner::y].values(1) == 8);
+  CHECK(batch[&Sample::inner][&Inner::x].values.data == nullptr);
+
+  auto const copy = batch;  // a view: copies show the same memory
+  CHECK(copy[&Sample::third].values.data == numbers.data() + 4);
+}
+
+TEST_CASE("the space is in the type") {
+  using Device = data::Columns<Sample, CudaSpace>;
+  Device const batch;
+  static_assert(std::is_same_v<std::remove_cvref_t<decltype(batch[&Sample::tokens])>,
+                               data::PaddedColumn<std::int32_t, CudaSpace>>);
+  static_assert(std::is_same_v<decltype(batch.positions()), TensorView<Index const, 1, HostSpace>>);
+  CHECK(batch.rows() == 0);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/csv_dataset.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include "../skip.hpp"
+#include "temporary_file.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+struct News {
+  int label = 0;
+  std::string title, text;
+};
+struct Review {
+  std::string text, sentiment;
+};
+struct Numbers {
+  std::int8_t small = 0;
+  std::uint64_t large = 0;
+  double real = 0;
+  bool flag = false;
+};
+struct Single {
+  std::string text;
+};
+
+lockstep_test::TemporaryFolder const folder;
+
+template <class Row>
+data::CsvDataset<Row> table(std::string const& content, data::CsvOptions options = {}) {
+  return data::CsvDataset<Row>{folder.write("rows.csv", content), options};
+}
+
+/// What the error of a file of this content says, from construction or from reading all rows.
+template <class Row = News>
+doctest::String error_of(std::string const& content, data::CsvOptions options = {}) {
+  try {
+    auto const rows = table<Row>(content, options);
+    for (Index i = 0; i < rows.size(); ++i) static_cast<void>(rows.get(i));
+  } catch (DataError const& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string in_quotes(std::string const& field) {
+  std::string out = "\"";
+  for (char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace
+
+TEST_CASE("quoted fields, doubled quotes, separators and line breaks inside quotes") {
+  auto const rows = table<News>("\"4\",\"A \"\"B\"\"\",\"line 1\nline 2, still\r\n\"\n3,plain,\"\"\n2,\"\"\"\",last");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows.get(0).label == 4);
+  CHECK(rows.get(0).title == "A \"B\"");
+  CHECK(rows.get(0).text == "line 1\nline 2, still\r\n");
+  CHECK(rows.get(1).title == "plain");
+  CHECK(rows.get(1).text.empty());
+  CHECK(rows.get(2).title == "\"");
+  CHECK(rows.get(2).text == "last");
+}
+
+TEST_CASE("line ends, a byte order mark, empty lines and a missing last line end make no difference") {
+  for (std::string const content : {"1,a,b\n2,c,d\n", "1,a,b\r\n2,c,d\r\n", "1,a,b\n2,c,d",
+                                    "\xef\xbb\xbf"
+                                    "1,a,b\n2,c,d\n",
+                                    "\n1,a,b\n\n\r\n2,c,d\n\n", "1,a,b\r2,c,d\r"}) {
+    auto const rows = table<News>(content);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows.get(0).label == 1);
+    CHECK(rows.get(1).label == 2);
+    CHECK(rows.get(1).text == "d");
+  }
+}
+
+TEST_CASE("headers: automatic, none and first line") {
+  std::string const with = "class,title,text\n1,a,b\n", without = "1,a,b\n2,c,d\n";
+  CHECK(table<News>(with).size() == 1);
+  CHECK(table<News>(without).size() == 2);
+  CHECK(table<News>(without, {.header = data::CsvHeader::first_line}).size() == 1);
+  CHECK(error_of(with, {.header = data::CsvHeader::none}) ==
+        doctest::Contains(":1: column 1: expected a whole number, found \"class\""));
+  CHECK(table<Review>("review,sentiment\ngood,positive\n").size() == 2);  // nothing tells the names from a sample
+  CHECK(table<Review>("review,sentiment\ngood,positive\n", {.header = data::CsvHeader::first_line}).size() == 1);
+  CHECK(table<News>("99999999999,a,b\n").size() == 1);  // a number out of range is no name
+  CHECK(error_of("class,title,text\n") == doctest::Contains("holds a header and no rows"));
+}
+
+TEST_CASE("numbers of every kind") {
+  auto const rows = table<Numbers>("-128,18446744073709551615, 2.5e-3 ,true\n127,0,-1,0\n");
+  CHECK(rows.get(0).small == -128);
+  CHECK(rows.get(0).large == 18446744073709551615u);
+  CHECK(rows.get(0).real == 2.5e-3);
+  CHECK(rows.get(0).flag);
+  CHECK(!rows.get(1).flag);
+  CHECK(error_of<Numbers>("1,1,1,1\n128,0,0,0\n") ==
+        doctest::Contains(":2: column 1: expected a whole number, found \"128\", which is out of range"));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,-1,0,0\n") ==
+        doctest::Contains("column 2: expected a whole number, found \"-1\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,1,1.x,0\n") == doctest::Contains("column 3: expected a number, found \"1.x\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,1,1,yes\n") == doctest::Contains("column 4: expected 0 or 1, found \"yes\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,1,,0\n") == doctest::Contains("column 3: expected a number, found \"\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1.5,1,1,0\n") ==
+        doctest::Contains("column 1: expected a whole number, found \"1.5\""));
+}
+
+TEST_CASE("another separator, and a row of one column") {
+  CHECK(table<News>("1\ta,b\tc\n", {.separator = '\t'}).get(0).title == "a,b");
+  auto const lines = table<Single>("one\n\"two\nlines\"\nthree\n");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines.get(1).text == "two\nlines");
+}
+
+TEST_CASE("the wrong number of columns is told with the line on which the row begins") {
+  CHECK(error_of("1,\"a\nb\",c\n2,d\n") ==
+        doctest::Contains(":3: has 2 columns where 3 (number, text, text) were expected"));
+  CHECK(error_of("1,a,b,c\n") == doctest::Contains(":1: has 4 columns where 3"));
+  CHECK(error_of("1,a,b\nword\n") == doctest::Contains(":2: has 1 column where 3"));
+}
+
+TEST_CASE("quotes that do not close, and text after a quote") {
+  CHECK(error_of("1,a,b\n2,\"c,d\n3,e,f\n") ==
+        doctest::Contains(":2: a quoted field begins here and never ends: \"\"c,d"));
+  CHECK(error_of("1,a,\"b") == doctest::Contains(":1: a quoted field begins here and never ends"));
+  CHECK(error_of("1,a,\"b\"\"") == doctest::Contains("never ends"));
+  CHECK(error_of("1,\"a\"b,c\n") == doctest::Contains(":1: a quoted field ends and text follows: \"b,c"));
+}
+
+TEST_CASE("what is no CSV file is told in one line") {
+  auto const error = [](std::string const& path) -> doctest::String {
+    try {
+      data::CsvDataset<News> const rows{path};
+    } catch (DataError const& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  CHECK(error(folder.path("absent.csv")) == doctest::Contains("absent.csv: cannot be opened: No such file"));
+  CHECK(error(folder.path("")) == doctest::Contains("is a directory; give a file in it"));
+  CHECK(error("/dev/null") == doctest::Contains("/dev/null: is not a regular file"));
+  CHECK(error(folder.write("empty.csv", "")) == doctest::Contains("empty.csv: is empty"));
+  CHECK(error(folder.write("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
+  CHECK(error(folder.write("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
+        doctest::Contains("is not text (there is a zero byte at offset 9)"));
+  std::mt19937 random(1);
+  std::string noise;
+  for (int i = 0; i < 4096; ++i) noise += static_cast<char>(1 + random() % 255);
+  CHECK(error(folder.write("noise.csv", noise)) == doctest::Contains("bytes are control characters"));
+  for (auto const& message :
+       {error(folder.path("absent.csv")), error(folder.write("noise.csv", noise)), error_of("1,\"a\nb")}) {
+    CHECK(std::string(message.c_str()).find('\n') == std::string::npos);
+  }
+  if (::geteuid() != 0) {
+    auto const path = folder.write("closed.csv", "1,a,b\n");
+    ::chmod(path.c_str(), 0);
+    CHECK(error(path) == doctest::Contains("cannot be opened: Permission denied"));
+  }
+}
+
+TEST_CASE("whatever is quoted comes back") {
+  auto const cleaned = [](std::string text) {  // what does not belong into a text file is refused, see above
+    for (auto& c : text) c = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' ? ' ' : c;
+    return text;
+  };
+  CHECK(rc::check("written rows are read back", [&](std::vector<std::pair<int, std::string>> const& written) {
+    RC_PRE(!written.empty());
+    std::string content;
+    for (auto const& [number, text] : written) {
+      content +=
+          std::to_string(number) + "," + in_quotes(cleaned(text)) + "," + in_quotes(cleaned(text) + "\"") + "\r\n";
+    }
+    auto const rows = table<News>(content, {.header = data::CsvHeader::none});
+    RC_ASSERT(rows.size() == static_cast<Index>(written.size()));
+    for (Index i = 0; i < rows.size(); ++i) {
+      auto const& [number, text] = written[static_cast<std::size_t>(i)];
+      auto const row = rows.get(i);
+      RC_ASSERT(row.label == number);
+      RC_ASSERT(row.title == cleaned(text));
+      RC_ASSERT(row.text == cleaned(text) + "\"");
+    }
+  }));
+}
+
+TEST_CASE("published files are read whole") {
+  std::string const shared = LOCKSTEP_SOURCE_DIR "/../shared/data/";
+  if (!std::filesystem::exists(shared)) {
+    lockstep_test::skip(lockstep_test::Need::shared, "data");
+    return;
+  }
+  data::CsvDataset<News> const articles{shared + "ag_news/train.csv"};
+  CHECK(articles.size() == 5000);
+  for (Index i = 0; i < articles.size(); ++i) {
+    auto const label = articles.get(i).label;
+    REQUIRE((label >= 1 && label <= 4));
+  }
+  data::CsvDataset<Review> const all{shared + "imdb/train.csv", {.header = data::CsvHeader::first_line}};
+  CHECK(all.size() == 2000);
+  for (Index i = 0; i < all.size(); ++i) {
+    auto const sentiment = all.get(i).sentiment;
+    REQUIRE((sentiment == "positive" || sentiment == "negative"));
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/hold_out.hpp>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+struct Numbers {
+  Index count;
+  Index size() const { return count; }
+  Index get(Index i) const { return i; }
+};
+struct Grouped : Numbers {
+  Index groups() const { return (count + 4) / 5; }
+  Index group(Index i) const { return i / 5; }
+};
+
+template <class D>
+std::vector<Index> all_of(data::Subset<D> const& subset) {
+  std::vector<Index> out;
+  for (Index i = 0; i < subset.size(); ++i) out.push_back(subset.get(i));
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each sample is on one side, in order, and the seed alone decides") {
+  for (Index count : {2, 3, 10, 31, 32, 33, 1000}) {
+    auto const parts = data::hold_out(Numbers{count}, 0.1, 7);
+    auto const training = all_of(parts.training), evaluation = all_of(parts.evaluation);
+    CHECK(parts.evaluation.size() == (count + 9) / 10);
+    CHECK(std::is_sorted(training.begin(), training.end()));
+    CHECK(std::is_sorted(evaluation.begin(), evaluation.end()));
+    std::set<Index> both(training.begin(), training.end());
+    both.insert(evaluation.begin(), evaluation.end());
+    CHECK(static_cast<Index>(both.size()) == count);
+    CHECK(static_cast<Index>(training.size() + evaluation.size()) == count);
+    CHECK(all_of(data::hold_out(Numbers{count}, 0.1, 7).evaluation) == evaluation);
+  }
+  CHECK(all_of(data::hold_out(Numbers{1000}, 0.1, 7).evaluation) !=
+        all_of(data::hold_out(Numbers{1000}, 0.1, 8).evaluation));
+  CHECK(data::hold_out(Numbers{2}, 0.99, 0).training.size() == 1);
+}
+
+TEST_CASE("groups stay together") {
+  auto const parts = data::hold_out(Grouped{{103}}, 0.25, 3);
+  std::set<Index> training, evaluation;
+  for (auto i : all_of(parts.training)) training.insert(i / 5);
+  for (auto i : all_of(parts.evaluation)) evaluation.insert(i / 5);
+  CHECK(evaluation.size() == 6);  // ceil(21 / 4)
+  CHECK(training.size() == 15);
+  for (auto group : evaluation) CHECK(training.count(group) == 0);
+}
+
+TEST_CASE("what cannot be parted is refused") {
+  CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{1}, 0.1, 0)), DataError);
+  CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{0}, 0.1, 0)), DataError);
+  CHECK_THROWS_AS(static_cast<void>(data::hold_out(Grouped{{5}}, 0.1, 0)), DataError);
+  CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{10}, 0, 0)), ConfigError);
+  CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{10}, 1, 0)), ConfigError);
+}

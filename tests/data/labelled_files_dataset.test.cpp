@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/labelled_files_dataset.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/hold_out.hpp>
+
+#include "temporary_file.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+/// Numbers, four characters each: where a window was cut can be read from it.
+std::string ruler(std::size_t bytes) {
+  std::string out;
+  for (std::size_t i = 0; out.size() < bytes; i += 4) {
+    auto const number = std::to_string(i);
+    out += std::string(4 - std::min<std::size_t>(4, number.size()), '0') + number.substr(0, 4);
+  }
+  return out.substr(0, bytes);
+}
+
+std::vector<std::string> names(data::LabelledFilesDataset const& files) {
+  std::vector<std::string> out;
+  for (Index g = 0; g < files.groups(); ++g) out.push_back(std::filesystem::path(files.path(g)).filename());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("windows are cut after the head, the class comes from the pattern") {
+  lockstep_test::TemporaryFolder const folder;
+  folder.write("a/long.h", ruler(4096));
+  folder.write("a/short.h", ruler(1000));
+  folder.write("b/one.txt", ruler(600));
+  data::LabelledFilesDataset const files{"c=" + folder.path("a/*.h") + ",text=" + folder.path("b/*")};
+  CHECK(files.classes() == std::vector<std::string>{"c", "text"});
+  CHECK(names(files) == std::vector<std::string>{"long.h", "short.h", "one.txt"});
+  REQUIRE(files.size() == 8 + 1 + 1);
+  for (Index i = 0; i < 8; ++i) {
+    CHECK(files.get(i).text == ruler(4096).substr(2048 + static_cast<std::size_t>(i) * 256, 256));
+    CHECK(files.get(i).label == 0);
+    CHECK(files.group(i) == 0);
+  }
+  CHECK(files.get(8).text == ruler(1000).substr(500, 256));
+  CHECK(files.get(9).text == ruler(600).substr(300, 256));
+  CHECK(files.get(9).label == 1);
+  CHECK(files.group(9) == 2);
+}
+
+TEST_CASE("short files give a short window or none; caps spread evenly") {
+  lockstep_test::TemporaryFolder const folder;
+  folder.write("a/126", ruler(126));  // 63 bytes after its head
+  folder.write("a/128", ruler(128));
+  for (int i = 0; i < 10; ++i) folder.write("b/" + std::to_string(i), ruler(2048 + 2560));
+  auto const patterns = "a=" + folder.path("a/*") + ",b=" + folder.path("b/*");
+  data::LabelledFilesDataset const all{patterns};
+  CHECK(all.size() == 1 + 100);
+  CHECK(all.get(0).text == ruler(128).substr(64));
+  data::LabelledFilesDataset const some{patterns, {.files_per_class = 2, .windows_per_file = 5}};
+  CHECK(names(some) == std::vector<std::string>{"128", "0", "5"});
+  CHECK(some.size() == 1 + 2 * 5);
+  CHECK(some.get(2).text == ruler(2048 + 2560).substr(2048 + 2 * 256, 256));
+}
+
+TEST_CASE("other names of a file, empty files and folders are dropped; the order is by path") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const original = folder.write("a/m.h", ruler(600));
+  REQUIRE(::link(original.c_str(), folder.path("a/z_hard.h").c_str()) == 0);
+  REQUIRE(::symlink(original.c_str(), folder.path("a/b_soft.h").c_str()) == 0);
+  REQUIRE(::symlink(folder.path("a").c_str(), folder.path("a/loop").c_str()) == 0);
+  REQUIRE(::symlink("/nowhere", folder.path("a/dangling.h").c_str()) == 0);
+  folder.write("a/empty.h", "");
+  folder.write("a/.hidden.h", ruler(600));
+  folder.write("a/folder.h/inner.h", ruler(600));
+  folder.write("a/k.h", ruler(600));
+  folder.write("b/x", ruler(600));
+  auto const patterns = "a=" + folder.path("a/*.h") + ",b=" + folder.path("b/*");
+  CHECK(names(data::LabelledFilesDataset{patterns}) == std::vector<std::string>{"b_soft.h", "k.h", "x"});
+  auto const deep = "a=" + folder.path("a/**/*.h") + ",b=" + folder.path("b/**");
+  CHECK(names(data::LabelledFilesDataset{deep}) == std::vector<std::string>{"b_soft.h", "inner.h", "k.h", "x"});
+  auto const twice = deep + ",a=" + folder.path("?/k.h") + ",a=" + folder.path("[a]/m.h");
+  CHECK(names(data::LabelledFilesDataset{twice}) == names(data::LabelledFilesDataset{deep}));
+}
+
+TEST_CASE("a split keeps the windows of a file together") {
+  lockstep_test::TemporaryFolder const folder;
+  for (int i = 0; i < 20; ++i) folder.write((i % 2 ? "a/" : "b/") + std::to_string(i), ruler(4096));
+  data::LabelledFilesDataset const files{"a=" + folder.path("a/*") + ",b=" + folder.path("b/*")};
+  auto const parts = data::hold_out(files, 0.1, 1);
+  std::set<Index> training, evaluation;
+  for (Index i = 0; i < parts.training.size(); ++i) training.insert(parts.training.group(i));
+  for (Index i = 0; i < parts.evaluation.size(); ++i) evaluation.insert(parts.evaluation.group(i));
+  CHECK(evaluation.size() == 2);
+  CHECK(training.size() == 18);
+  for (auto group : evaluation) CHECK(training.count(group) == 0);
+}
+
+TEST_CASE("patterns that are no classes, or match nothing, are refused") {
+  lockstep_test::TemporaryFolder const folder;
+  folder.write("a/x", ruler(600));
+  folder.write("b/tiny", "x");
+  auto const a = "a=" + folder.path("a/*");
+  auto const make = [](std::string const& patterns) { return data::LabelledFilesDataset{patterns}; };
+  CHECK_THROWS_WITH_AS(make(a + ",/usr/include/*.h"),
+                       doctest::Contains("\"/usr/include/*.h\" is no class; write NAME=GLOB"), ConfigError);
+  CHECK_THROWS_AS(make(a + ",=x"), ConfigError);
+  CHECK_THROWS_AS(make(a + ",b="), ConfigError);
+  CHECK_THROWS_WITH_AS(make(a), doctest::Contains("names 1 classes"), ConfigError);
+  CHECK_THROWS_AS(make(""), ConfigError);
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("nothing/*")), doctest::Contains("of class b matches no file"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("b/*")), doctest::Contains("no file of class b has 64 bytes"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("*/x")), doctest::Contains("no earlier class has taken"),
+                       DataError);
+  CHECK_THROWS_AS((data::LabelledFilesDataset{a, {.window_bytes = 0}}), ConfigError);
+}
+
+TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
+  lockstep_test::TemporaryFolder const folder;
+  folder.write("a/x", ruler(4096));
+  folder.write("b/y", ruler(4096));
+  data::LabelledFilesDataset const files{"a=" + folder.path("a/*") + ",b=" + folder.path("b/*")};
+  folder.write("a/x", ruler(2100));
+  std::filesystem::remove(folder.path("b/y"));
+  CHECK_THROWS_WITH_AS(files.get(0), doctest::Contains("a/x: ends at byte 2100, but reached to 2304"), DataError);
+  CHECK_THROWS_WITH_AS(files.get(9), doctest::Contains("b/y: cannot be opened: No such file"), DataError);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/sampler.hpp>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Numbers {
+  Index size() const { return 7; }
+  int get(Index i) const { return static_cast<int>(i); }
+};
+/// A user's own: every sample twice.
+struct TwiceSampler {
+  struct Order {
+    Index samples;
+    Index size() const { return 2 * samples; }
+    auto in(Index) const {
+      return [n = samples](Index position) { return position % n; };
+    }
+    Index index(Index epoch, Index position) const { return in(epoch)(position); }
+  };
+  Order over(data::Dataset auto const& dataset) const { return {dataset.size()}; }
+};
+struct NoSampler {};
+
+static_assert(data::Sampler<data::SequentialSampler, Numbers>);
+static_assert(data::Sampler<data::ShuffledSampler, Numbers>);
+static_assert(data::Sampler<TwiceSampler, Numbers>);
+static_assert(!data::Sampler<NoSampler, Numbers>);
+static_assert(!data::Sampler<TwiceSampler, int>);
+
+}  // namespace
+
+TEST_CASE("index(epoch, position) is in(epoch)(position)") {
+  auto const check = [](auto const& sampler) {
+    auto const order = sampler.over(Numbers{});
+    for (Index epoch = 0; epoch < 3; ++epoch) {
+      auto const in = order.in(epoch);
+      for (Index position = 0; position < order.size(); ++position) CHECK(order.index(epoch, position) == in(position));
+    }
+  };
+  check(data::SequentialSampler{});
+  check(data::ShuffledSampler{.seed = 3});
+  check(TwiceSampler{});
+}

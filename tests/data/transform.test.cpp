@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/transform.hpp>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/in_memory_dataset.hpp>
+
+using namespace lockstep;
+
+namespace {
+struct Grouped {
+  Index size() const { return 4; }
+  int get(Index i) const { return static_cast<int>(i); }
+  Index groups() const { return 2; }
+  Index group(Index i) const { return i / 2; }
+};
+}  // namespace
+
+TEST_CASE("get is the function of the sample, size and groups are the dataset's") {
+  data::Transform const text{Grouped{}, [](int i) { return std::to_string(10 * i); }};
+  CHECK(text.size() == 4);
+  CHECK(text.get(3) == "30");
+  CHECK(text.groups() == 2);
+  CHECK(text.group(3) == 1);
+  static_assert(data::Dataset<std::remove_const_t<decltype(text)>>);
+  static_assert(!data::GroupedDataset<data::Transform<data::InMemoryDataset<int>, int (*)(int)>>);
+
+  data::InMemoryDataset const kept{data::Transform{text, [](std::string const& s) { return s.size(); }}};
+  CHECK(kept.get(0) == 1);
+  CHECK(kept.get(2) == 2);
+}
+
+TEST_CASE("a part of a held sample is given by reference") {
+  struct Pair {
+    std::string a, b;
+  };
+  data::InMemoryDataset const pairs{std::vector<Pair>{{"x", "y"}}};
+  data::Transform const second{pairs, [](Pair const& pair) -> std::string const& { return pair.b; }};
+  CHECK(&second.get(0) == &pairs.get(0).b);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/vocabulary.hpp>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+#include <lockstep/data/ngram_tokenizer.hpp>
+#include <lockstep/data/word_tokenizer.hpp>
+
+using namespace lockstep;
+
+TEST_CASE("ids begin at 2; padding is 0, what is not known 1") {
+  data::Vocabulary const words{{"the", "a", "."}};
+  CHECK(words.size() == 5);
+  CHECK(words.id("the") == 2);
+  CHECK(words.id(".") == 4);
+  CHECK(words.id("dog") == data::Vocabulary::unknown);
+  CHECK(words.id("") == data::Vocabulary::unknown);
+  CHECK(words.token(2) == "the");
+  CHECK(words.token(0) == "<padding>");
+  CHECK(words.token(1) == "<unknown>");
+  CHECK(data::Vocabulary{}.size() == 2);
+  CHECK(data::Vocabulary{}.id("the") == 1);
+}
+
+TEST_CASE("encoding keeps the first tokens and is never empty") {
+  data::Vocabulary const words{{"the", "a"}};
+  data::WordTokenizer const tokenizer;
+  using Ids = std::vector<std::int32_t>;
+  CHECK(words.encode("The dog, a", tokenizer, 10) == Ids{2, 1, 1, 3});
+  CHECK(words.encode("The dog, a", tokenizer, 2) == Ids{2, 1});
+  CHECK(words.encode("", tokenizer, 5) == Ids{1});
+}
+
+TEST_CASE("tokens stand once and are not empty") {
+  CHECK_THROWS_WITH_AS((data::Vocabulary{{"a", "b", "a"}}), doctest::Contains("line 3 repeats the token of line 1"),
+                       DataError);
+  CHECK_THROWS_WITH_AS((data::Vocabulary{{"a", ""}}), doctest::Contains("line 2 holds no token"), DataError);
+}
+
+TEST_CASE("the text form is one token a line and comes back") {
+  data::Vocabulary const odd{{"\n", "\\", "\\n", "\r", "a b", "\xc3\xa9"}};
+  CHECK(odd.to_text() == "\\n\n\\\\\n\\\\n\n\\r\na b\n\xc3\xa9\n");
+  CHECK(data::Vocabulary::from_text(odd.to_text()) == odd);
+  CHECK(data::Vocabulary::from_text("").size() == 2);
+  CHECK(rc::check("from_text inverts to_text", [](std::set<std::string> tokens) {
+    tokens.erase("");
+    data::Vocabulary const words{{tokens.begin(), tokens.end()}};
+    RC_ASSERT(data::Vocabulary::from_text(words.to_text()) == words);
+  }));
+}
+
+TEST_CASE("a damaged text form is refused with its line") {
+  CHECK_THROWS_WITH_AS(data::Vocabulary::from_text("a\nb"), doctest::Contains("line 2 does not end"), DataError);
+  CHECK_THROWS_WITH_AS(data::Vocabulary::from_text("a\n\\x\n"), doctest::Contains("line 2 has a backslash"), DataError);
+  CHECK_THROWS_WITH_AS(data::Vocabulary::from_text("a\n\\\n"), doctest::Contains("line 2 has a backslash"), DataError);
+  CHECK_THROWS_WITH_AS(data::Vocabulary::from_text("a\na\n"), doctest::Contains("line 2 repeats"), DataError);
+}
