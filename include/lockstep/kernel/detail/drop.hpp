@@ -54,15 +54,13 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 }
 #undef LOCKSTEP_HAS_SHUFFLE
 
-/// y[i] = x[i] * scale where the mask keeps element first + i of the sample at `position`, else 0; or y[i] += that.
-/// x and y may be the same. To be called inside with_best_instructions.
-template <class T>
-[[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count, T const* x, T* y,
-                 Write write = Write::overwrite) noexcept {
+/// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at `position`:
+/// element done + i takes bits[i], i < here. To be called inside with_best_instructions.
+template <class F>
+[[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count,
+                                                    F const& f) noexcept {
   constexpr Index elements_per_block = 8, most_blocks = 32, lanes = 8;
   std::uint16_t bits[elements_per_block * most_blocks];
-  auto const scale = static_cast<T>(mask.scale());
-  auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for (Index done = 0; done < count;) {
     auto const element = first + static_cast<std::uint64_t>(done);
     auto const skip = static_cast<Index>(element % elements_per_block);
@@ -71,15 +69,27 @@ template <class T>
     for (Index b = 0; b < blocks; b += lanes)
       philox_lanes(mask.key, position, element / elements_per_block + static_cast<std::uint64_t>(b),
                    bits + elements_per_block * b);
-    auto const* from = x + done;
-    auto* to = y + done;
-    if (write == Write::overwrite) {
-      for (Index i = 0; i < here; ++i) to[i] = bits[skip + i] >= dropped ? from[i] * scale : T{0};
-    } else {
-      for (Index i = 0; i < here; ++i) to[i] += bits[skip + i] >= dropped ? from[i] * scale : T{0};
-    }
+    f(done, here, static_cast<std::uint16_t const*>(bits + skip));
     done += here;
   }
+}
+
+/// y[i] = x[i] * scale where the mask keeps element first + i of the sample at `position`, else 0; or y[i] += that.
+/// x and y may be the same. To be called inside with_best_instructions.
+template <class T>
+[[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count, T const* x,
+                                        T* y, Write write = Write::overwrite) noexcept {
+  auto const scale = static_cast<T>(mask.scale());
+  auto const dropped = static_cast<std::uint16_t>(mask.dropped);
+  for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {
+    auto const* const from = x + done;
+    auto* const to = y + done;
+    if (write == Write::overwrite) {
+      for (Index i = 0; i < here; ++i) to[i] = bits[i] >= dropped ? from[i] * scale : T{0};
+    } else {
+      for (Index i = 0; i < here; ++i) to[i] += bits[i] >= dropped ? from[i] * scale : T{0};
+    }
+  });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
