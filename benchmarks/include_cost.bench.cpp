@@ -58,7 +58,7 @@ std::string output_of(std::string const& command) {
 /// The compiler's flags for torch/torch.h of the peers' Python, or nothing where it has no PyTorch.
 std::optional<std::string> torch_flags() {
   std::string const spec = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
-  auto const package = output_of(PythonPeer::interpreter() + " -c \"" + spec + "\" 2>/dev/null");
+  auto const package = output_of(python() + " -c \"" + spec + "\" 2>/dev/null");
   for (std::string const& root : {package + "/include", std::string("/usr/include")}) {
     auto const api = root + "/torch/csrc/api/include";
     if (fs::exists(api + "/torch/torch.h")) return "-I" + root + " -I" + api;

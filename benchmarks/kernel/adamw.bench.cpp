@@ -66,7 +66,7 @@ int main() {
     Parameters parameters(count);
     auto const ours = [&](double duration) { return rate(duration, Time::processor, [&] { parameters.step(pool); }); };
     for (auto const& [peer, fused] : {std::pair{"pytorch", "1"}, std::pair{"pytorch_default", "0"}})
-      if (auto other = PythonPeer::start("kernels.py", {"adamw", std::to_string(count), fused}))
+      if (auto other = python_peer("kernels.py", {"adamw", std::to_string(count), fused}))
         ratios.compare(name, peer, ours, std::ref(*other));
     Traffic traffic(count);
     ratios.compare(name, "roof", ours,

@@ -29,7 +29,7 @@ int main() {
             {losses.data(), {rows}}, {gradient.data(), {rows, classes}}, Write::overwrite);
       });
     };
-    if (auto peer = PythonPeer::start("kernels.py", {"cross_entropy", std::to_string(rows), std::to_string(classes)}))
+    if (auto peer = python_peer("kernels.py", {"cross_entropy", std::to_string(rows), std::to_string(classes)}))
       ratios.compare("cross entropy, float32, forward and backward, " + std::to_string(rows) + " x " + std::to_string(classes) +
                          ", 1 thread",
                      "pytorch", ours, std::ref(*peer));

@@ -60,7 +60,7 @@ int main() {
   auto const compare = [&](std::string const& direction, auto pass) {
     std::vector<std::string> arguments{"embedding_" + direction};
     arguments.insert(arguments.end(), sizes.begin(), sizes.end());
-    if (auto peer = PythonPeer::start("kernels.py", arguments))
+    if (auto peer = python_peer("kernels.py", arguments))
       ratios.compare("embedding " + direction + ", float32, V=20000, D=128, zipf, 1 thread", "pytorch",
                      [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
   };

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocol between a benchmark and its peer: a number of seconds per line in, calls per second out."""
+"""The protocol between a benchmark and its peer: a number of seconds per line in, work per second out."""
 import sys
 import time
 
 
-def take_turns(work, clock=time.process_time):
-    """Calls work() for as long as each line of standard input says. `clock` counts this process's processor time."""
+def take_turns(work, per_call=1, clock=time.process_time):
+    """Calls work() for as long as each line of standard input says; answers with what was done per second when a call does
+    `per_call`. The default clock counts this process's processor time."""
     print("ready", flush=True)
     for line in sys.stdin:
         duration = float(line)
@@ -16,4 +17,4 @@ def take_turns(work, clock=time.process_time):
             calls += batch
             elapsed = clock() - start
             batch = max(1, min(2 * batch, int(1e-3 * calls / max(elapsed, 1e-9))))
-        print(calls / elapsed, flush=True)
+        print(per_call * calls / elapsed, flush=True)
