@@ -14,7 +14,7 @@
 #include <rapidcheck.h>
 
 #include "../skip.hpp"
-#include "temporary_file.hpp"
+#include "../temporary_folder.hpp"
 
 using namespace lockstep;
 
@@ -39,9 +39,15 @@ struct Single {
 
 lockstep_test::TemporaryFolder const folder;
 
+/// Makes a file of these bytes; its path.
+std::string put(std::string const& name, std::string const& bytes) {
+  lockstep_test::write_file(folder / name, bytes);
+  return folder / name;
+}
+
 template <class Row>
 data::CsvDataset<Row> table(std::string const& content, data::CsvOptions options = {}) {
-  return data::CsvDataset<Row>{folder.write("rows.csv", content), options};
+  return data::CsvDataset<Row>{put("rows.csv", content), options};
 }
 
 /// What the error of a file of this content says, from construction or from reading all rows.
@@ -151,23 +157,22 @@ TEST_CASE("what is no CSV file is told in one line") {
     }
     return "no error";
   };
-  CHECK(error(folder.path("absent.csv")) == doctest::Contains("absent.csv: cannot be opened: No such file"));
-  CHECK(error(folder.path("")) == doctest::Contains("is a directory; give a file in it"));
+  CHECK(error(folder / "absent.csv") == doctest::Contains("absent.csv: cannot be opened: No such file"));
+  CHECK(error(folder / "") == doctest::Contains("is a directory; give a file in it"));
   CHECK(error("/dev/null") == doctest::Contains("/dev/null: is not a regular file"));
-  CHECK(error(folder.write("empty.csv", "")) == doctest::Contains("empty.csv: is empty"));
-  CHECK(error(folder.write("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
-  CHECK(error(folder.write("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
+  CHECK(error(put("empty.csv", "")) == doctest::Contains("empty.csv: is empty"));
+  CHECK(error(put("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
+  CHECK(error(put("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
         doctest::Contains("is not text (there is a zero byte at offset 9)"));
   std::mt19937 random(1);
   std::string noise;
   for (int i = 0; i < 4096; ++i) noise += static_cast<char>(1 + random() % 255);
-  CHECK(error(folder.write("noise.csv", noise)) == doctest::Contains("bytes are control characters"));
-  for (auto const& message :
-       {error(folder.path("absent.csv")), error(folder.write("noise.csv", noise)), error_of("1,\"a\nb")}) {
+  CHECK(error(put("noise.csv", noise)) == doctest::Contains("bytes are control characters"));
+  for (auto const& message : {error(folder / "absent.csv"), error(put("noise.csv", noise)), error_of("1,\"a\nb")}) {
     CHECK(std::string(message.c_str()).find('\n') == std::string::npos);
   }
   if (::geteuid() != 0) {
-    auto const path = folder.write("closed.csv", "1,a,b\n");
+    auto const path = put("closed.csv", "1,a,b\n");
     ::chmod(path.c_str(), 0);
     CHECK(error(path) == doctest::Contains("cannot be opened: Permission denied"));
   }

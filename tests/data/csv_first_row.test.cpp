@@ -6,17 +6,20 @@
 
 #include <doctest/doctest.h>
 
-#include "temporary_file.hpp"
+#include "../temporary_folder.hpp"
 
 using namespace lockstep;
 
 TEST_CASE("the first row's fields, unquoted, whatever follows") {
   lockstep_test::TemporaryFolder const folder;
-  auto const first = [&](std::string const& content) { return data::csv_first_row(folder.write("a.csv", content)); };
+  auto const first = [&](std::string const& content) {
+    lockstep_test::write_file(folder / "a.csv", content);
+    return data::csv_first_row(folder / "a.csv");
+  };
   CHECK(first("review,sentiment\n\"never closed") == std::vector<std::string>{"review", "sentiment"});
   CHECK(first("\n\"a \"\"b\"\"\",,\"c\nd\"\n") == std::vector<std::string>{"a \"b\"", "", "c\nd"});
   CHECK(first("alone") == std::vector<std::string>{"alone"});
   CHECK_THROWS_AS(first("\n"), DataError);
   CHECK_THROWS_AS(first("a,\"b"), DataError);
-  CHECK_THROWS_AS(data::csv_first_row(folder.path("absent")), DataError);
+  CHECK_THROWS_AS(data::csv_first_row(folder / "absent"), DataError);
 }

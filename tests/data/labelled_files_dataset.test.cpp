@@ -11,11 +11,18 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/hold_out.hpp>
 
-#include "temporary_file.hpp"
+#include "../temporary_folder.hpp"
 
 using namespace lockstep;
 
 namespace {
+
+/// Writes a file in the folder, folders above it included; its path.
+std::string put(lockstep_test::TemporaryFolder const& folder, std::string const& name, std::string const& content) {
+  std::filesystem::create_directories((folder.path() / name).parent_path());
+  lockstep_test::write_file(folder / name, content);
+  return folder / name;
+}
 
 /// Numbers, four characters each: where a window was cut can be read from it.
 std::string ruler(std::size_t bytes) {
@@ -37,10 +44,10 @@ std::vector<std::string> names(data::LabelledFilesDataset const& files) {
 
 TEST_CASE("windows are cut after the head, the class comes from the pattern") {
   lockstep_test::TemporaryFolder const folder;
-  folder.write("a/long.h", ruler(4096));
-  folder.write("a/short.h", ruler(1000));
-  folder.write("b/one.txt", ruler(600));
-  data::LabelledFilesDataset const files{"c=" + folder.path("a/*.h") + ",text=" + folder.path("b/*")};
+  put(folder, "a/long.h", ruler(4096));
+  put(folder, "a/short.h", ruler(1000));
+  put(folder, "b/one.txt", ruler(600));
+  data::LabelledFilesDataset const files{"c=" + folder / "a/*.h" + ",text=" + folder / "b/*"};
   CHECK(files.classes() == std::vector<std::string>{"c", "text"});
   CHECK(names(files) == std::vector<std::string>{"long.h", "short.h", "one.txt"});
   REQUIRE(files.size() == 8 + 1 + 1);
@@ -57,10 +64,10 @@ TEST_CASE("windows are cut after the head, the class comes from the pattern") {
 
 TEST_CASE("short files give a short window or none; caps spread evenly") {
   lockstep_test::TemporaryFolder const folder;
-  folder.write("a/126", ruler(126));  // 63 bytes after its head
-  folder.write("a/128", ruler(128));
-  for (int i = 0; i < 10; ++i) folder.write("b/" + std::to_string(i), ruler(2048 + 2560));
-  auto const patterns = "a=" + folder.path("a/*") + ",b=" + folder.path("b/*");
+  put(folder, "a/126", ruler(126));  // 63 bytes after its head
+  put(folder, "a/128", ruler(128));
+  for (int i = 0; i < 10; ++i) put(folder, "b/" + std::to_string(i), ruler(2048 + 2560));
+  auto const patterns = "a=" + folder / "a/*" + ",b=" + folder / "b/*";
   data::LabelledFilesDataset const all{patterns};
   CHECK(all.size() == 1 + 100);
   CHECK(all.get(0).text == ruler(128).substr(64));
@@ -72,28 +79,28 @@ TEST_CASE("short files give a short window or none; caps spread evenly") {
 
 TEST_CASE("other names of a file, empty files and folders are dropped; the order is by path") {
   lockstep_test::TemporaryFolder const folder;
-  auto const original = folder.write("a/m.h", ruler(600));
-  REQUIRE(::link(original.c_str(), folder.path("a/z_hard.h").c_str()) == 0);
-  REQUIRE(::symlink(original.c_str(), folder.path("a/b_soft.h").c_str()) == 0);
-  REQUIRE(::symlink(folder.path("a").c_str(), folder.path("a/loop").c_str()) == 0);
-  REQUIRE(::symlink("/nowhere", folder.path("a/dangling.h").c_str()) == 0);
-  folder.write("a/empty.h", "");
-  folder.write("a/.hidden.h", ruler(600));
-  folder.write("a/folder.h/inner.h", ruler(600));
-  folder.write("a/k.h", ruler(600));
-  folder.write("b/x", ruler(600));
-  auto const patterns = "a=" + folder.path("a/*.h") + ",b=" + folder.path("b/*");
+  auto const original = put(folder, "a/m.h", ruler(600));
+  REQUIRE(::link(original.c_str(), (folder / "a/z_hard.h").c_str()) == 0);
+  REQUIRE(::symlink(original.c_str(), (folder / "a/b_soft.h").c_str()) == 0);
+  REQUIRE(::symlink((folder / "a").c_str(), (folder / "a/loop").c_str()) == 0);
+  REQUIRE(::symlink("/nowhere", (folder / "a/dangling.h").c_str()) == 0);
+  put(folder, "a/empty.h", "");
+  put(folder, "a/.hidden.h", ruler(600));
+  put(folder, "a/folder.h/inner.h", ruler(600));
+  put(folder, "a/k.h", ruler(600));
+  put(folder, "b/x", ruler(600));
+  auto const patterns = "a=" + folder / "a/*.h" + ",b=" + folder / "b/*";
   CHECK(names(data::LabelledFilesDataset{patterns}) == std::vector<std::string>{"b_soft.h", "k.h", "x"});
-  auto const deep = "a=" + folder.path("a/**/*.h") + ",b=" + folder.path("b/**");
+  auto const deep = "a=" + folder / "a/**/*.h" + ",b=" + folder / "b/**";
   CHECK(names(data::LabelledFilesDataset{deep}) == std::vector<std::string>{"b_soft.h", "inner.h", "k.h", "x"});
-  auto const twice = deep + ",a=" + folder.path("?/k.h") + ",a=" + folder.path("[a]/m.h");
+  auto const twice = deep + ",a=" + folder / "?/k.h" + ",a=" + folder / "[a]/m.h";
   CHECK(names(data::LabelledFilesDataset{twice}) == names(data::LabelledFilesDataset{deep}));
 }
 
 TEST_CASE("a split keeps the windows of a file together") {
   lockstep_test::TemporaryFolder const folder;
-  for (int i = 0; i < 20; ++i) folder.write((i % 2 ? "a/" : "b/") + std::to_string(i), ruler(4096));
-  data::LabelledFilesDataset const files{"a=" + folder.path("a/*") + ",b=" + folder.path("b/*")};
+  for (int i = 0; i < 20; ++i) put(folder, (i % 2 ? "a/" : "b/") + std::to_string(i), ruler(4096));
+  data::LabelledFilesDataset const files{"a=" + folder / "a/*" + ",b=" + folder / "b/*"};
   auto const parts = data::hold_out(files, 0.1, 1);
   std::set<Index> training, evaluation;
   for (Index i = 0; i < parts.training.size(); ++i) training.insert(parts.training.group(i));
@@ -105,9 +112,9 @@ TEST_CASE("a split keeps the windows of a file together") {
 
 TEST_CASE("patterns that are no classes, or match nothing, are refused") {
   lockstep_test::TemporaryFolder const folder;
-  folder.write("a/x", ruler(600));
-  folder.write("b/tiny", "x");
-  auto const a = "a=" + folder.path("a/*");
+  put(folder, "a/x", ruler(600));
+  put(folder, "b/tiny", "x");
+  auto const a = "a=" + folder / "a/*";
   auto const make = [](std::string const& patterns) { return data::LabelledFilesDataset{patterns}; };
   CHECK_THROWS_WITH_AS(make(a + ",/usr/include/*.h"),
                        doctest::Contains("\"/usr/include/*.h\" is no class; write NAME=GLOB"), ConfigError);
@@ -115,22 +122,21 @@ TEST_CASE("patterns that are no classes, or match nothing, are refused") {
   CHECK_THROWS_AS(make(a + ",b="), ConfigError);
   CHECK_THROWS_WITH_AS(make(a), doctest::Contains("names 1 classes"), ConfigError);
   CHECK_THROWS_AS(make(""), ConfigError);
-  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("nothing/*")), doctest::Contains("of class b matches no file"),
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "nothing/*"), doctest::Contains("of class b matches no file"),
                        DataError);
-  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("b/*")), doctest::Contains("no file of class b has 64 bytes"),
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "b/*"), doctest::Contains("no file of class b has 64 bytes"),
                        DataError);
-  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder.path("*/x")), doctest::Contains("no earlier class has taken"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(make(a + ",b=" + folder / "*/x"), doctest::Contains("no earlier class has taken"), DataError);
   CHECK_THROWS_AS((data::LabelledFilesDataset{a, {.window_bytes = 0}}), ConfigError);
 }
 
 TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
   lockstep_test::TemporaryFolder const folder;
-  folder.write("a/x", ruler(4096));
-  folder.write("b/y", ruler(4096));
-  data::LabelledFilesDataset const files{"a=" + folder.path("a/*") + ",b=" + folder.path("b/*")};
-  folder.write("a/x", ruler(2100));
-  std::filesystem::remove(folder.path("b/y"));
+  put(folder, "a/x", ruler(4096));
+  put(folder, "b/y", ruler(4096));
+  data::LabelledFilesDataset const files{"a=" + folder / "a/*" + ",b=" + folder / "b/*"};
+  put(folder, "a/x", ruler(2100));
+  std::filesystem::remove(folder / "b/y");
   CHECK_THROWS_WITH_AS(files.get(0), doctest::Contains("a/x: ends at byte 2100, but reached to 2304"), DataError);
   CHECK_THROWS_WITH_AS(files.get(9), doctest::Contains("b/y: cannot be opened: No such file"), DataError);
 }
