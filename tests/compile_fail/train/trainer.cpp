@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// CASE no_visit: Lockstep: the model has no visit(each)
+// CASE no_forward: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
+// CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
+// CASE no_optimizer: Lockstep: the optimizer has no `states` or no step(stream, slice, scalars)
+// CASE no_policy: Lockstep: the third argument is no parallel policy
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer.hpp>
+
+using namespace lockstep;
+
+struct Sample {
+  float x;
+};
+
+struct Model {
+#if !defined(CASE_no_visit)
+  void visit(auto&&) {}
+#endif
+#if !defined(CASE_no_forward)
+  template <class Context>
+#if defined(CASE_other_loss)
+  double
+#else
+  nn::Loss<typename Context::Space>
+#endif
+  forward(Context&, auto const&) const {
+    return {};
+  }
+#endif
+};
+
+#if defined(CASE_no_optimizer)
+struct Optimizer {
+  double learning_rate = 1;
+};
+#else
+using Optimizer = optim::SGD;
+#endif
+
+#if defined(CASE_no_policy)
+struct Policy {};
+#else
+using Policy = parallel::SingleDevice;
+#endif
+
+void fit() {
+  data::DataLoader loader{
+      data::InMemoryDataset{std::vector<Sample>(4)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  Trainer trainer{Model{}, Optimizer{}, Policy{}};
+  trainer.fit(loader);
+}
