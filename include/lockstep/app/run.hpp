@@ -58,6 +58,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     launch::Options ranks;
     ranks.nproc = options.nproc;
     ranks.threads = options.ranks / options.nproc;
+    ranks.arguments.assign(argv, argv + argc);
     ranks.warn = ranks.report = say;
     return launch::run(ranks, [&](launch::World& world) {
       Training<Options> training(options, world);

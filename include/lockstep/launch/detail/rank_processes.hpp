@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ class RankProcesses {
     ::posix_spawnattr_setpgroup(&attributes, processes_.empty() ? 0 : processes_.front().pid);
     ::posix_spawnattr_setsigmask(&attributes, &mask);
     Process process;
-    auto const error = ::posix_spawn(&process.pid, "/proc/self/exe", &files, &attributes, argv.data(), envp.data());
+    auto const error = ::posix_spawn(&process.pid, own_program(), &files, &attributes, argv.data(), envp.data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     if (error != 0) throw ConfigError(refused("start rank " + std::to_string(place.rank), error));
@@ -82,6 +83,12 @@ class RankProcesses {
   }
 
  private:
+  /// This program's file; where /proc is not mounted, by the name under which it was started.
+  static char const* own_program() noexcept {
+    static constexpr char link[] = "/proc/self/exe";
+    return ::access(link, X_OK) == 0 ? link : reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
+  }
+
   static std::string refused(std::string const& what, int error) {
     return "launch: the system refused to " + what + ": " + std::strerror(error);
   }
