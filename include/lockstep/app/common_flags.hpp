@@ -83,7 +83,7 @@ class CommonFlags {
                 "Samples in an optimizer step of all ranks; instead of --batch-size");
     command.add("--grad-accum-steps", options_.grad_accum_steps, 1, 1 << 20,
                 "Batches whose gradients are summed before a step");
-    command.add("--lr", options_.learning_rate, 0.0, unbounded, "Learning rate");
+    command.add("--lr,--learning-rate", options_.learning_rate, 0.0, unbounded, "Learning rate");
     command.add("--lr-scaling", options_.lr_scaling,
                 {{"none", optim::LearningRateScaling::none},
                  {"linear", optim::LearningRateScaling::linear},
