@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/attention.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/sequence_model.hpp"
+
+using namespace lockstep;
+using lockstep_test::check_model;
+using lockstep_test::TokenBatch;
+using lockstep_test::Trial;
+
+namespace {
+
+/// Attention over a learned sequence, so that the gradient of its input is checked, too.
+struct Model {
+  nn::Parameter x;
+  nn::MultiHeadAttention attention;
+  Model(TokenBatch const& batch, Index d_model, Index heads, double dropout)
+      : x{{batch.rows * batch.length, d_model}, nn::Initializer::normal(1)}, attention(d_model, heads, dropout) {}
+  void visit(auto&& each) {
+    each("x", x);
+    each("attention", attention);
+  }
+  template <class Context>
+  auto mixed(Context& context, TokenBatch const& batch) const {
+    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), batch.layout()};
+    return attention.forward(context, in);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const layout = batch.layout();
+    return lockstep_test::irregular_loss(context, mixed(context, batch).tokens, &layout);
+  }
+};
+
+TokenBatch const mixed_lengths({5, 0, 1, 9, 3}, 9, 11);
+
+}  // namespace
+
+TEST_CASE("attention layer: parameter names and start") {
+  Model model(mixed_lengths, 8, 2, 0);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<std::string> names;
+  for (auto const& entry : layout.entries()) names.push_back(entry.name);
+  CHECK(names == std::vector<std::string>{"x", "attention.query.weight", "attention.query.bias", "attention.key.weight",
+                                          "attention.key.bias", "attention.value.weight", "attention.value.bias",
+                                          "attention.output.weight", "attention.output.bias"});
+}
+
+TEST_CASE("attention layer: gradients, with and without dropout") {
+  for (double dropout : {0.0, 0.3})
+    for (Index heads : {1, 2, 6}) {
+      auto const result = check_model(Model(mixed_lengths, 6, heads, dropout), mixed_lengths);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+}
+
+TEST_CASE("attention layer: gradients over more than one block of queries") {
+  TokenBatch const batch({70}, 72, 11);
+  auto const result = check_model(Model(batch, 4, 2, 0.2), batch);
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
+TEST_CASE("attention layer: batches without rows or tokens") {
+  for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({0, 0}, 9, 11), TokenBatch({0}, 0, 11)}) {
+    Trial<Model, float> trial(Model(batch, 6, 2, 0.1));
+    CHECK(trial.step(batch).sum == 0);
+    for (float g : trial.gradients) CHECK(g == 0);
+  }
+}
+
+TEST_CASE("attention layer: what stands in padding changes neither tokens nor gradients") {
+  Trial<Model, float> one(Model(mixed_lengths, 6, 2, 0.2)), other(Model(mixed_lengths, 6, 2, 0.2));
+  auto const& x = other.layout.entries()[0];
+  for (Index i = 0; i < x.size; ++i)
+    if (auto const slot = i / 6; slot % 9 >= mixed_lengths.lengths[static_cast<std::size_t>(slot / 9)])
+      other.values[static_cast<std::size_t>(x.offset + i)] = 1e3f;
+  CHECK(one.values != other.values);
+  CHECK(one.step(mixed_lengths).sum == other.step(mixed_lengths).sum);
+  CHECK(one.gradients == other.gradients);
+}
+
+TEST_CASE("attention layer: evaluation is the layer without dropout") {
+  Trial<Model, double> with(Model(mixed_lengths, 6, 2, 0.4)), without(Model(mixed_lengths, 6, 2, 0));
+  CHECK(with.evaluate(mixed_lengths).sum == without.step(mixed_lengths).sum);
+  CHECK(with.step(mixed_lengths).sum != without.step(mixed_lengths).sum);
+}
+
+TEST_CASE("attention layer: the same bits for any number of threads") {
+  Trial<Model, float> one(Model(mixed_lengths, 24, 3, 0.2), 1);
+  auto const loss = one.step(mixed_lengths).sum;
+  for (int threads : {2, 3, 4}) {
+    Trial<Model, float> trial(Model(mixed_lengths, 24, 3, 0.2), threads);
+    for (int repetition = 0; repetition < 3; ++repetition) {
+      CHECK(trial.step(mixed_lengths).sum == loss);
+      CHECK(trial.gradients == one.gradients);
+    }
+  }
+}
+
+TEST_CASE("attention layer: bad options and inputs are refused with the numbers") {
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention(6, 4), doctest::Contains("4 heads do not divide a d_model of 6"), ShapeError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention(6, 0), ShapeError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention(6, 2, 1.0), ConfigError);
+  Model model(mixed_lengths, 6, 2, 0);
+  model.attention = nn::MultiHeadAttention(8, 2);
+  Trial<Model, float> trial(model);
+  CHECK_THROWS_AS(trial.step(mixed_lengths), ShapeError);
+}

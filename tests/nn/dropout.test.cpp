@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/dropout.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/sequence_model.hpp"
+
+using namespace lockstep;
+using lockstep_test::check_model;
+using lockstep_test::TokenBatch;
+using lockstep_test::Trial;
+
+namespace {
+
+/// Dropout on every slot, or, with slots of one token each and no lengths, on one vector per sample.
+struct Model {
+  nn::Parameter x;
+  nn::Dropout dropout;
+  bool vectors;
+  Model(TokenBatch const& batch, double probability, bool one_vector_each = false)
+      : x{{batch.rows * (one_vector_each ? 1 : batch.length), 10}, nn::Initializer::normal(1)},
+        dropout(probability),
+        vectors(one_vector_each) {}
+  void visit(auto&& each) {
+    each("x", x);
+    each("dropout", dropout);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const in = lockstep_test::learned(context, x);
+    auto const layout = batch.layout();
+    if (vectors) return lockstep_test::irregular_loss(context, dropout.forward(context, in, batch.places()));
+    nn::Sequence<typename Context::Scalar, HostSpace> const sequence{in, layout};
+    return lockstep_test::irregular_loss(context, dropout.forward(context, sequence).tokens, &layout);
+  }
+};
+
+TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
+
+}  // namespace
+
+TEST_CASE("dropout layer: gradients, with and without padding, with and without dropping") {
+  for (double p : {0.0, 0.4})
+    for (bool vectors : {false, true}) {
+      auto const result = check_model(Model(batch, p, vectors), batch);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+}
+
+TEST_CASE("dropout layer: the identity in evaluation and at probability 0, without a copy") {
+  Trial<Model, double> some(Model(batch, 0.4)), none(Model(batch, 0));
+  CHECK(some.evaluate(batch).sum == none.step(batch).sum);
+  auto& context = some.context();
+  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const x = lockstep_test::learned(context, some.model.x);
+  CHECK(some.model.dropout.forward(context, x, batch.places()).value.data == x.value.data);
+}
+
+TEST_CASE("dropout layer: every application and every step has a mask of its own") {
+  Trial<Model, double> trial(Model(batch, 0.4));
+  auto& context = trial.context();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const first = trial.model.dropout.mask(context), second = trial.model.dropout.mask(context);
+  context.begin_micro_batch(nn::Mode::training, 2);
+  auto const next = trial.model.dropout.mask(context);
+  context.begin_micro_batch(nn::Mode::training, 1);
+  CHECK(trial.model.dropout.mask(context).key == first.key);
+  CHECK(first.key != second.key);
+  CHECK(first.key != next.key);
+}
+
+TEST_CASE("dropout layer: a layer that drops nothing moves no other layer's mask") {
+  Trial<Model, double> trial(Model(batch, 0.4)), none(Model(batch, 0));
+  auto const second_key = [](auto& t, nn::Dropout const& first) {
+    t.context().begin_micro_batch(nn::Mode::training, 1);
+    static_cast<void>(first.mask(t.context()));
+    return t.model.dropout.mask(t.context()).key;
+  };
+  CHECK(second_key(trial, trial.model.dropout) == second_key(trial, none.model.dropout));
+}

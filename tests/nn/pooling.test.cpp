@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/pooling.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/sequence_model.hpp"
+
+using namespace lockstep;
+using lockstep_test::check_model;
+using lockstep_test::TokenBatch;
+using lockstep_test::Trial;
+
+namespace {
+
+struct Model {
+  nn::Parameter x;
+  int uses;
+  Model(TokenBatch const& batch, int times)
+      : x{{batch.rows * batch.length, 10}, nn::Initializer::normal(1)}, uses(times) {}
+  void visit(auto&& each) { each("x", x); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), batch.layout()};
+    nn::Loss<HostSpace> loss;
+    for (int use = 0; use < uses; ++use) loss += lockstep_test::irregular_loss(context, nn::mean_pool(context, in));
+    return loss;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("mean_pool: gradients, used once and twice") {
+  TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
+  for (int uses : {1, 2}) {
+    auto const result = check_model(Model(batch, uses), batch);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  }
+}
+
+TEST_CASE("mean_pool: one row per sequence, zeros without tokens") {
+  TokenBatch const batch({0, 2}, 3, 11);
+  Trial<Model, double> trial(Model(batch, 1));
+  trial.step(batch);
+  trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const x = lockstep_test::learned(trial.context(), trial.model.x);
+  auto const y = nn::mean_pool(trial.context(), nn::Sequence<double, HostSpace>{x, batch.layout()});
+  REQUIRE(y.value.extent == Extents<2>{2, 10});
+  for (Index c = 0; c < 10; ++c) {
+    CHECK(y.value(0, c) == 0);
+    CHECK(y.value(1, c) == (x.value(3, c) + x.value(4, c)) / 2);
+  }
+}
+
+TEST_CASE("mean_pool: batches without rows or slots") {
+  for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({0, 0}, 0, 11)}) {
+    Trial<Model, float> trial(Model(batch, 1));
+    CHECK(trial.step(batch).sum == 0);
+  }
+}
