@@ -78,16 +78,16 @@ TEST_CASE("data that cannot be read is refused with file, line and what was expe
       {{"--data", word}, {"word.csv", "10", "sport"}},
       {{"--data", sentiment}, {"sentiment.csv", "3", "neutral", "positive"}},
       {{"--data", header}, {"header.csv", "1"}},
-      {{"--data", empty}, {"empty.csv", "no samples"}},
-      {{"--data", only_header}, {"only_header.csv", "no samples"}},
+      {{"--data", empty}, {"empty.csv", "at least one sample"}},
+      {{"--data", only_header}, {"only_header.csv", "at least one sample"}},
       {{"--data", noise}, {"noise.csv"}},
       {{"--data", good, "--eval-data", missing}, {missing}},
       {{"--data", good, "--eval-data", label}, {"label.csv", "10", "5"}},
       {{"--data", short_row, "--nproc", "3"}, {"short_row.csv", "21"}},
       {{"--data", short_row, "--parallel", "ddp", "--devices", "3"}, {"short_row.csv", "21"}},
-      {{"--data", "files:one"}, {"files:one", "NAME=GLOB"}},
+      {{"--data", "files:one"}, {"\"one\"", "NAME=GLOB"}},
       {{"--data", "files:one=" + folder.at("nothing*")}, {"nothing*"}},
-      {{"--data", "files:one=" + folder.at("g*.csv")}, {"two classes"}},
+      {{"--data", "files:one=" + folder.at("g*.csv")}, {"at least two"}},
   };
   for (auto const& refusal : refusals) check_refused(folder, refusal);
 }
