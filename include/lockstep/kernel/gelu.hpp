@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/normal_distribution.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The Gaussian error linear unit, exact: gelu(x) = x Phi(x), Phi the integral of the standard normal distribution.
+template <class Space>
+struct Gelu {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Gelu<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// y = gelu(x).
+  /// @shape x, y [n]; y may be x
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
+    stream.pool().for_ranges(x.size(), grain,
+                             [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin); });
+  }
+
+  /// y = gelu(x) and slope = gelu'(x): both come from the same exponential, so backward need not see x again.
+  /// @shape x, y, slope [n]; slope may be x
+  template <class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
+    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+      apply(x.data + begin, y.data + begin, slope.data + begin, end - begin);
+    });
+  }
+
+  /// dx = dy * slope, or dx += that.
+  /// @shape dy, slope, dx [n]; dx may be dy
+  template <class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> slope, Vector<T> dx, Write write) {
+    stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        if (write == Write::overwrite) {
+          for (Index i = begin; i < end; ++i) dx.data[i] = dy.data[i] * slope.data[i];
+        } else {
+          for (Index i = begin; i < end; ++i) dx.data[i] += dy.data[i] * slope.data[i];
+        }
+      });
+    });
+  }
+
+  /// On the calling thread, for kernels that apply it to a part of their output.
+  template <class T>
+  static void apply(T const* x, T* y, Index count) {
+    with_best_instructions([=] {
+      for (Index i = 0; i < count; ++i) y[i] = x[i] * detail::normal_distribution(x[i]).integral;
+    });
+  }
+  template <class T>
+  static void apply(T const* x, T* y, T* slope, Index count) {
+    with_best_instructions([=] {
+      for (Index i = 0; i < count; ++i) {
+        T const at = x[i];
+        auto const normal = detail::normal_distribution(at);
+        y[i] = at * normal.integral;
+        slope[i] = normal.integral + at * normal.density;
+      }
+    });
+  }
+
+ private:
+  static constexpr Index grain = 4096;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

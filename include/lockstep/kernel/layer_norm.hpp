@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/normalize_row.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// What joins a normalisation's input: x + dropout(value). A null value joins nothing.
+template <class T, class Space>
+struct Residual {
+  TensorView<T const, 2, Space> value{};
+  RowDropout<Space> dropout{};
+};
+
+/// Normalisation of each row to mean 0 and variance 1, then an affine map of each column.
+template <class Space>
+struct LayerNorm {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct LayerNorm<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// Rows that share one partial sum of the parameters' gradients.
+  static constexpr Index chunk_rows = 128;
+
+  /// s = x + dropout(residual), normalized = (s - mean(s)) / sqrt(variance(s) + epsilon), y = weight * normalized +
+  /// bias. Backward needs `normalized` and the `reciprocals` of the deviations; null ones are left out.
+  /// @shape x, residual, normalized, y [rows, width]   @shape weight, bias [width]   @shape reciprocals [rows]
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when the shapes disagree; says both numbers
+  /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
+                      Vector<T const> bias, T epsilon, Matrix<T> normalized, Vector<T> reciprocals, Matrix<T> y) {
+    auto const width = x.extent[1];
+    expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
+      return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
+             std::to_string(weight.size()) + " and bias " + std::to_string(bias.size());
+    });
+    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
+      return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+    });
+    stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index row = begin; row < end; ++row) {
+          auto* const to = (normalized.data ? normalized.data : y.data) + row * width;
+          join(x.data + row * width, residual, row, width, to);
+          auto const reciprocal = detail::normalize_row(to, width, epsilon);
+          if (reciprocals.data) reciprocals.data[row] = reciprocal;
+          detail::scale_row(to, weight.data, bias.data, y.data + row * width, width);
+        }
+      });
+    });
+  }
+
+  /// How many elements `backward` needs for its partial sums.
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
+    return std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows) * 2 * width;
+  }
+
+  /// With g = dy * weight: ds = reciprocal * (g - mean(g) - normalized * mean(g * normalized)), dx = ds,
+  /// dresidual = dropout(ds), dweight = sum over rows of dy * normalized, dbias = sum over rows of dy; each overwritten
+  /// or added to. A null dx or dresidual is left out.
+  /// @shape dy, normalized, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight, dbias
+  /// [width]
+  /// @shape partial [partial_elements(rows, width)], overwritten
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> normalized, Vector<T const> reciprocals,
+                       Residual<T, HostSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
+                       Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
+                       Vector<T> dbias, Write dbias_write, T* partial) {
+    auto const rows = dy.extent[0], width = dy.extent[1];
+    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
+      auto* const sums = partial + begin / chunk_rows * 2 * width;
+      std::fill_n(sums, 2 * width, T(0));
+      with_best_instructions([=] {
+        for (Index row = begin; row < end; ++row) {
+          auto const at = row * width;
+          auto const* const d = dy.data + at;
+          auto const* const n = normalized.data + at;
+          auto const means = detail::add_row(d, n, weight.data, sums, sums + width, width);
+          auto const reciprocal = reciprocals.data[row];
+          auto const differentiate = [=](T* to, Write write) {
+            detail::differentiate_row(d, n, weight.data, means, reciprocal, to, width, write);
+          };
+          if (dx.data) differentiate(dx.data + at, dx_write);
+          if (!dresidual.data) continue;
+          if (!residual.dropout.mask.active()) {
+            differentiate(dresidual.data + at, dresidual_write);
+            continue;
+          }
+          T undropped[block];
+          for (Index c = 0; c < width; c += block) {
+            auto const count = std::min(block, width - c);
+            detail::differentiate_row(d + c, n + c, weight.data + c, means, reciprocal, undropped, count,
+                                      Write::overwrite);
+            drop(residual, row, width, c, count, undropped, dresidual.data + at + c, dresidual_write);
+          }
+        }
+      });
+    });
+    auto const chunks = (rows + chunk_rows - 1) / chunk_rows;
+    detail::sum_rows(partial, 2 * width, width, detail::Consecutive{}, chunks, dweight.data, dweight_write);
+    detail::sum_rows(partial + width, 2 * width, width, detail::Consecutive{}, chunks, dbias.data, dbias_write);
+  }
+
+ private:
+  static constexpr Index block = 256;  // elements whose gradient waits for its mask
+
+  template <class T>
+  static void join(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
+    auto const* const value = residual.value.data + row * width;
+    if (!residual.value.data) {
+      std::copy_n(x, width, to);
+    } else if (residual.dropout.mask.active()) {
+      std::copy_n(x, width, to);
+      drop(residual, row, width, 0, width, value, to, Write::add);
+    } else {
+      detail::add_rows(x, value, to, width);
+    }
+  }
+
+  /// y = dropout(x), or y += that, for `count` elements from column `first` of a row.
+  template <class T>
+  static void drop(Residual<T, HostSpace> const& residual, Index row, Index width, Index first, Index count, T const* x,
+                   T* y, Write write) noexcept {
+    auto const& dropout = residual.dropout;
+    detail::drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

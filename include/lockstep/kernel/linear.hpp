@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/gelu.hpp>
+#include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// An affine map of every row.
+template <class Space>
+struct Linear {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Linear<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// Rows that share one partial sum of the parameters' gradients.
+  static constexpr Index chunk_rows = 512;
+
+  /// y = x weight^T + bias.
+  /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none
+  /// @shape y [rows, outputs], overwritten
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when the shapes disagree; says both numbers
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
+    forward(stream, x, weight, bias, y, detail::Nothing{});
+  }
+
+  /// y = dropout(gelu(h)) and slope = dropout(gelu'(h)) for h = x weight^T + bias, while h is still in cache. A null
+  /// slope is left out; then nothing is dropped.
+  /// @shape y, slope [rows, outputs], overwritten
+  template <class T>
+  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                           RowDropout<HostSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+    auto const width = y.extent[1];
+    forward(stream, x, weight, bias, slope.data ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
+      for (Index row = first; row < first + rows; ++row) {
+        auto* const to = y.data + row * width + column;
+        if (!slope.data) {
+          Gelu<HostSpace>::apply(to, to, columns);
+          continue;
+        }
+        auto* const slopes = slope.data + row * width + column;
+        Gelu<HostSpace>::apply(slopes, to, slopes, columns);
+        if (dropout.mask.active()) drop(dropout, row, width, column, columns, to, slopes);
+      }
+    });
+  }
+
+  /// How many elements `backward` needs for its partial sums.
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index inputs, Index outputs) noexcept {
+    auto const count = chunks(rows);
+    return count > 1 ? count * (inputs + 1) * outputs : 0;
+  }
+
+  /// dx = dy weight, dweight = dy^T x, dbias = sum over the rows of dy; each overwritten or added to. A null dx or
+  /// dbias is left out. All three are made from a chunk of dy while it is in cache; what the chunks give for the
+  /// parameters is summed in order. With a `factor`, such as the slopes of what made x, dx is overwritten by (dy
+  /// weight) * factor.
+  /// @shape dy [rows, outputs]   @shape x, dx, factor [rows, inputs]   @shape weight, dweight [outputs, inputs]
+  /// @shape dbias [outputs]   @shape partial [partial_elements(rows, inputs, outputs)], overwritten
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when the shapes disagree; says both numbers
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
+                       Matrix<T const> factor, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
+                       Vector<T> dbias, Write dbias_write, T* partial) {
+    using Product = Gemm<HostSpace>;
+    auto const beta = [](Write write) { return write == Write::add ? T(1) : T(0); };
+    auto const rows = dy.extent[0], outputs = dy.extent[1], size = dweight.size();
+    auto const to_dweight =
+        Product::described<T>(1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    detail::GemmBlock<T> to_dx{};
+    if (dx.data) {
+      auto const keep = factor.data ? T(0) : beta(dx_write);
+      to_dx = Product::described<T>(1, dy, Transpose::no, weight, Transpose::no, keep, dx);
+    }
+    auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
+      if (factor.data) multiply_part(factor, dx, first, count, column, columns);
+    };
+    if (chunks(rows) <= 1) {
+      if (dx.data) Product::multiply(stream, to_dx, dx_done);
+      Product::multiply(stream, to_dweight, detail::Nothing{});
+      if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
+      return;
+    }
+    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
+      if (dx.data) {
+        auto block = to_dx;
+        block.m = end - begin;
+        block.a = to_dx.a.at(begin, 0);
+        block.c += begin * to_dx.c_row;
+        detail::multiply_on_this_thread(block, [&](Index row, Index count, Index column, Index columns) {
+          dx_done(begin + row, count, column, columns);
+        });
+      }
+      auto* const sums = partial + begin / chunk_rows * (size + outputs);
+      auto block = to_dweight;
+      block.k = end - begin;
+      block.a = to_dweight.a.at(0, begin);
+      block.b = to_dweight.b.at(begin, 0);
+      block.beta = 0;
+      block.c = sums;
+      detail::multiply_on_this_thread(block);
+      if (dbias.data)
+        detail::sum_rows(dy.data + begin * outputs, outputs, outputs, detail::Consecutive{}, end - begin, sums + size,
+                         Write::overwrite);
+    });
+    add_up(stream, partial, chunks(rows), size + outputs, size, dweight.data, dweight_write);
+    if (dbias.data) add_up(stream, partial + size, chunks(rows), size + outputs, outputs, dbias.data, dbias_write);
+  }
+
+ private:
+  [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
+
+  /// `done(row, rows, column, columns)` follows each part of y while it is still in cache.
+  template <class T, class Done>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y,
+                      Done&& done) {
+    expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
+      return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
+             "; bias needs one element per row of weight";
+    });
+    auto block = Gemm<HostSpace>::described<T>(1, x, Transpose::no, weight, Transpose::yes, 0, y);
+    block.bias = bias.data;
+    Gemm<HostSpace>::multiply(stream, block, done);
+  }
+
+  /// Drops the same elements of both: one evaluation of the mask serves forward and backward.
+  template <class T>
+  static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, T* x, T* y) {
+    with_best_instructions([=] {
+      constexpr Index most = 256;
+      T factor[most];
+      for (Index c = 0; c < count; c += most) {
+        auto const here = std::min(most, count - c);
+        std::fill_n(factor, here, T(1));
+        detail::drop(dropout.mask, dropout.position(row), dropout.element(row, width, column + c), here, factor,
+                     factor);
+        for (Index i = 0; i < here; ++i) {
+          x[c + i] *= factor[i];
+          y[c + i] *= factor[i];
+        }
+      }
+    });
+  }
+
+  /// dx *= factor over a part of both.
+  template <class T>
+  static void multiply_part(Matrix<T const> factor, Matrix<T> dx, Index first, Index rows, Index column,
+                            Index columns) {
+    auto const width = dx.extent[1];
+    auto const* const by = factor.data + first * width + column;
+    auto* const to = dx.data + first * width + column;
+    with_best_instructions([=] {
+      for (Index row = 0; row < rows; ++row)
+        for (Index c = 0; c < columns; ++c) to[row * width + c] *= by[row * width + c];
+    });
+  }
+
+  /// to = the sum over the chunks, in order, or to += that.
+  template <class T>
+  static void add_up(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write) {
+    stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {
+      detail::sum_rows(partial + begin, stride, end - begin, detail::Consecutive{}, count, to + begin, write);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

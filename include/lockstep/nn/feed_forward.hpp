@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/kernel/linear.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = second(dropout(gelu(first(x)))) at every slot of a sequence: the feed-forward part of a transformer. The
+/// activation and its dropout are made while the product before them is in cache; forward keeps their slopes instead of
+/// their inputs, so that backward only multiplies.
+/// @determinism bitwise, for any number of threads
+class FeedForward {
+ public:
+  /// @throws ConfigError unless width and inner are at least 1 and 0 <= dropout < 1
+  FeedForward(Index width, Index inner, double dropout = 0)
+      : first_(width, inner), second_(inner, width), dropout_(dropout) {}
+
+  void visit(auto&& each) {
+    each("first", first_);
+    each("second", second_);
+  }
+
+  /// @shape x [slots, width]   @shape returns as x
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    auto const input = x.tokens;
+    first_.check(input.value.extent);
+    auto const hidden = context.template variable<2>({input.extent(0), first_.outputs()});
+    typename Context::template View<2> slope;
+    if (context.recording()) slope = context.template temporary<typename Context::Scalar>(hidden.value.extent);
+    kernel::Linear<typename Context::Space>::template forward_gelu<typename Context::Scalar>(
+        context.stream(), input.value, context.template value<2>(first_.weight()),
+        context.template value<1>(first_.bias()),
+        {.mask = dropout_.mask(context), .positions = x.layout.positions, .length = x.layout.length}, hidden.value,
+        slope);
+    // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
+    // slope.
+    context.on_backward(hidden, std::tie(first_.weight(), first_.bias()),
+                        [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
+
+    auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
+    kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
+        context.stream(), hidden.value, context.template value<2>(second_.weight()),
+        context.template value<1>(second_.bias()), y.value);
+    context.on_backward(y, std::tie(second_.weight(), second_.bias()),
+                        [this, hidden, slope, y](Context& c) { second_.backward(c, hidden, y.gradient(), slope); });
+    return x.with(y);
+  }
+
+ private:
+  Linear first_, second_;
+  Dropout dropout_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

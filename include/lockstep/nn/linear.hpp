@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/linear.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = x weight^T + bias for every row, or every slot of a sequence. Starts as PyTorch's: U(-1/sqrt(inputs),
+/// 1/sqrt(inputs)).
+/// @shape weight [outputs, inputs]   @shape bias [outputs]
+/// @determinism bitwise, for any number of threads
+class Linear {
+ public:
+  /// @throws ConfigError unless both are at least 1
+  Linear(Index inputs, Index outputs)
+      : weight_{{outputs, inputs}, Initializer::fan_in(inputs)}, bias_{{outputs}, Initializer::fan_in(inputs)} {
+    expect<ConfigError>(inputs >= 1 && outputs >= 1, [&] {
+      return "Linear: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
+             " outputs; both must be at least 1";
+    });
+  }
+
+  void visit(auto&& each) {
+    each("weight", weight_);
+    each("bias", bias_);
+  }
+
+  [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
+  [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
+  [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
+  [[nodiscard]] Parameter const& bias() const noexcept { return bias_; }
+
+  /// @shape x [rows, inputs]   @shape returns [rows, outputs]
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
+                                                               typename Context::template Variable<2> x) const {
+    check(x.value.extent);
+    auto y = context.template variable<2>({x.extent(0), outputs()});
+    kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
+        context.stream(), x.value, context.template value<2>(weight_), context.template value<1>(bias_), y.value);
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, y](Context& c) { backward(c, x, y.gradient()); });
+    return y;
+  }
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(forward(context, x.tokens));
+  }
+
+  /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by
+  /// `factor` unless that is null.
+  template <class Context>
+  void backward(Context& c, typename Context::template Variable<2> x,
+                TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
+                TensorView<typename Context::Scalar const, 2, typename Context::Space> factor = {}) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::Linear<typename Context::Space>;
+    auto const dx = c.gradient(x);
+    auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+    auto const partial =
+        c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
+    Kernel::template backward<Scalar>(c.stream(), dy, x.value, c.template value<2>(weight_), factor,
+                                      {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},
+                                      dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
+  }
+
+  /// @throws ShapeError unless x has as many columns as this layer has inputs
+  void check(Extents<2> x) const {
+    expect<ShapeError>(x[1] == inputs(), [&] {
+      return "Linear: the input is " + to_string(x) + " and weight is " + to_string(Extents<2>{outputs(), inputs()}) +
+             "; the input needs " + std::to_string(inputs()) + " columns";
+    });
+  }
+
+ private:
+  Parameter weight_, bias_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/linear.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "values.hpp"
+#include "view.hpp"
+
+using lockstep::HostSpace;
+using lockstep::Index;
+using lockstep::ThreadPool;
+using lockstep::Write;
+using lockstep::kernel::Linear;
+using lockstep::memory::Stream;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace {
+
+template <class T>
+struct Case {
+  Index rows, inputs, outputs;
+  std::vector<T> x = values<T>(rows * inputs, 1), weight = values<T>(outputs * inputs, 2), bias = values<T>(outputs, 3),
+                 dy = values<T>(rows * outputs, 4), factor = values<T>(rows * inputs, 5);
+};
+
+template <class T>
+struct Results {
+  std::vector<T> y, dx, dweight, dbias;
+};
+
+template <class T>
+Results<T> run(Case<T> const& c, Write write, bool with_factor, int threads) {
+  ThreadPool pool(threads);
+  Stream<HostSpace> const stream(pool);
+  auto const start = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
+  auto const filled = [&](Index size) { return std::vector<T>(static_cast<std::size_t>(size), start); };
+  Results<T> r{filled(c.rows * c.outputs), filled(c.rows * c.inputs), filled(c.outputs * c.inputs), filled(c.outputs)};
+  auto partial =
+      std::vector<T>(static_cast<std::size_t>(Linear<HostSpace>::partial_elements(c.rows, c.inputs, c.outputs)),
+                     std::numeric_limits<T>::quiet_NaN());
+  auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
+  Linear<HostSpace>::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
+  Linear<HostSpace>::backward<T>(
+      stream, view(c.dy, c.rows, c.outputs), x, weight, with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){},
+      view(r.dx, c.rows, c.inputs), with_factor ? Write::overwrite : write, view(r.dweight, c.outputs, c.inputs), write,
+      view(r.dbias, c.outputs), write, partial.data());
+  return r;
+}
+
+/// |got - exact| in units of terms * 2^-24 * sum |terms|, over a sum of `terms` products in float: each of its
+/// roundings is at most half an epsilon of the sum of the magnitudes.
+class Bound {
+ public:
+  void add(double term) {
+    sum_ += term;
+    magnitude_ += std::abs(term);
+    ++terms_;
+  }
+  [[nodiscard]] bool holds(float got) const {
+    return std::abs(static_cast<double>(got) - sum_) <= (terms_ + 3) * 0x1p-24 * magnitude_;
+  }
+
+ private:
+  double sum_ = 0, magnitude_ = 0, terms_ = 0;
+};
+
+template <class T>
+bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("float results lie within their bound of the definition") {
+  for (auto [rows, inputs, outputs] : {std::tuple<Index, Index, Index>{0, 3, 4},
+                                       {1, 1, 1},
+                                       {33, 31, 32},
+                                       {32, 128, 4},
+                                       {512, 20, 9},
+                                       {513, 9, 20},
+                                       {1100, 33, 5}}) {
+    for (Write write : {Write::overwrite, Write::add}) {
+      for (bool with_factor : {false, true}) {
+        Case<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
+        auto const r = run(c, write, with_factor, 1);
+        auto const at = [](std::vector<float> const& v, Index i) {
+          return static_cast<double>(v[static_cast<std::size_t>(i)]);
+        };
+        bool y = true, dx = true, dweight = true, dbias = true;
+        for (Index row = 0; row < rows; ++row) {
+          for (Index o = 0; o < outputs; ++o) {
+            Bound b;
+            b.add(at(c.bias, o));
+            for (Index i = 0; i < inputs; ++i) b.add(at(c.x, row * inputs + i) * at(c.weight, o * inputs + i));
+            y &= b.holds(r.y[static_cast<std::size_t>(row * outputs + o)]);
+          }
+          for (Index i = 0; i < inputs; ++i) {
+            Bound b;
+            if (write == Write::add && !with_factor) b.add(1);
+            double const factor = with_factor ? at(c.factor, row * inputs + i) : 1;
+            for (Index o = 0; o < outputs; ++o)
+              b.add(at(c.dy, row * outputs + o) * at(c.weight, o * inputs + i) * factor);
+            dx &= b.holds(r.dx[static_cast<std::size_t>(row * inputs + i)]);
+          }
+        }
+        for (Index o = 0; o < outputs; ++o) {
+          for (Index i = 0; i < inputs; ++i) {
+            Bound b;
+            if (write == Write::add) b.add(1);
+            for (Index row = 0; row < rows; ++row) b.add(at(c.dy, row * outputs + o) * at(c.x, row * inputs + i));
+            dweight &= b.holds(r.dweight[static_cast<std::size_t>(o * inputs + i)]);
+          }
+          Bound b;
+          if (write == Write::add) b.add(1);
+          for (Index row = 0; row < rows; ++row) b.add(at(c.dy, row * outputs + o));
+          dbias &= b.holds(r.dbias[static_cast<std::size_t>(o)]);
+        }
+        CAPTURE(rows);
+        CHECK(y);
+        CHECK(dx);
+        CHECK(dweight);
+        CHECK(dbias);
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  Case<T> const c{.rows = 1300, .inputs = 40, .outputs = 24};
+  auto const one = run(c, Write::overwrite, false, 1);
+  for (int threads : {1, 2, 4}) {
+    auto const other = run(c, Write::overwrite, false, threads);
+    CHECK(same_bits(one.y, other.y));
+    CHECK(same_bits(one.dx, other.dx));
+    CHECK(same_bits(one.dweight, other.dweight));
+    CHECK(same_bits(one.dbias, other.dbias));
+  }
+}
+
+TEST_CASE("the activation in passing is the one apart") {
+  Case<float> const c{.rows = 70, .inputs = 12, .outputs = 300};
+  ThreadPool pool(1);
+  Stream<HostSpace> const stream(pool);
+  auto const h = run(c, Write::overwrite, false, 1).y;
+  auto const size = static_cast<Index>(h.size());
+  std::vector<float> y(h.size()), slope(h.size()), expected(h.size()), expected_slope(h.size());
+  lockstep::kernel::Gelu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size),
+                                                    view(expected_slope, size));
+  auto const forward = [&](lockstep::kernel::RowDropout<HostSpace> dropout,
+                           lockstep::TensorView<float, 2, HostSpace> slopes) {
+    Linear<HostSpace>::forward_gelu<float>(stream, view(c.x, c.rows, c.inputs), view(c.weight, c.outputs, c.inputs),
+                                           view(c.bias, c.outputs), dropout, view(y, c.rows, c.outputs), slopes);
+  };
+  forward({}, {});
+  CHECK(same_bits(y, expected));
+  forward({}, view(slope, c.rows, c.outputs));
+  CHECK(same_bits(y, expected));
+  CHECK(same_bits(slope, expected_slope));
+
+  std::vector<Index> const positions{5, 9};
+  auto const mask = lockstep::kernel::DropoutMask::of(77, 0.25);
+  forward({.mask = mask, .positions = view(positions, 2), .length = 35}, view(slope, c.rows, c.outputs));
+  for (Index i = 0; i < size; ++i) {
+    auto const row = i / c.outputs, element = row % 35 * c.outputs + i % c.outputs;
+    bool const keeps = mask.keeps(static_cast<std::uint64_t>(positions[static_cast<std::size_t>(row / 35)]),
+                                  static_cast<std::uint64_t>(element));
+    auto const at = static_cast<std::size_t>(i);
+    auto const factor = keeps ? static_cast<float>(mask.scale()) : 0.0F;
+    CHECK(y[at] == expected[at] * factor);
+    CHECK(slope[at] == expected_slope[at] * factor);
+  }
+}
+
+TEST_CASE("a bias of another size is refused with both numbers") {
+  Case<float> const c{.rows = 3, .inputs = 4, .outputs = 5};
+  ThreadPool pool(1);
+  std::vector<float> y(15);
+  std::string what;
+  try {
+    Linear<HostSpace>::forward<float>(Stream<HostSpace>(pool), view(c.x, 3, 4), view(c.weight, 5, 4), view(c.x, 4),
+                                      view(y, 3, 5));
+  } catch (lockstep::ShapeError const& error) {
+    what = error.what();
+  }
+  CHECK(what == "Linear: weight is [5, 4] and bias is [4]; bias needs one element per row of weight");
+}

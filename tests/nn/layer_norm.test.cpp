@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/layer_norm.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/nn/linear.hpp>
+
+#include "layer_check.hpp"
+
+using namespace layer_check;
+
+namespace {
+auto const alone = [](auto& context, nn::LayerNorm const& layer, auto const& x) { return layer.forward(context, x); };
+auto const tokens_only = [](auto& context, nn::LayerNorm const& layer, auto const& x) {
+  return layer.forward(context, x.tokens, x.tokens);
+};
+
+/// norm(x + dropout(linear(x))), as around each half of a transformer layer.
+struct Block {
+  nn::Linear linear;
+  nn::LayerNorm norm;
+  nn::Dropout dropout;
+  void visit(auto&& each) {
+    each("linear", linear);
+    each("norm", norm);
+  }
+};
+auto const block = [](auto& context, Block const& b, auto const& x) {
+  return b.norm.forward(context, x, b.linear.forward(context, x), b.dropout);
+};
+Block make(Index width, double p) { return {nn::Linear(width, width), nn::LayerNorm(width), nn::Dropout(p)}; }
+
+}  // namespace
+
+TEST_CASE("gradients, alone and with a residual") {
+  for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {2, 70}}) {
+    for (Index width : {5, 7, 8, 33}) {
+      Batch const batch{.rows = rows, .length = length};
+      for (auto const& result :
+           {check(nn::LayerNorm(width), width, batch, alone), check(nn::LayerNorm(width), width, batch, tokens_only),
+            check(make(width, 0), width, batch, block), check(make(width, 0.3), width, batch, block)}) {
+        CAPTURE(width);
+        CAPTURE(result.where);
+        CHECK(result.ok());
+      }
+    }
+  }
+}
+
+TEST_CASE("a row of one element is its bias, whatever the input") {
+  auto const result = check(nn::LayerNorm(1), 1, {.rows = 2, .length = 2}, alone);
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
+TEST_CASE("a row wider than the buffer of the fused dropout") {
+  auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.most_per_parameter = 16});
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
+TEST_CASE("fused dropout is the dropout layer's") {
+  Batch const batch{.rows = 3, .length = 4, .lengths = {4, 2, 0}};
+  auto const apart = [](auto& context, Block const& b, auto const& x) {
+    return b.norm.forward(context, x, b.dropout.forward(context, b.linear.forward(context, x)), nn::Dropout(0));
+  };
+  auto const fused = run<double>(make(12, 0.5), 12, batch, block, 1),
+             separate = run<double>(make(12, 0.5), 12, batch, apart, 1);
+  CHECK(fused == separate);
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  Batch const batch{.rows = 9, .length = 50};
+  auto const one = run<T>(make(40, 0.1), 40, batch, block, 1);
+  for (int threads : {1, 2, 4}) CHECK(run<T>(make(40, 0.1), 40, batch, block, threads) == one);
+}
+
+TEST_CASE("rows without samples give gradients of zero") {
+  auto const pass = run<float>(nn::LayerNorm(5), 5, {.rows = 0, .length = 4}, alone, 2);
+  for (float g : pass.gradients) CHECK(g == 0);
+}
+
+TEST_CASE("evaluation drops nothing and keeps nothing") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
+}
+
+TEST_CASE("shapes that disagree are refused with both numbers") {
+  std::string what;
+  try {
+    static_cast<void>(run<float>(nn::LayerNorm(5), 6, {.rows = 2, .length = 2}, alone, 1));
+  } catch (lockstep::ShapeError const& error) {
+    what = error.what();
+  }
+  CHECK(what == "LayerNorm: the input is [4, 6] and weight is [5]; the input needs 5 columns");
+  auto const narrow = [](auto& context, Block const& b, auto const& x) {
+    return b.norm.forward(context, x, b.linear.forward(context, x), b.dropout);
+  };
+  CHECK_THROWS_AS(static_cast<void>(run<float>(Block{nn::Linear(6, 5), nn::LayerNorm(6), nn::Dropout(0)}, 6,
+                                               {.rows = 2, .length = 2}, narrow, 1)),
+                  lockstep::ShapeError);
+  CHECK_THROWS_AS(nn::LayerNorm(0), lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::LayerNorm(4, 0), lockstep::ConfigError);
+}
