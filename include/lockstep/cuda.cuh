@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Everything that needs nvcc.
+#include <lockstep/kernel/dropout.cuh>
+#include <lockstep/kernel/fused_embedding.cuh>
+#include <lockstep/memory/cuda.cuh>

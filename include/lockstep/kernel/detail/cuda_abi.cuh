@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/version.hpp>
+
+/// The inline namespace of CUDA kernels, named after the architectures that they were compiled for, and hidden: without
+/// either, one shared library could launch the kernel of another that was compiled for another GPU.
+#define LOCKSTEP_CUDA_JOIN_1(a) sm_##a
+#define LOCKSTEP_CUDA_JOIN_2(a, b) sm_##a##_##b
+#define LOCKSTEP_CUDA_JOIN_3(a, b, c) sm_##a##_##b##_##c
+#define LOCKSTEP_CUDA_JOIN_4(a, b, c, d) sm_##a##_##b##_##c##_##d
+#define LOCKSTEP_CUDA_JOIN_5(a, b, c, d, e) sm_##a##_##b##_##c##_##d##_##e
+#define LOCKSTEP_CUDA_JOIN_6(a, b, c, d, e, f) sm_##a##_##b##_##c##_##d##_##e##_##f
+#define LOCKSTEP_CUDA_JOIN_7(a, b, c, d, e, f, g) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g
+#define LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g##_##h
+#define LOCKSTEP_CUDA_PICK(a, b, c, d, e, f, g, h, join, ...) join
+#define LOCKSTEP_CUDA_JOIN(...)                                                                                       \
+  LOCKSTEP_CUDA_PICK(__VA_ARGS__, LOCKSTEP_CUDA_JOIN_8, LOCKSTEP_CUDA_JOIN_7, LOCKSTEP_CUDA_JOIN_6,                    \
+                     LOCKSTEP_CUDA_JOIN_5, LOCKSTEP_CUDA_JOIN_4, LOCKSTEP_CUDA_JOIN_3, LOCKSTEP_CUDA_JOIN_2,           \
+                     LOCKSTEP_CUDA_JOIN_1, )                                                                           \
+  (__VA_ARGS__)
+#define LOCKSTEP_CUDA_ABI LOCKSTEP_CUDA_JOIN(__CUDA_ARCH_LIST__)
+
+#define LOCKSTEP_CUDA_KERNEL __global__ __attribute__((visibility("hidden")))

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include <lockstep/core/segment_plan.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/memory/buffer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// What one entry of the sorted list adds to the counts of rows and chunks.
+struct SegmentCount {
+  std::uint32_t rows, chunks;
+};
+/// Where the row of an entry begins.
+struct Later {
+  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const noexcept { return a > b ? a : b; }
+};
+struct AddCounts {
+  __device__ SegmentCount operator()(SegmentCount a, SegmentCount b) const noexcept {
+    return {a.rows + b.rows, a.chunks + b.chunks};
+  }
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Padding gets the key `padding`, above all ids, and so the end of the list.
+template <class Id>
+LOCKSTEP_CUDA_KERNEL void list_ids(Id const* ids, Id const* lengths, Index slots, Index length, std::uint32_t padding,
+                                   std::uint32_t* keys, std::uint32_t* order) {
+  for (auto i = grid_thread(); i < slots; i += grid_threads()) {
+    auto const id = static_cast<std::uint32_t>(ids[i]);
+    keys[i] = i % length < lengths[i / length] && id < padding ? id : padding;
+    order[i] = static_cast<std::uint32_t>(i);
+  }
+}
+template <class Key>
+LOCKSTEP_CUDA_KERNEL void mark_rows(Key const* keys, Index slots, Key* row_start) {
+  for (auto i = grid_thread(); i < slots; i += grid_threads())
+    row_start[i] = i > 0 && keys[i] == keys[i - 1] ? 0 : static_cast<Key>(i);
+}
+template <class Key>
+LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Index slots, Key padding, SegmentCount* counts) {
+  for (auto i = grid_thread(); i < slots; i += grid_threads()) {
+    auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
+    bool const token = keys[i] != padding;
+    counts[i] = {token && in_row == 0, token && in_row % SegmentPlan::chunk == 0};
+  }
+}
+/// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them.
+template <class Key>
+LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCount const* counts, Index slots, Key padding,
+                              std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin, std::uint32_t* chunk_row,
+                              SegmentCount* total) {
+  for (auto i = grid_thread(); i < slots; i += grid_threads()) {
+    auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
+    auto const count = counts[i];
+    bool const token = keys[i] != padding;
+    if (token && in_row == 0) {
+      rows[count.rows - 1] = static_cast<std::int32_t>(keys[i]);
+      first[count.rows - 1] = count.chunks - 1;
+    }
+    if (token && in_row % SegmentPlan::chunk == 0) {
+      begin[count.chunks - 1] = static_cast<std::uint32_t>(i);
+      chunk_row[count.chunks - 1] = count.rows - 1;
+    }
+    bool const last_token = token && (i + 1 == slots || keys[i + 1] == padding);
+    if (last_token) {
+      first[count.rows] = count.chunks;
+      begin[count.chunks] = static_cast<std::uint32_t>(i) + 1;
+      *total = count;
+    }
+    if (i == 0 && !token) *total = {0, 0};
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// A SegmentPlan that is built and stays on the device; nothing waits for it. Its counts are known there only, so kernels
+/// are launched for the most there can be. Storage is kept from build to build and grows with the largest batch.
+class DeviceSegmentPlan {
+ public:
+  memory::Buffer<std::uint32_t, CudaSpace> order, first, begin, chunk_row;
+  memory::Buffer<std::int32_t, CudaSpace> rows;
+  memory::Buffer<SegmentCount, CudaSpace> total;  // one
+
+  /// The most chunks that the planned batch can have.
+  [[nodiscard]] Index chunks() const noexcept { return slots_; }
+
+  /// @shape ids [rows * length]   @shape lengths [rows]; ids in [0, vocabulary), others are left out
+  void build(memory::Stream<CudaSpace> stream, std::int32_t const* ids, std::int32_t const* lengths, Index slots, Index length,
+             Index vocabulary) {
+    reserve(stream, slots);
+    slots_ = slots;
+    auto const padding = static_cast<std::uint32_t>(vocabulary);
+    auto const s = stream.get();
+    if (slots == 0) return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
+    auto const blocks = blocks_for(slots);
+    list_ids<<<blocks, threads_per_block, 0, s>>>(ids, lengths, slots, length, padding, keys_.data(), entries_.data());
+    auto bytes = temporary_.bytes();
+    memory::check_cuda(cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
+                                                       order.data(), slots, 0, std::bit_width(padding), s),
+                       "cub::DeviceRadixSort");
+    mark_rows<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), slots, row_start_.data());
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, row_start_.data(), row_start_.data(), Later{},
+                                                      slots, s),
+                       "cub::DeviceScan");
+    mark_chunks<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), slots, padding, counts_.data());
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{},
+                                                      slots, s),
+                       "cub::DeviceScan");
+    cut<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), counts_.data(), slots, padding, rows.data(),
+                                             first.data(), begin.data(), chunk_row.data(), total.data());
+    check_launch("kernel::FusedEmbedding::plan");
+  }
+
+ private:
+  void reserve(memory::Stream<CudaSpace> stream, Index slots) {
+    if (slots <= keys_.size() && total.size() > 0) return;
+    stream.synchronize();  // the old storage may be in use
+    memory::CudaResource resource;
+    for (auto* buffer : {&order, &first, &begin, &chunk_row, &keys_, &sorted_, &entries_, &row_start_})
+      *buffer = {slots + 1, resource};
+    rows = {slots + 1, resource};
+    counts_ = {slots + 1, resource};
+    total = {1, resource};
+    std::size_t sort = 0, starts = 0, sums = 0;
+    memory::check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys_.data(), sorted_.data(), entries_.data(),
+                                                       order.data(), slots, 0, 32, stream.get()),
+                       "cub::DeviceRadixSort");
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, starts, row_start_.data(), row_start_.data(), Later{}, slots,
+                                                      stream.get()),
+                       "cub::DeviceScan");
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, sums, counts_.data(), counts_.data(), AddCounts{}, slots,
+                                                      stream.get()),
+                       "cub::DeviceScan");
+    auto temporary = resource.allocate(std::max({sort, starts, sums, std::size_t{1}}));
+    temporary_.swap(temporary);
+  }
+
+  memory::Buffer<std::uint32_t, CudaSpace> keys_, sorted_, entries_, row_start_;
+  memory::Buffer<SegmentCount, CudaSpace> counts_;
+  memory::Block temporary_;
+  Index slots_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/cuda_abi.cuh>
+#include <lockstep/kernel/dropout_mask.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A DropoutMask as one thread evaluates it: element after element, each block of random bits made once.
+class MaskBits {
+ public:
+  __device__ MaskBits(DropoutMask mask, Index position) noexcept : mask_(mask), position_(static_cast<std::uint64_t>(position)) {}
+
+  [[nodiscard]] __device__ bool keeps(Index element) noexcept {
+    auto const e = static_cast<std::uint64_t>(element);
+    if (e / 8 != block_) {
+      block_ = e / 8;
+      words_ = Philox(mask_.key)(position_, block_);
+    }
+    auto const lane = static_cast<unsigned>(e % 8);
+    std::uint32_t word = words_[0];  // chosen, not indexed: an index would push the block into memory
+    word = lane / 2 == 1 ? words_[1] : word;
+    word = lane / 2 == 2 ? words_[2] : word;
+    word = lane / 2 == 3 ? words_[3] : word;
+    return (word >> (16 * (lane % 2)) & 0xffff) >= mask_.dropped;
+  }
+
+ private:
+  DropoutMask mask_;
+  std::uint64_t position_;
+  std::uint64_t block_ = ~std::uint64_t{0};
+  Philox::Block words_{};
+};
+
+/// a * b, rounded by itself: nvcc would fuse it with an addition that follows, and bits would differ from the host's.
+[[nodiscard]] __device__ inline float product(float a, float b) noexcept { return __fmul_rn(a, b); }
+[[nodiscard]] __device__ inline double product(double a, double b) noexcept { return __dmul_rn(a, b); }
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

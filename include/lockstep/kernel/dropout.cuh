@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/dropout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A thread takes 8 channels of a slot: one block of random bits where slots begin on multiples of 8.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, Index const* positions, std::int32_t const* lengths, Index slots, Index length,
+                                  Index width, T const* x, T* y, Write write) {
+  auto const groups = (width + 7) / 8;
+  auto const scale = static_cast<T>(mask.scale());
+  for (auto i = grid_thread(); i < slots * groups; i += grid_threads()) {
+    auto const slot = i / groups, row = slot / length, t = slot % length;
+    auto const first = i % groups * 8, last = min(first + 8, width);
+    bool const token = lengths == nullptr || t < lengths[row];
+    MaskBits bits(mask, positions[row]);
+    for (auto c = first; c < last; ++c) {
+      auto const at = slot * width + c;
+      T const value = token && (!mask.active() || bits.keeps(t * width + c)) ? product(x[at], scale) : T{0};
+      if (write == Write::overwrite) y[at] = value;
+      else if (token) y[at] += value;
+    }
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+template <>
+struct Dropout<CudaSpace> {
+  /// As on the host, bit for bit; queued on `stream`.
+  template <class T>
+  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, TensorView<Index const, 1, CudaSpace> positions,
+                    TensorView<std::int32_t const, 1, CudaSpace> lengths, TensorView<T const, 2, CudaSpace> x,
+                    TensorView<T, 2, CudaSpace> y, Write write) {
+    auto const slots = x.extent[0], width = x.extent[1], rows = positions.size();
+    if (slots == 0 || rows == 0 || width == 0) return;
+    detail::dropout<T><<<detail::blocks_for(slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
+        mask, positions.data, lengths.size() == 0 ? nullptr : lengths.data, slots, slots / rows, width, x.data, y.data, write);
+    detail::check_launch("kernel::Dropout");
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
