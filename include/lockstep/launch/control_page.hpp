@@ -16,9 +16,13 @@ inline constexpr int most_local_ranks = 256;
 /// The head of the memory that the ranks of one host share: who they are and who failed first. Whoever waits for a rank
 /// reads it, so that a wait ends when its rank does.
 struct ControlPage {
-  std::uint64_t magic;
-  std::uint64_t job;                         ///< a number drawn anew for each run
-  std::int32_t size;                         ///< ranks
+  /// What tells this run's memory from any other.
+  struct Head {
+    std::uint64_t magic;
+    std::uint64_t job;  ///< drawn anew for each run
+    std::int32_t size;  ///< ranks
+  };
+  Head head;
   std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 while there is none
   std::array<detail::RankRecord, most_local_ranks> ranks;
 

@@ -36,16 +36,18 @@ class SharedSegment {
   }
 
   /// The segment behind an inherited descriptor, which this takes over.
-  /// @throws ConfigError when it is not the segment of this job
+  /// @throws ConfigError when it is not the segment of this job; the descriptor is then left alone
   static std::shared_ptr<SharedSegment> attach(int file, int size, std::uint64_t job) {
+    Head head{};
     struct stat status {};
-    bool const is_ours = ::fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) > sizeof(ControlPage);
-    if (!is_ours) throw ConfigError(stranger(file));
+    bool const ours = ::pread(file, &head, sizeof head, 0) == sizeof head && ::fstat(file, &status) == 0 &&
+                      head.magic == magic && head.job == job && head.size == size;
+    if (!ours)
+      throw ConfigError("launch: file descriptor " + std::to_string(file) +
+                        " (LOCKSTEP_MEMORY_FD) is not the shared memory of this run: the LOCKSTEP_* variables were "
+                        "inherited from another program; unset them, or start with --nproc N");
     ::fcntl(file, F_SETFD, FD_CLOEXEC);
-    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, static_cast<std::size_t>(status.st_size)));
-    auto const& control = segment->control();
-    if (control.magic != magic || control.job != job || control.size != size) throw ConfigError(stranger(file));
-    return segment;
+    return std::shared_ptr<SharedSegment>(new SharedSegment(file, static_cast<std::size_t>(status.st_size)));
   }
 
   SharedSegment(SharedSegment const&) = delete;
@@ -69,6 +71,7 @@ class SharedSegment {
   static constexpr std::size_t unit = std::size_t{2} << 20;
 
  private:
+  using Head = ControlPage::Head;
   static constexpr std::uint64_t magic = 0x4c4f434b53544550;
 
   static std::shared_ptr<SharedSegment> create(int file, int size, std::uint64_t job) {
@@ -81,10 +84,7 @@ class SharedSegment {
       throw ConfigError(message);
     }
     auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes));
-    auto& control = segment->control();
-    control.job = job;
-    control.size = size;
-    control.magic = magic;
+    segment->control().head = {magic, job, size};
     return segment;
   }
 
@@ -119,13 +119,6 @@ class SharedSegment {
   static std::string refused(std::string const& what) {
     return "launch: the system refused to " + what + ": " + std::strerror(errno);
   }
-  static std::string stranger(int file) {
-    return "launch: file descriptor " + std::to_string(file) +
-           " (LOCKSTEP_MEMORY_FD) is not the shared memory of this run: the LOCKSTEP_* variables were inherited from "
-           "another "
-           "program; unset them, or start with --nproc N";
-  }
-
   int file_;
   std::size_t bytes_;
   std::byte* data_ = nullptr;

@@ -40,7 +40,7 @@ class Supervisor {
         control_(segment_->control()) {
     auto const arguments = options.arguments.empty() ? detail::own_arguments() : options.arguments;
     for (int rank = 0; rank < options.nproc; ++rank) {
-      ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.job},
+      ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.head.job},
                    signals_.mask_before());
       control_[rank].pid.store(ranks_.all().back().pid, std::memory_order_relaxed);
     }

@@ -33,7 +33,7 @@ class RankProcesses {
   RankProcesses(RankProcesses const&) = delete;
   RankProcesses& operator=(RankProcesses const&) = delete;
   ~RankProcesses() {
-    if (alive() > 0) signal_group(SIGKILL);
+    signal_group(SIGKILL);
     for (auto const& process : processes_) {
       siginfo_t info{};
       while (::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED) < 0 && errno == EINTR) {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/any_communicator.hpp>
+
+#include <lockstep/comm/self_communicator.hpp>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+using namespace lockstep;
+
+namespace {
+
+/// Says what it was asked for.
+struct Spy {
+  std::string* said;
+  int rank() const { return 3; }
+  int size() const { return 5; }
+  char const* name() const { return "spy"; }
+  memory::Block allocate(std::size_t bytes) { return say("allocate " + std::to_string(bytes)), memory::Block{}; }
+  void start(comm::Piece& piece) { say("start " + std::to_string(piece.count)); }
+  void progress() { say("progress"); }
+  void finish() { say("finish"); }
+  void broadcast(void*, std::size_t bytes, int root) {
+    say("broadcast " + std::to_string(bytes) + " " + std::to_string(root));
+  }
+  void all_gather(void const*, void*, std::size_t bytes) { say("all_gather " + std::to_string(bytes)); }
+  void barrier() { say("barrier"); }
+  void say(std::string const& what) { *said += what + ";"; }
+};
+static_assert(comm::Communicator<Spy>);
+
+}  // namespace
+
+TEST_CASE("every call reaches the engine with its arguments") {
+  std::string said;
+  comm::AnyCommunicator any(Spy{&said});
+  CHECK(any.rank() == 3);
+  CHECK(any.size() == 5);
+  CHECK(std::string(any.name()) == "spy");
+  comm::Piece piece;
+  piece.count = 9;
+  auto const block = any.allocate(64);
+  any.start(piece);
+  any.progress();
+  any.finish();
+  any.broadcast(nullptr, 7, 2);
+  any.all_gather(nullptr, nullptr, 8);
+  any.barrier();
+  CHECK(said == "allocate 64;start 9;progress;finish;broadcast 7 2;all_gather 8;barrier;");
+}
+
+TEST_CASE("it moves and does not copy") {
+  static_assert(std::is_nothrow_move_constructible_v<comm::AnyCommunicator>);
+  static_assert(!std::is_copy_constructible_v<comm::AnyCommunicator>);
+  comm::AnyCommunicator any(comm::SelfCommunicator{});
+  comm::AnyCommunicator moved(std::move(any));
+  CHECK(moved.size() == 1);
+}

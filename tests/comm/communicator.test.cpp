@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/connect.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+template <bool can_finish, class Rank>
+struct Engine {
+  Rank rank() const { return {}; }
+  int size() const { return 1; }
+  char const* name() const { return "engine"; }
+  memory::Block allocate(std::size_t) { return {}; }
+  void start(comm::Piece&) {}
+  void progress() {}
+  void finish() requires can_finish {}
+  void broadcast(void*, std::size_t, int) {}
+  void all_gather(void const*, void*, std::size_t) {}
+  void barrier() {}
+};
+
+}  // namespace
+
+TEST_CASE("an engine of a user's is a communicator when it has every operation") {
+  CHECK(comm::Communicator<Engine<true, int>>);
+  CHECK_FALSE(comm::Communicator<Engine<false, int>>);
+  CHECK_FALSE(comm::Communicator<Engine<true, double>>);
+  CHECK_FALSE(comm::Communicator<int>);
+}
+
+TEST_CASE("a communicator is where gradients come from") {
+  CHECK(memory::MemoryResource<comm::AnyCommunicator>);
+  CHECK(memory::MemoryResource<comm::ThreadCommunicator>);
+  CHECK(memory::MemoryResource<comm::ProcessCommunicator>);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/detail/group_memory.hpp>
+
+/// What can go wrong between ranks, for the tests of all engines.
+namespace lockstep_test {
+
+/// Called by one rank before any connects: as if `number` operations had gone by.
+inline void start_counters_at(lockstep::launch::World const& world, std::uint32_t number) {
+  lockstep::comm::detail::GroupMemory const memory(world.segment, world.size);
+  for (int r = 0; r < world.size; ++r) {
+    auto& block = memory.block(r);
+    for (auto* counter : {&block.posted, &block.done, &block.staged, &block.combined}) counter->signal.store(number);
+  }
+}
+
+/// Rank 1 asks for something else than the others.
+inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
+  using namespace lockstep;
+  bool const other = c.rank() == 1;
+  std::vector<double> x(64);
+  std::vector<double> riders(2);
+  comm::Piece piece{ElementType::float32, x.data(), 10, comm::Operation::sum, {}};
+  switch (kind) {
+    case 0:
+      piece.count = other ? 11 : 10;
+      break;
+    case 1:
+      piece.type = other ? ElementType::float64 : ElementType::float32;
+      break;
+    case 2:
+      piece.operation = other ? comm::Operation::max : comm::Operation::sum;
+      break;
+    case 3:
+      piece.rider = {riders.data(), other ? 2U : 1U};
+      break;
+    case 4:
+      if (other) return c.barrier();
+      break;
+    default:
+      return c.broadcast(x.data(), 8, other ? 1 : 0);
+  }
+  c.start(piece);
+  c.finish();
+}
+
+/// How an error names what rank 1 (`other`) or the others were in.
+inline std::string disagreement(int kind, bool other) {
+  switch (kind) {
+    case 0:
+      return other ? "all_reduce of 11 float32 (sum, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+    case 1:
+      return other ? "all_reduce of 10 float64 (sum, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+    case 2:
+      return other ? "all_reduce of 10 float32 (max, 0 riders)" : "all_reduce of 10 float32 (sum, 0 riders)";
+    case 3:
+      return other ? "all_reduce of 10 float32 (sum, 2 riders)" : "all_reduce of 10 float32 (sum, 1 rider)";
+    case 4:
+      return other ? "barrier" : "all_reduce of 10 float32 (sum, 0 riders)";
+    default:
+      return other ? "broadcast of 8 bytes from rank 1" : "broadcast of 8 bytes from rank 0";
+  }
+}
+
+}  // namespace lockstep_test

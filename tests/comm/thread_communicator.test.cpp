@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/thread_communicator.hpp>
+#include <lockstep/launch/run.hpp>
+
+#include <atomic>
+#include <barrier>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "allocation_count.hpp"
+#include "comm/conformance.hpp"
+#include "comm/faults.hpp"
+
+using namespace lockstep_test;
+using lockstep::CollectiveMismatch;
+using lockstep::ConfigError;
+using lockstep::RankLost;
+using lockstep::RankStalled;
+
+namespace {
+
+launch::Options ranks(int n) { return {.threads = n}; }
+
+}  // namespace
+
+TEST_CASE("threads keep what every engine promises") {
+  for (int const n : {2, 3, 4}) {
+    CAPTURE(n);
+    CHECK_NOTHROW(launch::run(ranks(n), [](launch::World& world) { return conformance(world); }));
+  }
+}
+
+TEST_CASE("five and nine ranks sum in the tree too") {
+  for (int const n : {5, 9})
+    CHECK_NOTHROW(launch::run(ranks(n), [](launch::World& world) {
+      auto c = comm::connect(world);
+      for (auto const memory : {Memory::allocated, Memory::own}) {
+        Case<float> one(c, memory, 3001, 1, 3, 5);
+        c.start(one.piece());
+        c.finish();
+        one.check("many ranks");
+      }
+      return 0;
+    }));
+}
+
+TEST_CASE("threads allocate nothing when steady") {
+  if (!counts_allocations) return;
+  CHECK_NOTHROW(launch::run(ranks(3), [](launch::World& world) {
+    return allocates_nothing_when_steady(world, [] { return allocations.load(); });
+  }));
+}
+
+TEST_CASE("counters may wrap") {
+  std::barrier set(2);
+  CHECK_NOTHROW(launch::run(ranks(2), [&](launch::World& world) {
+    if (world.rank == 0) start_counters_at(world, 0xffffff80U);
+    set.arrive_and_wait();
+    return conformance(world);
+  }));
+}
+
+TEST_CASE("a rank may connect again after its communicator is gone, and not before") {
+  CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
+    for (int i = 0; i < 3; ++i) {
+      auto c = comm::connect(world);
+      refuses([&] { (void)comm::connect(world); }, "rank " + std::to_string(world.rank) + " is connected already");
+      auto const block = c.allocate(100000);
+      Case<double> one(c, Memory::allocated, 5000, 0, 2, static_cast<std::uint64_t>(i));
+      c.start(one.piece());
+      c.finish();
+      one.check("connected again");
+    }
+    return 0;
+  }));
+}
+
+TEST_CASE("memory outlives the communicator") {
+  CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
+    lockstep::memory::Block block;
+    {
+      auto c = comm::connect(world);
+      block = c.allocate(8);
+    }
+    std::memset(block.data(), 1, 8);
+    return 0;
+  }));
+}
+
+TEST_CASE("an engine refuses the world of another") {
+  CHECK_THROWS_WITH_AS(comm::ThreadCommunicator{launch::World{}}, doctest::Contains("the engine 'self'"), ConfigError);
+}
+
+TEST_CASE("a rank that throws releases the others, which name it") {
+  std::mutex mutex;
+  std::vector<std::string> heard;
+  auto const train = [&](launch::World& world) {
+    auto c = comm::connect(world);
+    c.barrier();
+    if (world.rank == 1) throw std::domain_error("article 17 has no label");
+    try {
+      c.barrier();
+    } catch (RankLost const& lost) {
+      std::lock_guard const lock(mutex);
+      heard.push_back(std::to_string(lost.rank()) + " " + lost.what());
+      throw;
+    }
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run(ranks(3), train), "article 17 has no label", std::domain_error);
+  REQUIRE(heard.size() == 2);
+  for (auto const& text : heard) {
+    CAPTURE(text);
+    CHECK(text.starts_with("1 rank 1 failed: article 17 has no label; rank "));
+    CHECK(text.find("was waiting in operation 1 (barrier)") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that throws with pieces under way leaves no dangling memory behind") {
+  auto const train = [](launch::World& world) -> int {
+    auto c = comm::connect(world);
+    std::vector<std::unique_ptr<Case<float>>> cases;
+    for (std::uint64_t i = 0; i < 20; ++i)
+      cases.push_back(std::make_unique<Case<float>>(c, i % 2 == 0 ? Memory::allocated : Memory::own, 100000, 0, 1, i));
+    for (auto& one : cases) c.start(one->piece());
+    if (world.rank == 1) throw std::domain_error("in the middle");
+    c.finish();
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run(ranks(3), train), "in the middle", std::domain_error);
+}
+
+TEST_CASE("a rank that has ended its work is lost to who waits for it") {
+  auto const train = [](launch::World& world) {
+    auto c = comm::connect(world);
+    c.barrier();
+    if (world.rank == 0) c.barrier();
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run(ranks(2), train), doctest::Contains("rank 1 has ended its work"), RankLost);
+}
+
+TEST_CASE("what a rank has done before it ended counts") {
+  auto const train = [](launch::World& world) {
+    auto c = comm::connect(world);
+    Case<float> one(c, Memory::allocated, 100000, 0, 1, 1);
+    c.start(one.piece());
+    c.finish();
+    one.check("the last piece");
+    return 0;
+  };
+  for (int i = 0; i < 20; ++i) CHECK_NOTHROW(launch::run(ranks(3), train));
+}
+
+TEST_CASE("a rank that does not come is warned of, then given up") {
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  auto options = ranks(3);
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.4};
+  options.warn = [&](std::string const& text) {
+    std::lock_guard const lock(mutex);
+    warnings.push_back(text);
+  };
+  std::atomic<int> stalled{0}, given_up{0};
+  auto const train = [&](launch::World& world) -> int {
+    auto c = comm::connect(world);
+    c.barrier();
+    if (world.rank == 1) {
+      while (stalled == 0) std::this_thread::yield();
+      return 0;
+    }
+    try {
+      float x = 1;
+      comm::Piece piece{lockstep::ElementType::float32, &x, 1, comm::Operation::sum, {}};
+      c.start(piece);
+      c.finish();
+    } catch (RankStalled const& error) {
+      given_up += error.rank() == 1;
+      ++stalled;
+      throw;
+    }
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(
+      launch::run(options, train),
+      doctest::Contains(
+          "in operation 1 (all_reduce of 1 float32 (sum, 0 riders)) for rank 1, last seen in operation 0 (barrier)"),
+      RankStalled);
+  CHECK(given_up >= 1);
+  CHECK(given_up == stalled);
+  REQUIRE(warnings.size() == 1);  // for all ranks together
+  CHECK(warnings[0].find("for rank 1, last seen in operation 0 (barrier)") != std::string::npos);
+}
+
+TEST_CASE("ranks that disagree learn it all, with both sides") {
+  for (int const kind : {0, 1, 2, 3, 4, 5}) {
+    CAPTURE(kind);
+    std::atomic<int> told{0};
+    auto const train = [&](launch::World& world) -> int {
+      auto c = comm::connect(world);
+      try {
+        disagree(c, kind);
+      } catch (CollectiveMismatch const& error) {
+        std::string const text = error.what();
+        told += text.find("rank 1 ") != std::string::npos && text.find("operation 0") != std::string::npos &&
+                text.find(disagreement(kind, false)) != std::string::npos &&
+                text.find(disagreement(kind, true)) != std::string::npos;
+        throw;
+      }
+      return 0;
+    };
+    CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
+    CHECK(told == 3);
+  }
+}

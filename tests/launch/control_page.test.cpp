@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/launch/control_page.hpp>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+using namespace lockstep::launch;
+
+TEST_CASE("memory of zeros is a page on which nobody has joined and nobody has failed") {
+  auto const page = std::make_unique<ControlPage>();
+  CHECK(page->first_failure() == -1);
+  CHECK_FALSE(page->over(3));
+  CHECK(page->tell(3) == "rank 3 has not joined");
+}
+
+TEST_CASE("a rank joins and ends") {
+  auto const page = std::make_unique<ControlPage>();
+  page->join(1, 4242);
+  CHECK_FALSE(page->over(1));
+  CHECK(page->tell(1) == "rank 1 (pid 4242) is alive");
+  page->end(1, 0);
+  CHECK(page->over(1));
+  CHECK(page->tell(1) == "rank 1 (pid 4242) has ended its work");
+  CHECK(page->first_failure() == -1);
+}
+
+TEST_CASE("the first failure stays the first") {
+  auto const page = std::make_unique<ControlPage>();
+  page->end(2, 0, SIGKILL);
+  page->end(0, 1, 0, "its peer is gone");
+  page->end(1, 3);
+  CHECK(page->first_failure() == 2);
+  CHECK(page->tell(2) == "rank 2 was killed by signal 9 (Killed)");
+  CHECK(page->tell(0) == "rank 0 failed: its peer is gone");
+  CHECK(page->tell(1) == "rank 1 ended with exit code 3");
+}
+
+TEST_CASE("a message that begins with the rank is not introduced again") {
+  auto const page = std::make_unique<ControlPage>();
+  page->end(0, 1, 0, "rank 0 has waited 600 s for rank 1");
+  CHECK(page->tell(0) == "rank 0 has waited 600 s for rank 1");
+}
+
+TEST_CASE("a long message is cut, not written past") {
+  auto const page = std::make_unique<ControlPage>();
+  page->join(1, 77);
+  page->end(0, 1, 0, std::string(10000, 'x'));
+  CHECK(page->tell(0).size() < 600);
+  CHECK(page->tell(0).ends_with("xxx"));
+  CHECK(page->tell(1) == "rank 1 (pid 77) is alive");
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/launch/engine.hpp>
+
+#include <string>
+
+using namespace lockstep::launch;
+
+TEST_CASE("engines have the names that run records use") {
+  CHECK(std::string(name(Engine::self)) == "self");
+  CHECK(std::string(name(Engine::thread)) == "thread");
+  CHECK(std::string(name(Engine::process)) == "process");
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <lockstep/launch/options.hpp>
+
+using namespace lockstep;
+
+TEST_CASE("wrong input is told from what went wrong later") {
+  CHECK(launch::exit_code(ConfigError("x")) == 2);
+  CHECK(launch::exit_code(DataError("x")) == 2);
+  CHECK(launch::exit_code(ShapeError("x")) == 1);
+  CHECK(launch::exit_code(RankLost(1, "x")) == 1);
+  CHECK(launch::exit_code(std::exception()) == 1);
+}
+
+TEST_CASE("by default a run is one rank in this process") {
+  launch::Options const options;
+  CHECK(options.nproc == 1);
+  CHECK(options.threads == 1);
+}

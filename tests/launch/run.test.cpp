@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <lockstep/launch/run.hpp>
+
+#include <atomic>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "launch/ranks.hpp"
+
+using namespace lockstep_test;
+using launch::World;
+using lockstep::ConfigError;
+
+TEST_CASE("one rank runs here") {
+  auto const here = std::this_thread::get_id();
+  int const code = launch::run({}, [&](World& world) {
+    CHECK(std::this_thread::get_id() == here);
+    CHECK(world.size == 1);
+    CHECK(world.engine == launch::Engine::self);
+    return 5;
+  });
+  CHECK(code == 5);
+  CHECK_THROWS_WITH_AS(launch::run({}, [](World&) -> int { throw std::domain_error("mine"); }), "mine",
+                       std::domain_error);
+}
+
+TEST_CASE("thread ranks share one world, and the first is the caller") {
+  std::atomic<int> ranks{0}, callers{0};
+  auto const here = std::this_thread::get_id();
+  int const code = launch::run({.threads = 4}, [&](World& world) {
+    ranks += 1 << (8 * world.rank);
+    callers += (std::this_thread::get_id() == here) == (world.rank == 0);
+    bool const right = world.size == 4 && world.local_rank == world.rank && world.local_size == 4 &&
+                       world.engine == launch::Engine::thread && world.segment &&
+                       world.segment->control().head.job == world.job;
+    return right ? 0 : 1;
+  });
+  CHECK(code == 0);
+  CHECK(ranks == 0x01010101);
+  CHECK(callers == 4);
+}
+
+TEST_CASE("the first exception of a thread rank comes out, when all ranks have ended") {
+  std::atomic<int> ended{0};
+  auto const train = [&](World& world) -> int {
+    if (world.rank == 2) throw std::domain_error("the first");
+    while (world.segment->control().first_failure() < 0) std::this_thread::yield();
+    ++ended;
+    if (world.rank == 1) throw std::runtime_error("a later one");
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run({.threads = 4}, train), "the first", std::domain_error);
+  CHECK(ended == 3);
+  CHECK_THROWS_AS(launch::run({.threads = 2}, [](World&) -> int { throw 3; }), int);
+}
+
+TEST_CASE("the exit code of thread ranks is that of the first which failed") {
+  auto const train = [](World& world) {
+    if (world.rank == 1) return 4;
+    while (world.segment->control().first_failure() < 0) std::this_thread::yield();
+    return 6;
+  };
+  CHECK(launch::run({.threads = 3}, train) == 4);
+}
+
+TEST_CASE("numbers of ranks that cannot be are refused") {
+  auto const never = [](World&) -> int {
+    FAIL("started");
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run({.nproc = 0}, never), doctest::Contains("nproc is 0"), ConfigError);
+  CHECK_THROWS_WITH_AS(launch::run({.threads = -1}, never), doctest::Contains("threads is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(launch::run({.nproc = 257}, never), doctest::Contains("from 1 to 256"), ConfigError);
+  CHECK_THROWS_WITH_AS(launch::run({.nproc = 2, .threads = 2}, never), doctest::Contains("not both"), ConfigError);
+}
+
+TEST_CASE("a half-set environment is refused") {
+  ::setenv("LOCKSTEP_RANK", "0", 1);
+  CHECK_THROWS_WITH_AS(launch::run({}, [](World&) { return 0; }), doctest::Contains("but not LOCKSTEP_WORLD_SIZE"),
+                       ConfigError);
+  ::unsetenv("LOCKSTEP_RANK");
+}
+
+TEST_CASE("an environment inherited from another program is refused") {
+  launch::RankPlace const place{0, 2, ::getpid(), 0, 5};  // this process is not its own parent
+  for (auto const& text : place.assignments())
+    ::setenv(text.substr(0, text.find('=')).c_str(), text.substr(text.find('=') + 1).c_str(), 1);
+  CHECK_THROWS_WITH_AS(launch::run({}, [](World&) { return 0; }), doctest::Contains("is not the parent of this one"),
+                       ConfigError);
+  for (auto const* name : launch::RankPlace::variables) ::unsetenv(name);
+}
+
+TEST_CASE("rank: place" * doctest::skip()) {
+  be_rank([](World& world) {
+    bool const right =
+        world.size == 3 && world.local_rank == world.rank && world.engine == launch::Engine::process && world.segment;
+    Scratch::write("job" + std::to_string(world.rank), std::to_string(world.job) + (right ? " right" : " wrong"));
+    return 0;
+  });
+}
+
+TEST_CASE("processes share one world") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  CHECK(run_processes(3, "rank: place").code == 0);
+  CHECK(contains(Scratch::read("job0"), " right"));
+  CHECK(Scratch::read("job1") == Scratch::read("job0"));
+  CHECK(Scratch::read("job2") == Scratch::read("job0"));
+  auto const before = Scratch::read("job0");
+  CHECK(run_processes(3, "rank: place").code == 0);
+  CHECK(Scratch::read("job0") != before);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <lockstep/launch/shared_segment.hpp>
+
+#include <cstring>
+
+using lockstep::ConfigError;
+using lockstep::launch::SharedSegment;
+
+namespace {
+
+constexpr std::size_t page = 4096, place = 64 * page;  // behind the control page
+
+void check_is_zeroed_and_forgets(SharedSegment& segment) {
+  auto* const data = segment.data() + place;
+  CHECK(reinterpret_cast<std::uintptr_t>(segment.data()) % SharedSegment::unit == 0);
+  CHECK(data[5] == std::byte{0});
+  std::memset(data, 7, 2 * page);
+  segment.forget(data, page);
+  CHECK(data[5] == std::byte{0});
+  CHECK(data[page] == std::byte{7});
+  segment.data()[segment.bytes() - 1] = std::byte{1};  // all of it is there
+}
+
+}  // namespace
+
+TEST_CASE("memory between threads") {
+  auto const segment = SharedSegment::between_threads(2, 11);
+  CHECK(segment->descriptor() == -1);
+  CHECK(segment->control().head.job == 11);
+  CHECK(segment->control().head.size == 2);
+  check_is_zeroed_and_forgets(*segment);
+}
+
+TEST_CASE("memory between processes is the same wherever it is mapped, and closed on exec") {
+  auto const segment = SharedSegment::between_processes(3, 12);
+  check_is_zeroed_and_forgets(*segment);
+  CHECK((::fcntl(segment->descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
+  auto const other = SharedSegment::attach(::dup(segment->descriptor()), 3, 12);
+  CHECK(other->bytes() == segment->bytes());
+  CHECK(other->data() != segment->data());
+  CHECK((::fcntl(other->descriptor(), F_GETFD) & FD_CLOEXEC) != 0);
+  segment->data()[place] = std::byte{42};
+  CHECK(other->data()[place] == std::byte{42});
+}
+
+TEST_CASE("what is not this run's memory is refused") {
+  CHECK_THROWS_WITH_AS(SharedSegment::attach(12345, 2, 1), doctest::Contains("file descriptor 12345"), ConfigError);
+  int const file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  CHECK_THROWS_AS(SharedSegment::attach(file, 2, 1), ConfigError);
+  CHECK(::close(file) == 0);  // left alone
+  auto const segment = SharedSegment::between_processes(2, 1);
+  CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 2, 99), ConfigError);
+  CHECK_THROWS_AS(SharedSegment::attach(segment->descriptor(), 3, 1), ConfigError);
+  CHECK(SharedSegment::attach(::dup(segment->descriptor()), 2, 1) != nullptr);
+}

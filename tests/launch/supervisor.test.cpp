@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lockstep/launch/supervisor.hpp>
+
+#include "launch/ranks.hpp"
+
+using namespace lockstep_test;
+using launch::World;
+
+namespace {
+
+/// What a survivor without a communicator does: waits until it learns that someone has failed.
+int await_failure(World& world) {
+  while (world.segment->control().first_failure() < 0) ::usleep(500);
+  return 1;
+}
+
+[[noreturn]] void sleep_for_ever() {
+  for (;;) ::pause();
+}
+
+/// Starts this program anew with one hidden case, that is itself a supervisor.
+pid_t start_case(std::string const& name) {
+  std::string const filter = "--test-case=" + name;
+  char const* const arguments[] = {"/proc/self/exe", filter.c_str(), "--no-skip=true", nullptr};
+  pid_t pid = 0;
+  REQUIRE(::posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments), environ) == 0);
+  return pid;
+}
+
+void await_file(std::string const& name) {
+  while (Scratch::read(name).empty()) ::usleep(500);
+}
+
+}  // namespace
+
+TEST_CASE("rank: succeeds" * doctest::skip()) {
+  be_rank([](World&) { return 0; });
+}
+
+TEST_CASE("ranks that succeed are a success, and nothing is reported") {
+  NothingLeft const nothing_left;
+  for (int const n : {2, 3, 8}) {
+    auto const outcome = run_processes(n, "rank: succeeds");
+    CHECK(outcome.code == 0);
+    CHECK(outcome.report.empty());
+  }
+}
+
+TEST_CASE("rank: ends with 3" * doctest::skip()) {
+  be_rank([](World& world) { return world.rank == 1 ? 3 : await_failure(world); });
+}
+
+TEST_CASE("the exit code is that of the first rank that failed") {
+  NothingLeft const nothing_left;
+  auto const outcome = run_processes(3, "rank: ends with 3");
+  CHECK(outcome.code == 3);
+  CHECK(outcome.report.starts_with("rank 1 (pid "));
+  CHECK(outcome.report.ends_with(") ended with exit code 3"));
+}
+
+TEST_CASE("rank: throws" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 0) throw lockstep::DataError("train.csv:17: two columns, three expected");
+    return await_failure(world);
+  });
+}
+
+TEST_CASE("what a rank throws is reported once, with the exit code of its kind") {
+  NothingLeft const nothing_left;
+  auto const outcome = run_processes(4, "rank: throws");
+  CHECK(outcome.code == 2);
+  CHECK(outcome.report.ends_with(") failed: train.csv:17: two columns, three expected"));
+}
+
+TEST_CASE("rank: exits before it joins" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") != nullptr && std::string(std::getenv("LOCKSTEP_RANK")) == "1") std::_Exit(9);
+  be_rank([](World& world) { return await_failure(world); });
+}
+
+TEST_CASE("a rank that exits before it joins has failed") {
+  auto const outcome = run_processes(2, "rank: exits before it joins");
+  CHECK(outcome.code == 9);
+  CHECK(outcome.report.ends_with("ended with exit code 9"));
+}
+
+TEST_CASE("rank: crashes" * doctest::skip()) {
+  be_rank([](World& world) {
+    if (world.rank == 1) ::raise(SIGKILL);
+    return await_failure(world);
+  });
+}
+
+TEST_CASE("a killed rank is reported with its signal") {
+  NothingLeft const nothing_left;
+  auto const outcome = run_processes(2, "rank: crashes");
+  CHECK(outcome.code == 128 + SIGKILL);
+  CHECK(outcome.report.ends_with(") was killed by signal 9 (Killed)"));
+}
+
+TEST_CASE("rank: crashes after it returned" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") == nullptr) return;
+  (void)launch::run({}, [](World&) { return 0; });
+  ::raise(SIGKILL);
+}
+
+TEST_CASE("a rank that crashes after its work has failed all the same") {
+  CHECK(run_processes(2, "rank: crashes after it returned").code == 128 + SIGKILL);
+}
+
+TEST_CASE("rank: deaf" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) return 5;
+    if (world.rank == 2) ::signal(SIGTERM, SIG_IGN);
+    if (world.rank == 3) ::raise(SIGSTOP);
+    sleep_for_ever();
+  });
+}
+
+TEST_CASE("who does not end by itself is terminated, then killed, even stopped") {
+  NothingLeft const nothing_left;
+  launch::Options options;
+  options.grace_seconds = 0.1;
+  CHECK(run_processes(4, "rank: deaf", options).code == 5);
+}
+
+TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
+  be_rank([](World& world) {
+    std::string files;
+    for (auto const& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      files += std::filesystem::read_symlink(entry.path(), gone).string() + "\n";
+    }
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    bool const open_to_signals = ::sigismember(&blocked, SIGINT) == 0 && ::sigismember(&blocked, SIGTERM) == 0;
+    Scratch::write("rank" + std::to_string(world.rank), files + (open_to_signals ? "open to signals" : "deaf"));
+    return 0;
+  });
+}
+
+TEST_CASE("a rank inherits the shared memory and nothing else of the supervisor's") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  CHECK(run_processes(3, "rank: notes what it inherited").code == 0);
+  for (int const rank : {0, 1, 2}) {
+    auto const text = Scratch::read("rank" + std::to_string(rank));
+    CAPTURE(text);
+    CHECK(text.find("memfd:lockstep") == text.rfind("memfd:lockstep"));
+    CHECK(contains(text, "memfd:lockstep"));
+    CHECK_FALSE(contains(text, "signalfd"));
+    CHECK_FALSE(contains(text, "pidfd"));
+    CHECK(contains(text, "open to signals"));
+  }
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  CHECK(::sigismember(&blocked, SIGINT) == 0);
+}
+
+TEST_CASE("when the system refuses, the ranks that have started are ended") {
+  NothingLeft const nothing_left;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  int const lowest = ::dup(0);  // the next descriptor; memory, signals and one watch fit below the limit
+  ::close(lowest);
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(lowest) + 3;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+  launch::Options options;
+  options.nproc = 4;
+  options.arguments = {"/proc/self/exe", "--test-case=rank: deaf", "--no-skip=true"};
+  std::string message;
+  try {
+    (void)launch::run(options, [](World&) { return 0; });
+  } catch (lockstep::ConfigError const& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(contains(message, "the system refused to watch rank 1 (pidfd_open): Too many open files"));
+}
+
+TEST_CASE("supervisor: waits" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") != nullptr) {
+    be_rank([](World& world) -> int {
+      Scratch::write("ready" + std::to_string(world.rank), std::to_string(::getpid()));
+      sleep_for_ever();
+    });
+  }
+  auto const outcome = run_processes(2, "supervisor: waits");
+  Scratch::write("report", outcome.report);
+  std::_Exit(outcome.code);
+}
+
+TEST_CASE("signals to the supervisor reach the ranks") {
+  NothingLeft const nothing_left;
+  for (int const signal : {SIGINT, SIGTERM}) {
+    Scratch const scratch;
+    auto const supervisor = start_case("supervisor: waits");
+    await_file("ready0");
+    await_file("ready1");
+    ::kill(supervisor, signal);
+    int status = 0;
+    REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 128 + signal);
+    CHECK(Scratch::read("report").starts_with("interrupted by signal " + std::to_string(signal)));
+  }
+}
+
+TEST_CASE("ranks die with a supervisor that is killed") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans come to this process, which can then wait for their end
+  auto const supervisor = start_case("supervisor: waits");
+  await_file("ready0");
+  await_file("ready1");
+  ::kill(supervisor, SIGKILL);
+  int ended = 0, status = 0;
+  for (pid_t pid = ::wait(&status); pid > 0; pid = ::wait(&status)) {
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGKILL);
+    ++ended;
+  }
+  CHECK(ended == 3);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("rank: leaves a child" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) return await_failure(world);
+    char const* const arguments[] = {"sleep", "1000", nullptr};
+    pid_t pid = 0;
+    if (::posix_spawnp(&pid, "sleep", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return 77;
+    return 5;
+  });
+}
+
+TEST_CASE("what a failed rank left behind ends too") {
+  NothingLeft const nothing_left;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  CHECK(run_processes(2, "rank: leaves a child").code == 5);
+  int status = 0;
+  CHECK(::wait(&status) > 0);
+  CHECK(WIFSIGNALED(status));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("own arguments are those that the program was started with") {
+  auto const arguments = launch::detail::own_arguments();
+  REQUIRE_FALSE(arguments.empty());
+  CHECK(contains(arguments[0], "supervisor"));
+}
