@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 #include <lockstep/core/thread_pool.hpp>
@@ -37,16 +39,19 @@ TEST_CASE("what tasks wrote is there when run returns, over many runs") {
     CHECK(values[static_cast<std::size_t>(task)] == 20'000 * task + 20'000 * 19'999 / 2);
 }
 
-TEST_CASE("members sleep between runs and wake for the next") {
+TEST_CASE("members sleep between runs, wake for the next, and are waited for") {
   ThreadPool pool(2);
+  auto const caller = std::this_thread::get_id();
   for (int round = 0; round < 20; ++round) {
-    std::atomic<int> arrived{0};
-    // Each task waits for the other: ends only if two members take part.
+    std::atomic<int> arrived{0}, finished{0};
+    // Each task waits for the other: ends only if two members take part. The caller is done first.
     pool.run(2, [&](Index) {
       ++arrived;
       while (arrived < 2) std::this_thread::yield();
+      if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++finished;
     });
-    CHECK(arrived == 2);
+    CHECK(finished == 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -84,6 +89,20 @@ TEST_CASE("the lowest failing task's exception reaches the caller, and the pool 
       CHECK(calls == 100);
     }
   }
+}
+
+TEST_CASE("the lowest failing task wins even when it fails last") {
+  ThreadPool pool(2);
+  std::atomic<bool> other_failed{false};
+  auto const fail = [&](Index task) {
+    if (task == 0) {
+      while (!other_failed) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    other_failed = true;
+    throw std::runtime_error("task " + std::to_string(task));
+  };
+  CHECK_THROWS_WITH_AS(pool.run(2, fail), "task 0", std::runtime_error);
 }
 
 TEST_CASE("a run inside a run executes on the member that asked for it") {

@@ -43,24 +43,23 @@ struct TensorView {
   constexpr TensorView(T* first, Extents<Rank> extents) noexcept : data(first), extent(extents) {}
   /// A view of mutable elements reads as one of constant elements.
   template <class U>
-    requires(std::is_const_v<T> && std::same_as<U, value_type>)
-  constexpr TensorView(TensorView<U, Rank, Space> other) noexcept : data(other.data), extent(other.extent) {}
+  requires(std::is_const_v<T>&& std::same_as<U, value_type>) constexpr TensorView(
+      TensorView<U, Rank, Space> other) noexcept
+      : data(other.data), extent(other.extent) {}
 
   [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
 
   /// The element at the given indices; not checked.
   template <std::convertible_to<Index>... I>
-    requires(sizeof...(I) == Rank && Space::host_accessible)
-  [[nodiscard]] constexpr T& operator()(I... indices) const noexcept {
+  requires(sizeof...(I) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
+      I... indices) const noexcept {
     Index at = 0;
     int axis = 0;
     ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);
     return data[at];
   }
-  [[nodiscard]] constexpr std::span<T> span() const noexcept
-    requires(Space::host_accessible)
-  {
+  [[nodiscard]] constexpr std::span<T> span() const noexcept requires(Space::host_accessible) {
     return {data, static_cast<std::size_t>(size())};
   }
 

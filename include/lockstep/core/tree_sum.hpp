@@ -10,10 +10,12 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// Where the balanced binary tree over n ≥ 2 terms splits: the left side takes the largest power of two below n. So
 /// n = 2: (0+1), 3: (0+1)+2, 4: (0+1)+(2+3), 5: ((0+1)+(2+3))+4.
-[[nodiscard]] constexpr int tree_split(int n) noexcept { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); }
+[[nodiscard]] constexpr int tree_split(int n) noexcept {
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
+}
 
-/// The sum term(first) + … + term(first + n - 1) in the balanced binary tree, n ≥ 1. Every sum over shards, replicas and
-/// ranks is made in this order, whoever makes it, so that all of them have equal bits.
+/// The sum term(first) + … + term(first + n - 1) in the balanced binary tree, n ≥ 1. Every sum over shards, replicas
+/// and ranks is made in this order, whoever makes it, so that all of them have equal bits.
 /// @determinism bitwise
 template <class Term>
 [[nodiscard]] constexpr auto tree_sum(int n, Term const& term, int first = 0) {
@@ -38,18 +40,23 @@ void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
 }
 }  // namespace detail
 
-/// sources[0][i] = tree sum over all sources of [i], for i in [begin, end); the other sources stay as they are. They must
-/// not overlap. Usual counts have loops of their own, which vectorise.
+/// sources[0][i] = tree sum over all sources of [i], for i in [begin, end); the other sources stay as they are. They
+/// must not overlap. Usual counts have loops of their own, which vectorise.
 template <class T>
 void tree_sum_into_first(std::span<T* const> sources, Index begin, Index end) noexcept {
   auto const n = static_cast<int>(sources.size());
   auto* const* s = sources.data();
   switch (n) {
-    case 1: return;
-    case 2: return detail::tree_sum_range<2>(s, begin, end);
-    case 3: return detail::tree_sum_range<3>(s, begin, end);
-    case 4: return detail::tree_sum_range<4>(s, begin, end);
-    case 8: return detail::tree_sum_range<8>(s, begin, end);
+    case 1:
+      return;
+    case 2:
+      return detail::tree_sum_range<2>(s, begin, end);
+    case 3:
+      return detail::tree_sum_range<3>(s, begin, end);
+    case 4:
+      return detail::tree_sum_range<4>(s, begin, end);
+    case 8:
+      return detail::tree_sum_range<8>(s, begin, end);
     default:
       for (Index i = begin; i < end; ++i) s[0][i] = tree_sum(n, [&](int source) { return s[source][i]; });
   }
