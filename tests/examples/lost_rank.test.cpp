@@ -71,7 +71,7 @@ TEST_CASE("a killed rank ends all others within seconds, and is named") {
     CAPTURE(victim);
     Folder const folder;
     auto const shared_before = shared_memory();
-    Program program(LOCKSTEP_EXAMPLES "/text_classification", endless(folder, 3));
+    Program program(example("text_classification"), endless(folder, 3));
     REQUIRE(trains(folder));
     auto const ranks = program.children();
     REQUIRE(ranks.size() == 3);
@@ -94,7 +94,7 @@ TEST_CASE("a killed rank ends all others within seconds, and is named") {
 
 TEST_CASE("ranks do not outlive the process that started them") {
   Folder const folder;
-  Program program(LOCKSTEP_EXAMPLES "/text_classification", endless(folder, 2));
+  Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));
   auto const ranks = program.children();
   REQUIRE(ranks.size() == 2);
@@ -105,7 +105,7 @@ TEST_CASE("ranks do not outlive the process that started them") {
 
 TEST_CASE("an interrupt ends all ranks, and is said once") {
   Folder const folder;
-  Program program(LOCKSTEP_EXAMPLES "/text_classification", endless(folder, 2));
+  Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));
   auto const ranks = program.children();
   REQUIRE(::kill(program.pid(), SIGINT) == 0);

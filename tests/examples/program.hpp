@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -129,10 +130,18 @@ class Program {
   bool ended_ = false;
 };
 
+/// Where an example program lies; ctest says it to the tests that declare NEEDS.
+inline std::string example(std::string const& name) {
+  char const* path = std::getenv(("LOCKSTEP_PROGRAM_" + name).c_str());
+  if (!path)
+    throw std::runtime_error("LOCKSTEP_PROGRAM_" + name + " does not say where the program is; run this through ctest");
+  return path;
+}
+
 /// Runs an example program to its end.
 inline Outcome run_example(std::string const& name, std::vector<std::string> const& arguments,
                            double limit_seconds = 120) {
-  return Program(std::string(LOCKSTEP_EXAMPLES) + "/" + name, arguments).wait(limit_seconds);
+  return Program(example(name), arguments).wait(limit_seconds);
 }
 
 }  // namespace lockstep_test
