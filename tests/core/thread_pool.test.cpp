@@ -56,6 +56,21 @@ TEST_CASE("members sleep between runs, wake for the next, and are waited for") {
   }
 }
 
+TEST_CASE("all members take part where all are needed") {
+  for (int threads : {2, 3, 5, 9}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 5; ++round) {
+      std::atomic<int> arrived{0};
+      pool.run(threads, [&](Index) {
+        ++arrived;
+        while (arrived < threads) std::this_thread::yield();
+      });
+      CHECK(arrived == threads);
+      if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // some asleep, some not
+    }
+  }
+}
+
 TEST_CASE("ranges are cut by count and grain alone") {
   for (int threads : {1, 4}) {
     ThreadPool pool(threads);
