@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/transformer_encoder_layer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// TransformerEncoderLayers one after the other, named "0", "1", and so on.
+/// @determinism bitwise, for any number of threads
+class TransformerEncoder {
+ public:
+  struct Options {
+    Index layers;        ///< 0 leaves its input as it is
+    Index width;         ///< channels of every token
+    Index heads;         ///< share the width equally
+    Index feed_forward;  ///< width inside each feed-forward part
+    double dropout = 0;  ///< probability
+  };
+
+  /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
+  /// @throws ShapeError unless heads divides width
+  explicit TransformerEncoder(Options const& options) {
+    expect<ConfigError>(options.layers >= 0, [&] {
+      return "TransformerEncoder: " + std::to_string(options.layers) + " layers; there cannot be fewer than 0";
+    });
+    TransformerEncoderLayer const layer({options.width, options.heads, options.feed_forward, options.dropout});
+    layers_.assign(static_cast<std::size_t>(options.layers), layer);
+  }
+
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
+  }
+
+  /// @shape x.tokens [rows * length, width]   @shape returns as x
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> x) const {
+    for (auto const& layer : layers_) x = layer.forward(context, x);
+    return x;
+  }
+
+ private:
+  std::vector<TransformerEncoderLayer> layers_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

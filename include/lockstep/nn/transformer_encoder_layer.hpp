@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/feed_forward.hpp>
+#include <lockstep/nn/layer_norm.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))): the order of
+/// torch.nn.TransformerEncoderLayer with norm_first=False, activation="gelu", and dropout where it has it: on the
+/// attention weights, after the attention, after the activation and after the feed-forward part.
+/// @determinism bitwise, for any number of threads
+/// @source Vaswani et al.: Attention Is All You Need (2017)
+class TransformerEncoderLayer {
+ public:
+  struct Options {
+    Index width;         ///< channels of every token
+    Index heads;         ///< share the width equally
+    Index feed_forward;  ///< width inside the feed-forward part
+    double dropout = 0;  ///< probability
+  };
+
+  /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
+  /// width
+  explicit TransformerEncoderLayer(Options const& options)
+      : attention_(options.width, options.heads, options.dropout),
+        attention_norm_(options.width),
+        feed_forward_(options.width, options.feed_forward, options.dropout),
+        feed_forward_norm_(options.width),
+        dropout_(options.dropout) {}
+
+  void visit(auto&& each) {
+    each("attention", attention_);
+    each("attention_norm", attention_norm_);
+    each("feed_forward", feed_forward_);
+    each("feed_forward_norm", feed_forward_norm_);
+  }
+
+  /// @shape x.tokens [rows * length, width]   @shape returns as x
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    auto const attended = attention_norm_.forward(context, x, attention_.forward(context, x), dropout_);
+    return feed_forward_norm_.forward(context, attended, feed_forward_.forward(context, attended), dropout_);
+  }
+
+ private:
+  MultiHeadAttention attention_;
+  LayerNorm attention_norm_;
+  FeedForward feed_forward_;
+  LayerNorm feed_forward_norm_;
+  Dropout dropout_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
