@@ -114,6 +114,19 @@ TEST_CASE("every kind of member becomes its column") {
   }
 }
 
+TEST_CASE("nothing of an earlier batch shows through") {
+  auto shorter = sample(2, 3);
+  shorter.title.resize(9);  // the columns lie where they lay before
+  Collated<Everything> collated({sample(1, 9), sample(3, 9)}, {.value = 2});
+  collated.make({shorter, sample(4, 9)}, {.value = 2});
+  auto const& batch = collated.batch;
+  CHECK(!batch[&Everything::score].present(0));
+  CHECK(!batch[&Everything::score].present(1));
+  CHECK(batch[&Everything::score].values(1) == 2);
+  CHECK(batch[&Everything::tokens].values(0, 3) == 2);
+  CHECK(batch[&Everything::track].values(0, 8, 1) == 2);
+}
+
 TEST_CASE("a batch without rows has all its columns, empty") {
   Collated<Everything> collated({});
   CHECK(collated.batch.rows() == 0);

@@ -31,14 +31,14 @@ struct Sample {
 }  // namespace
 
 TEST_CASE("a row can be written member by member, beside its padding and its neighbours") {
-  std::vector<data::SampleExtent<Sample>> const extents{{{2, 3, 1}}, {{4, 0, 2}}};
+  std::vector<data::SampleExtent<Sample>> const extents{{{4, 0, 2}}, {{2, 3, 1}}};
   std::vector<Index> const positions{0, 1};
   memory::Scratch<> slab;
   data::PadCollate const collate{.value = 5};
   auto const batch = collate.plan(data::BatchPlan<Sample>{extents, positions, 0}, slab);
-  auto const other = collate.open_row(batch, 1);
+  auto const other = collate.open_row(batch, 0);
   for (auto& token : other[&Sample::tokens]) token = 9;
-  auto const row = collate.open_row(batch, 0);
+  auto const row = collate.open_row(batch, 1);
   static_assert(std::is_same_v<decltype(row[&Sample::label]), int&>);
 
   REQUIRE(row[&Sample::tokens].size() == 2);
@@ -53,20 +53,20 @@ TEST_CASE("a row can be written member by member, beside its padding and its nei
   row[&Sample::track][1] = 6;
 
   auto const& tokens = batch[&Sample::tokens].values;
-  CHECK(std::vector<int>(tokens.data, tokens.data + 8) == std::vector<int>{11, 12, 5, 5, 9, 9, 9, 9});
-  CHECK(batch[&Sample::label].values(0) == 3);
-  CHECK(batch[&Sample::title][0] == "abc");
-  CHECK(batch[&Sample::title][1].empty());
-  CHECK(batch[&Sample::position].values(0, 2) == 4);
-  CHECK(batch[&Sample::inner][&Inner::x].values(0) == 8);
-  CHECK(batch[&Sample::track].values(0, 0, 1) == 6);
-  CHECK(batch[&Sample::track].values(0, 1, 1) == 5);
+  CHECK(std::vector<int>(tokens.data, tokens.data + 8) == std::vector<int>{9, 9, 9, 9, 11, 12, 5, 5});
+  CHECK(batch[&Sample::label].values(1) == 3);
+  CHECK(batch[&Sample::title][1] == "abc");
+  CHECK(batch[&Sample::title][0].empty());
+  CHECK(batch[&Sample::position].values(1, 2) == 4);
+  CHECK(batch[&Sample::inner][&Inner::x].values(1) == 8);
+  CHECK(batch[&Sample::track].values(1, 0, 1) == 6);
+  CHECK(batch[&Sample::track].values(1, 1, 1) == 5);
 
-  CHECK(!batch[&Sample::score].present(0));
-  CHECK(batch[&Sample::score].values(0) == 5);
+  CHECK(!batch[&Sample::score].present(1));
+  CHECK(batch[&Sample::score].values(1) == 5);
   row[&Sample::score].value = 2;
   row[&Sample::score].present = true;
-  CHECK(batch[&Sample::score].present(0));
-  CHECK(batch[&Sample::score].values(0) == 2);
-  CHECK(!batch[&Sample::score].present(1));
+  CHECK(batch[&Sample::score].present(1));
+  CHECK(batch[&Sample::score].values(1) == 2);
+  CHECK(!batch[&Sample::score].present(0));
 }

@@ -34,7 +34,6 @@ class FileSearch {
     }
     if (!parts_.empty() && parts_.back() == "**") parts_.emplace_back("*");
     if (!parts_.empty()) descend(pattern.starts_with('/') ? "/" : "", 0);
-    std::sort(found_.begin(), found_.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
   }
   std::vector<FoundFile> take() && { return std::move(found_); }
 
@@ -82,7 +81,7 @@ class FileSearch {
   std::vector<FoundFile> found_;
 };
 
-/// Regular files whose path matches, by path. `*`, `?` and `[...]` match within a name, `**` any depth of folders;
+/// Regular files whose path matches, in no order. `*`, `?` and `[...]` match within a name, `**` any depth of folders;
 /// names that begin with a dot must be asked for.
 inline std::vector<FoundFile> find_files(std::string_view pattern) { return FileSearch(pattern).take(); }
 
