@@ -56,30 +56,43 @@
 #include <lockstep/data/vocabulary.hpp>
 #include <lockstep/data/word_tokenizer.hpp>
 
+#include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
+#include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/layer_norm.hpp>
+#include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/write.hpp>
 
+#include <lockstep/nn/add.hpp>
+#include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/layer_norm.hpp>
+#include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/nn/transformer_encoder_layer.hpp>
 #include <lockstep/nn/variable.hpp>
 
 #include <lockstep/optim/adamw.hpp>
