@@ -42,9 +42,9 @@ class [[nodiscard]] Pinned {
   cpu_set_t before_;
 };
 
-/// The state of the machine, told by how long a cache line takes from one core to another and back. A virtual machine may
-/// flip, within seconds, between cores that share a cache and cores that do not; what moves data between cores or from
-/// memory then runs at half or double speed.
+/// The state of the machine, told by how long a cache line takes from one core to another and back. A virtual machine
+/// may flip, within seconds, between cores that share a cache and cores that do not; what moves data between cores or
+/// from memory then runs at half or double speed.
 struct Probe {
   double round_trip_ns = 0;  ///< 0 where there is one processor only
 
@@ -57,7 +57,8 @@ struct Probe {
     std::thread answering([&] {
       Pinned const here(places[1]);
       for (int i = 1; i <= exchanges; ++i) {
-        while (ping.load(std::memory_order_acquire) < i) {}
+        while (ping.load(std::memory_order_acquire) < i) {
+        }
         pong.store(i, std::memory_order_release);
       }
     });
@@ -67,7 +68,8 @@ struct Probe {
     for (int i = 1; i <= exchanges; ++i) {
       if (i % window == 0) start = lockstep::Clock::seconds();
       ping.store(i, std::memory_order_release);
-      while (pong.load(std::memory_order_acquire) < i) {}
+      while (pong.load(std::memory_order_acquire) < i) {
+      }
       if (i % window == window - 1 && i > window) best = std::min(best, lockstep::Clock::seconds() - start);
     }
     answering.join();

@@ -16,14 +16,14 @@ inline std::string python() {
   return named != nullptr ? named : "python3";
 }
 
-/// Starts peers/<script>, which works for as many seconds as it is told and answers with the rate it reached; empty, and a
-/// line on standard output, where there is no PyTorch.
+/// Starts peers/<script>, which works for as many seconds as it is told and answers with the rate it reached; empty,
+/// and a line on standard output, where there is no PyTorch.
 inline std::optional<Peer> python_peer(std::string const& script, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {python(), LOCKSTEP_SOURCE_DIR "/benchmarks/peers/" + script});
   auto peer = Peer::start(arguments);
   if (!peer)
-    std::printf("skipped: %s does not run under %s; LOCKSTEP_PEER_PYTHON may name a Python with torch\n", script.c_str(),
-                python().c_str());
+    std::printf("skipped: %s does not run under %s; LOCKSTEP_PEER_PYTHON may name a Python with torch\n",
+                script.c_str(), python().c_str());
   return peer;
 }
 

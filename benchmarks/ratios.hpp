@@ -37,9 +37,9 @@ struct Blocks {
   int count = 11;      ///< blocks, each one turn of either
 };
 
-/// Compares this library with its peers, prints a line for each case and appends it to the CSV file that LOCKSTEP_RATIOS
-/// names (`benchmark,case,peer,ratio,low,high`): the median over blocks of our rate over the peer's, with quartiles.
-/// 1 is parity, more is better for us.
+/// Compares this library with its peers, prints a line for each case and appends it to the CSV file that
+/// LOCKSTEP_RATIOS names (`benchmark,case,peer,ratio,low,high`): the median over blocks of our rate over the peer's,
+/// with quartiles. 1 is parity, more is better for us.
 class Ratios {
  public:
   explicit Ratios(std::string benchmark) : benchmark_(std::move(benchmark)) {
@@ -54,7 +54,8 @@ class Ratios {
 
   /// The two alternate, and take turns at being first: what changes slowly meets both alike. A block during which the
   /// machine changed its state is dropped.
-  void compare(std::string const& name, std::string const& peer, Rate const& ours, Rate const& theirs, Blocks blocks = {}) {
+  void compare(std::string const& name, std::string const& peer, Rate const& ours, Rate const& theirs,
+               Blocks blocks = {}) {
     ours(blocks.seconds / 4);  // first touches, caches, lazy setup
     theirs(blocks.seconds / 4);
     std::vector<double> ratios;
@@ -73,20 +74,20 @@ class Ratios {
       before = after;
     }
     if (ratios.size() < 3) {
-      std::printf("%-66s %-10s no ratio: the machine changed its state in %d of %d blocks\n", name.c_str(), peer.c_str(),
-                  dropped, blocks.count);
+      std::printf("%-66s %-10s no ratio: the machine changed its state in %d of %d blocks\n", name.c_str(),
+                  peer.c_str(), dropped, blocks.count);
       return;
     }
     char state[96];
-    std::snprintf(state, sizeof state, "%zu blocks, %d with cores that share a cache, %d dropped", ratios.size(), shared,
-                  dropped);
+    std::snprintf(state, sizeof state, "%zu blocks, %d with cores that share a cache, %d dropped", ratios.size(),
+                  shared, dropped);
     report(name, peer, Spread::of(ratios), state);
   }
 
   /// A ratio that needs no alternation, such as one of counted instructions.
   void report(std::string const& name, std::string const& peer, Spread ratio, std::string const& how) {
-    std::printf("%-66s %-10s %6.2f  (%.2f to %.2f; %s)\n", name.c_str(), peer.c_str(), ratio.median, ratio.low, ratio.high,
-                how.c_str());
+    std::printf("%-66s %-10s %6.2f  (%.2f to %.2f; %s)\n", name.c_str(), peer.c_str(), ratio.median, ratio.low,
+                ratio.high, how.c_str());
     std::fflush(stdout);
     if (file_ == nullptr) return;
     std::fprintf(file_, "%s,\"%s\",%s,%.3f,%.3f,%.3f\n", benchmark_.c_str(), name.c_str(), peer.c_str(), ratio.median,

@@ -25,7 +25,8 @@ class Parameters {
     float* const states[] = {arena_.data() + 2 * count_, arena_.data() + 3 * count_};
     optim::StepScalars<HostSpace> const scalars{.step = ++t_, .learning_rate = 1e-3, .weight = 32};
     optim::AdamW{}.step(memory::Stream<HostSpace>(pool),
-                        optim::Slice<float, HostSpace>{0, count_, arena_.data(), arena_.data() + count_, states}, &scalars);
+                        optim::Slice<float, HostSpace>{0, count_, arena_.data(), arena_.data() + count_, states},
+                        &scalars);
   }
 
  private:
@@ -37,7 +38,8 @@ class Parameters {
 /// The machine's own limit: reading four arrays and writing three, and nothing else.
 class Traffic {
  public:
-  explicit Traffic(Index count) : words_(static_cast<std::size_t>(4 * count) / 2, 1), count_(static_cast<std::size_t>(count) / 2) {}
+  explicit Traffic(Index count)
+      : words_(static_cast<std::size_t>(4 * count) / 2, 1), count_(static_cast<std::size_t>(count) / 2) {}
 
   void pass() {
     auto *a = words_.data(), *b = a + count_, *c = b + count_, *d = c + count_;

@@ -30,8 +30,8 @@ int main() {
       });
     };
     if (auto peer = python_peer("kernels.py", {"cross_entropy", std::to_string(rows), std::to_string(classes)}))
-      ratios.compare("cross entropy, float32, forward and backward, " + std::to_string(rows) + " x " + std::to_string(classes) +
-                         ", 1 thread",
+      ratios.compare("cross entropy, float32, forward and backward, " + std::to_string(rows) + " x " +
+                         std::to_string(classes) + ", 1 thread",
                      "pytorch", ours, std::ref(*peer));
   }
 }

@@ -23,11 +23,14 @@ class Layer {
   using Kernel = kernel::FusedEmbedding<HostSpace>;
 
   explicit Layer(ThreadPool& pool)
-      : stream_(pool), ids_(zipf_ids(vocabulary, rows * length)), lengths_(rows, static_cast<std::int32_t>(length)), places_(rows, 0) {}
+      : stream_(pool),
+        ids_(zipf_ids(vocabulary, rows * length)),
+        lengths_(rows, static_cast<std::int32_t>(length)),
+        places_(rows, 0) {}
 
   void forward() {
-    Kernel::forward<float>(stream_, tokens(), {token_.data(), {vocabulary, width}}, {position_.data(), {length, width}}, {},
-                           {places_.data(), {rows}}, {out_.data(), {rows * length, width}});
+    Kernel::forward<float>(stream_, tokens(), {token_.data(), {vocabulary, width}}, {position_.data(), {length, width}},
+                           {}, {places_.data(), {rows}}, {out_.data(), {rows * length, width}});
   }
   /// The gradients of both tables, with what has to be known about the batch's ids.
   void backward() {
@@ -45,7 +48,8 @@ class Layer {
   memory::Stream<HostSpace> stream_;
   std::vector<std::int32_t> ids_, lengths_;
   std::vector<Index> places_;
-  std::vector<float> token_ = std::vector<float>(vocabulary * width, 0.5F), position_ = std::vector<float>(length * width, 0.5F),
+  std::vector<float> token_ = std::vector<float>(vocabulary * width, 0.5F),
+                     position_ = std::vector<float>(length * width, 0.5F),
                      out_ = std::vector<float>(rows * length * width, 0.5F), partial_;
   SegmentPlan plan_;
 };
@@ -56,13 +60,15 @@ int main() {
   Ratios ratios("kernel/fused_embedding");
   ThreadPool pool;
   Layer layer(pool);
-  std::vector<std::string> const sizes{std::to_string(vocabulary), std::to_string(width), std::to_string(rows), std::to_string(length)};
+  std::vector<std::string> const sizes{std::to_string(vocabulary), std::to_string(width), std::to_string(rows),
+                                       std::to_string(length)};
   auto const compare = [&](std::string const& direction, auto pass) {
     std::vector<std::string> arguments{"embedding_" + direction};
     arguments.insert(arguments.end(), sizes.begin(), sizes.end());
     if (auto peer = python_peer("kernels.py", arguments))
-      ratios.compare("embedding " + direction + ", float32, V=20000, D=128, zipf, 1 thread", "pytorch",
-                     [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+      ratios.compare(
+          "embedding " + direction + ", float32, V=20000, D=128, zipf, 1 thread", "pytorch",
+          [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
   };
   compare("forward", [&] { layer.forward(); });
   compare("backward", [&] { layer.backward(); });

@@ -29,8 +29,9 @@ class Layer {
 
   void forward() { Kernel::forward<float>(stream_, x_, {}, weight_, bias_, 1e-5F, normalized_, reciprocals_, y_); }
   void backward() {
-    Kernel::backward<float>(stream_, y_, normalized_, reciprocals_, {}, weight_, x_, Write::overwrite, {}, Write::overwrite,
-                            weight_gradient(), Write::overwrite, bias_gradient(), Write::overwrite, partial_);
+    Kernel::backward<float>(stream_, y_, normalized_, reciprocals_, {}, weight_, x_, Write::overwrite, {},
+                            Write::overwrite, weight_gradient(), Write::overwrite, bias_gradient(), Write::overwrite,
+                            partial_);
   }
 
  private:
@@ -62,9 +63,11 @@ int main() {
     Layer layer(pool, rows, width);
     auto const sizes = std::to_string(rows) + " x " + std::to_string(width);
     auto const compare = [&, rows = rows, width = width](std::string const& direction, auto pass) {
-      if (auto peer = python_peer("kernels.py", {"layer_norm_" + direction, std::to_string(rows), std::to_string(width)}))
-        ratios.compare("layer norm " + direction + ", float32, " + sizes + ", 1 thread", "pytorch",
-                       [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+      if (auto peer =
+              python_peer("kernels.py", {"layer_norm_" + direction, std::to_string(rows), std::to_string(width)}))
+        ratios.compare(
+            "layer norm " + direction + ", float32, " + sizes + ", 1 thread", "pytorch",
+            [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
     };
     compare("forward", [&] { layer.forward(); });
     compare("backward", [&] { layer.backward(); });

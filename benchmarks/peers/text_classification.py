@@ -24,11 +24,11 @@ class Layer(nn.Module):
     def attention(self, x):
         rows, length, width = x.shape
         q, k, v = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v)
+        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
         return F.dropout(self.out(mixed.transpose(1, 2).reshape(rows, length, width)), self.dropout)
 
     def feed_forward(self, x):
-        return F.dropout(self.down(F.gelu(self.up(x))), self.dropout)
+        return F.dropout(self.down(F.dropout(F.gelu(self.up(x)), self.dropout)), self.dropout)
 
     def forward(self, x):
         if self.norm_first:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <lockstep/kernel/optimizer_step.hpp>
 #include <numeric>
 #include <vector>
+#include <lockstep/kernel/optimizer_step.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -38,8 +38,8 @@ TEST_CASE("the rule sees every element once, with its own gradient and states, i
       std::iota(gradients.begin(), gradients.end(), 1.F);
       float* const states[] = {first.data(), second.data()};
       Scalars const scalars{true};
-      Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), count, values.data(), gradients.data(), states, &scalars,
-                     count_visits);
+      Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), count, values.data(), gradients.data(), states,
+                     &scalars, count_visits);
       CHECK(values == std::vector<float>(n, 1));
       CHECK(first == gradients);
       for (std::size_t i = 0; i < n; ++i) CHECK(second[i] == -gradients[i]);

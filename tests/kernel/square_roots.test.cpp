@@ -3,10 +3,11 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/kernel/square_roots.hpp>
 #include <vector>
+#include <lockstep/kernel/square_roots.hpp>
 
-TEST_CASE_TEMPLATE("every element is the correctly rounded root, and nothing beyond the end is touched", T, float, double) {
+TEST_CASE_TEMPLATE("every element is the correctly rounded root, and nothing beyond the end is touched", T, float,
+                   double) {
   for (lockstep::Index count : {0, 1, 3, 4, 5, 31, 32, 33}) {
     std::vector<T> x(static_cast<std::size_t>(count) + 1);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(0.1 + 1.7 * static_cast<double>(i * i));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <lockstep/kernel/sum_of_squares.hpp>
 #include <vector>
+#include <lockstep/kernel/sum_of_squares.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;

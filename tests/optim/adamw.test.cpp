@@ -4,8 +4,8 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/optim/adamw.hpp>
 #include <optim/arena.hpp>
+#include <lockstep/optim/adamw.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -39,19 +39,21 @@ void compare_with_formula(AdamW const& optimizer, Scalars const& scalars) {
   auto arena = Arena<T>(1000);
   auto const before = arena;
   step(optimizer, pool, arena, 0, arena.count(), scalars);
-  // u is the unit roundoff of T; first order, rounded up for the rest. Every coefficient is rounded once (u), so is every
-  // operation, hence g has 2u.
-  //   m: 2u|g| + u|g - m0| from the difference, 2u more by its factor and product, u|m| by the sum: below 8u (|m0| + |g|)
-  //   v: both terms are positive: g^2 has 5u, its factor, product and the sum 3u more: 8u, below 9u v
-  //   denominator: half of v's and u for the root, 2u for its scale, u for the sum: below 9u
-  //   x: |m|/denominator carries 8u (|m0| + |g|) and 9u + 3u more for rate, product and quotient, all within
+  // u is the unit roundoff of T; first order, rounded up for the rest. Every coefficient is rounded once (u), so is
+  // every operation, hence g has 2u.
+  //   m: 2u|g| + u|g - m0| from the difference, 2u more by its factor and product, u|m| by the sum: below 8u (|m0| +
+  //   |g|) v: both terms are positive: g^2 has 5u, its factor, product and the sum 3u more: 8u, below 9u v denominator:
+  //   half of v's and u for the root, 2u for its scale, u for the sum: below 9u x: |m|/denominator carries 8u (|m0| +
+  //   |g|) and 9u + 3u more for rate, product and quotient, all within
   //      21u rate (|m0| + |g|) / denominator; keep x0 has 2u, the difference u of both: below 24u moved + 4u |x0|
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   for (std::size_t i = 0; i < arena.values.size(); ++i) {
-    Reference const r(optimizer, scalars, before.values[i], before.gradients[i], before.states[0][i], before.states[1][i]);
+    Reference const r(optimizer, scalars, before.values[i], before.gradients[i], before.states[0][i],
+                      before.states[1][i]);
     CHECK(std::abs(arena.states[0][i] - r.m) <= 8 * u * r.summed_m);
     CHECK(std::abs(arena.states[1][i] - r.v) <= 9 * u * r.v);
-    CHECK(std::abs(arena.values[i] - r.x) <= 24 * u * r.moved + 4 * u * std::abs(static_cast<long double>(before.values[i])));
+    CHECK(std::abs(arena.values[i] - r.x) <=
+          24 * u * r.moved + 4 * u * std::abs(static_cast<long double>(before.values[i])));
   }
   CHECK(arena.gradients == before.gradients);
 }

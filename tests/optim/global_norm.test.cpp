@@ -3,9 +3,9 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/optim/global_norm.hpp>
 #include <random>
 #include <vector>
+#include <lockstep/optim/global_norm.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -27,14 +27,15 @@ TEST_CASE("the norm of 3 and 4 is 5, also of the sum's gradient over its weight"
   CHECK(norm.finite());
   CHECK(norm.norm() == 5);
   CHECK(norm.clip(5, 1) == 1);
-  CHECK(norm.clip(1, 1) == 0.2);   // 5 * 0.2 = 1
-  CHECK(norm.clip(1, 2) == 0.4);   // the mean's norm is 2.5; 2.5 * 0.4 = 1
-  CHECK(norm.clip(100, 1) == 1);   // never enlarges
+  CHECK(norm.clip(1, 1) == 0.2);  // 5 * 0.2 = 1
+  CHECK(norm.clip(1, 2) == 0.4);  // the mean's norm is 2.5; 2.5 * 0.4 = 1
+  CHECK(norm.clip(100, 1) == 1);  // never enlarges
   CHECK(measure<float>(1, {0, 0}).clip(1, 1) == 1);
   CHECK(measure<float>(1, {}).norm() == 0);
 }
 
-TEST_CASE_TEMPLATE("it agrees with a plain sum, whatever the size, and its bits with any number of threads", T, float, double) {
+TEST_CASE_TEMPLATE("it agrees with a plain sum, whatever the size, and its bits with any number of threads", T, float,
+                   double) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   for (Index count : {0, 1, 31, 32, 33, 4095, 4096, 4097, 1'048'576, 1'048'577, 1'500'000}) {

@@ -12,7 +12,8 @@ struct SignDescent {
   double learning_rate = 1e-3;
   static constexpr int states = 0;
   template <class Scalar>
-  void step(memory::Stream<HostSpace>, optim::Slice<Scalar, HostSpace> slice, optim::StepScalars<HostSpace> const* s) const {
+  void step(memory::Stream<HostSpace>, optim::Slice<Scalar, HostSpace> slice,
+            optim::StepScalars<HostSpace> const* s) const {
     if (!s->active()) return;
     for (Index i = 0; i < slice.count; ++i)
       slice.values[i] -= static_cast<Scalar>(s->learning_rate) * static_cast<Scalar>(slice.gradients[i] > 0 ? 1 : -1);
@@ -38,7 +39,8 @@ TEST_CASE("a user's optimizer is a value with a step") {
   ThreadPool pool;
   float values[] = {1, 1}, gradients[] = {3, -3};
   optim::StepScalars<HostSpace> const scalars{.learning_rate = 0.5};
-  SignDescent{}.step(memory::Stream<HostSpace>(pool), optim::Slice<float, HostSpace>{0, 2, values, gradients, nullptr}, &scalars);
+  SignDescent{}.step(memory::Stream<HostSpace>(pool), optim::Slice<float, HostSpace>{0, 2, values, gradients, nullptr},
+                     &scalars);
   CHECK(values[0] == 0.5F);
   CHECK(values[1] == 1.5F);
 }

@@ -3,8 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/optim/sgd.hpp>
 #include <optim/arena.hpp>
+#include <lockstep/optim/sgd.hpp>
 
 using lockstep::Index;
 using lockstep::ThreadPool;
@@ -14,7 +14,8 @@ using lockstep_test::step;
 
 TEST_CASE_TEMPLATE("SGD follows its formula within the rounding of each operation", T, float, double) {
   ThreadPool pool(2);
-  for (auto const& optimizer : {SGD{}, SGD{.momentum = 0.9}, SGD{.momentum = 0.5, .weight_decay = 0.1}, SGD{.weight_decay = 0.3}}) {
+  for (auto const& optimizer :
+       {SGD{}, SGD{.momentum = 0.9}, SGD{.momentum = 0.5, .weight_decay = 0.1}, SGD{.weight_decay = 0.3}}) {
     Arena<T> arena(1000);
     auto const before = arena;
     step(optimizer, pool, arena, 0, arena.count(), {.learning_rate = 0.05, .weight = 24, .clip = 0.37});

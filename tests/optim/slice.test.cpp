@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <type_traits>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/optim/slice.hpp>
-#include <type_traits>
 
 using HostSlice = lockstep::optim::Slice<float, lockstep::HostSpace>;
 

@@ -12,4 +12,6 @@ TEST_CASE("a step counts unless it is skipped or nothing was seen") {
   CHECK_FALSE(Scalars{.skip = true}.active());
 }
 
-TEST_CASE("gradients are scaled by clip over weight") { CHECK(Scalars{.weight = 8, .clip = 0.5}.gradient_scale() == 0.0625); }
+TEST_CASE("gradients are scaled by clip over weight") {
+  CHECK(Scalars{.weight = 8, .clip = 0.5}.gradient_scale() == 0.0625);
+}

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// x[i] = sqrt(x[i]), correctly rounded. Spelt out because std::sqrt may set errno, which keeps compilers from vectorising
-/// a loop over it, and a header cannot ask for -fno-math-errno.
+/// x[i] = sqrt(x[i]), correctly rounded. Spelt out because std::sqrt may set errno, which keeps compilers from
+/// vectorising a loop over it, and a header cannot ask for -fno-math-errno.
 inline void square_roots(float* x, Index count) noexcept {
   Index i = 0;
 #if defined(__SSE2__)

@@ -19,8 +19,8 @@ struct SumOfSquares {
 
 template <>
 struct SumOfSquares<HostSpace> {
-  /// sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite exactly when every
-  /// element is: one pass gives both.
+  /// sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite exactly when
+  /// every element is: one pass gives both.
   /// @determinism bitwise, for any number of threads
   template <class T>
   [[nodiscard]] static double run(memory::Stream<HostSpace> stream, TensorView<T const, 1, HostSpace> x) {

@@ -59,8 +59,7 @@ struct AdamW {
         root[i] = v[i];
       }
       kernel::square_roots(root, n);
-      for (Index i = 0; i < n; ++i)
-        values[i] = keep_ * values[i] - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
+      for (Index i = 0; i < n; ++i) values[i] = keep_ * values[i] - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
     }
 
    private:

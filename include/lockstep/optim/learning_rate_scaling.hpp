@@ -14,12 +14,16 @@ enum class LearningRateScaling {
 };
 
 /// What the learning rate is multiplied by. Both batch sizes are at least 1.
-[[nodiscard]] inline double factor(LearningRateScaling scaling, Index effective_batch_size, Index base_batch_size) noexcept {
+[[nodiscard]] inline double factor(LearningRateScaling scaling, Index effective_batch_size,
+                                   Index base_batch_size) noexcept {
   auto const ratio = static_cast<double>(effective_batch_size) / static_cast<double>(base_batch_size);
   switch (scaling) {
-    case LearningRateScaling::linear: return ratio;
-    case LearningRateScaling::sqrt: return std::sqrt(ratio);
-    case LearningRateScaling::none: break;
+    case LearningRateScaling::linear:
+      return ratio;
+    case LearningRateScaling::sqrt:
+      return std::sqrt(ratio);
+    case LearningRateScaling::none:
+      break;
   }
   return 1;
 }

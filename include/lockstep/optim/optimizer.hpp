@@ -12,12 +12,12 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 /// An immutable rule for one step: how many arenas of state it needs, and what it does to a slice of them. It holds no
 /// state of its own, so that any part of the arena can be stepped anywhere.
 template <class O, class Scalar = float, class Space = HostSpace>
-concept Optimizer =
-    std::copy_constructible<O> && requires(O const& optimizer, memory::Stream<Space> stream, Slice<Scalar, Space> slice,
-                                           StepScalars<Space> const* scalars) {
-      { O::states } -> std::convertible_to<int>;
-      { optimizer.learning_rate } -> std::convertible_to<double>;
-      optimizer.step(stream, slice, scalars);
-    };
+concept Optimizer = std::copy_constructible<O> &&
+    requires(O const& optimizer, memory::Stream<Space> stream, Slice<Scalar, Space> slice,
+             StepScalars<Space> const* scalars) {
+  { O::states } -> std::convertible_to<int>;
+  { optimizer.learning_rate } -> std::convertible_to<double>;
+  optimizer.step(stream, slice, scalars);
+};
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim

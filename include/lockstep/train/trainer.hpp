@@ -145,6 +145,7 @@ class Trainer {
     auto const steps = std::min(epoch_steps * options.epochs,
                                 options.max_steps > 0 ? options.max_steps : std::numeric_limits<Index>::max());
     record.step_seconds.reserve(static_cast<std::size_t>(steps));
+    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min<Index>(options.epochs, steps)));
     for (auto* observer : options.observers) observer->start({steps, options.epochs});
 
     auto const run_began = Clock::seconds();

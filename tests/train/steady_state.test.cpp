@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include "malloc_count.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+class Classifier {
+ public:
+  void visit(auto&& each) {
+    each("embedding", embedding_);
+    each("encoder", encoder_);
+    each("head", head_);
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto x = encoder_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
+    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = 50, .length = 24, .width = 16, .dropout = 0.1}};
+  nn::TransformerEncoder encoder_{{.layers = 2, .width = 16, .heads = 2, .feed_forward = 32, .dropout = 0.1}};
+  nn::Linear head_{16, 3};
+};
+
+/// 64 texts of 1 to 24 tokens. A text of 24 is in every batch of 8 consecutive ones, not in every shuffled one.
+auto texts() {
+  std::vector<Text> all;
+  for (int i = 0; i < 64; ++i) {
+    Text text{{}, i % 3};
+    for (int t = 0; t <= (i * 7) % 24; ++t) text.tokens.push_back(1 + (i * 11 + t * 5) % 49);
+    all.push_back(std::move(text));
+  }
+  return data::InMemoryDataset{std::move(all)};
+}
+
+/// How often the heap was asked for memory up to each step.
+struct Counts : train::Observer {
+  std::vector<long> after_step;
+  Counts() { after_step.reserve(1000); }
+  void step(train::StepReport const&) override { after_step.push_back(lockstep_test::mallocs); }
+};
+
+/// The requests of the fourth epoch of five: the first three have seen the largest batch, and another rank may be done
+/// with the last.
+template <class Policy>
+long requests(Policy policy, int accumulation = 1, double clip_norm = 0) {
+  data::DataLoader loader{
+      texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
+  Trainer trainer{Classifier{}, optim::AdamW{}, std::move(policy)};
+  Counts counts;
+  trainer.fit(loader, train::NoEvaluation{},
+              {.epochs = 5, .accumulation = accumulation, .clip_norm = clip_norm, .observers = {&counts}});
+  REQUIRE(counts.after_step.size() >= 10);
+  auto const epoch = counts.after_step.size() / 5;
+  return counts.after_step[4 * epoch - 1] - counts.after_step[3 * epoch - 1];
+}
+
+}  // namespace
+
+TEST_CASE("the counter counts" * doctest::skip(!lockstep_test::counts_mallocs)) {
+  auto const before = lockstep_test::mallocs.load();
+  auto const owned = std::make_unique<std::vector<int>>(10);
+  auto* const aligned = std::aligned_alloc(64, 64);
+  CHECK(lockstep_test::mallocs - before == 3);
+  std::free(aligned);
+}
+
+TEST_CASE("a training step asks the heap for nothing once the largest batch was seen" *
+          doctest::skip(!lockstep_test::counts_mallocs)) {
+  CHECK(requests(parallel::SingleDevice{.threads = 1}) == 0);
+  CHECK(requests(parallel::SingleDevice{.threads = 2}) == 0);
+  CHECK(requests(parallel::SingleDevice{.threads = 1}, 3, 0.1) == 0);
+  CHECK(requests(parallel::DataParallel{.devices = 2, .threads = 1}) == 0);
+  CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}) == 0);
+}
+
+TEST_CASE("nor does it between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {
+  std::vector<long> counted(2, -1);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    counted[static_cast<std::size_t>(world.rank)] =
+        requests(parallel::DistributedDataParallel{comm::connect(world), 1024, 1});
+    return 0;
+  });
+  CHECK(counted == std::vector<long>{0, 0});
+}
