@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/transformer_encoder.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+constexpr Index width = 16, inner = 32, longest = 12, words = 40, layers = 2;
+constexpr Index global_batch = 16;
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+class Classifier {
+ public:
+  explicit Classifier(double dropout)
+      : embedding_({.vocabulary = words, .length = longest, .width = width, .dropout = dropout}),
+        encoder_({.layers = layers, .width = width, .heads = 2, .feed_forward = inner, .dropout = dropout}),
+        head_(width, 3) {}
+  void visit(auto&& each) {
+    each("embedding", embedding_);
+    each("encoder", encoder_);
+    each("head", head_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, nn::mean_pool(context, encoder_.forward(context, x)));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return nn::cross_entropy(context, predict(context, batch), batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_;
+  nn::TransformerEncoder encoder_;
+  nn::Linear head_;
+};
+
+// Texts of uneven length whose words lean to their class.
+std::vector<Text> texts(int count) {
+  std::vector<Text> all;
+  for (int i = 0; i < count; ++i) {
+    auto const draw = [&](int k, int below) {
+      return static_cast<std::int32_t>(mix(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k)) %
+                                       static_cast<std::uint64_t>(below));
+    };
+    Text text{{}, draw(0, 3)};
+    for (int t = 0; t < 1 + draw(1, longest); ++t)
+      text.tokens.push_back(
+          1 + (draw(2 * t + 2, 2) == 0 ? 13 * text.label + draw(2 * t + 3, 13) : draw(2 * t + 3, words - 1)));
+    all.push_back(text);
+  }
+  return all;
+}
+
+// Leaves the gradient of the mean where the parameters were, so that it can be looked at.
+struct TakeGradient {
+  double learning_rate = 1;
+  static constexpr int states = 0;
+  template <class Scalar, class Space>
+  void step(memory::Stream<Space>, optim::Slice<Scalar, Space> slice, optim::StepScalars<Space> const* scalars) const {
+    for (Index i = 0; i < slice.count; ++i)
+      slice.values[i] = slice.gradients[i] * static_cast<Scalar>(scalars->gradient_scale());
+  }
+};
+
+struct Losses final : train::Observer {
+  std::vector<double> values;
+  void step(train::StepReport const& report) override { values.push_back(report.loss); }
+};
+
+struct Outcome {
+  std::vector<float> values;
+  std::vector<double> losses;
+};
+
+struct Setting {
+  std::vector<Text> data = texts(50);  // 50 = 3 global batches and a short one
+  double dropout = 0.1;
+  Index steps = 50;
+  int accumulation = 1;
+  int workers = 1;
+  int prefetch = 2;
+};
+
+// One global batch, however many shards, and the bits of all that was learned.
+template <class Optimizer, class Policy>
+Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
+  auto const parts = policy.all_shards() * setting.accumulation;
+  Trainer trainer(Classifier(setting.dropout), optimizer, std::move(policy), 7);
+  data::DataLoader loader(data::InMemoryDataset(setting.data), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                          {.batch_size = std::max<Index>(1, global_batch / parts),
+                           .workers = setting.workers,
+                           .prefetch = setting.prefetch});
+  Losses losses;
+  trainer.fit(
+      loader, train::NoEvaluation{},
+      {.epochs = 1000, .max_steps = setting.steps, .accumulation = setting.accumulation, .observers = {&losses}});
+  return {{trainer.values().begin(), trainer.values().end()}, losses.values};
+}
+
+template <class Optimizer>
+Outcome single(Optimizer optimizer, Setting const& setting, int threads = 1) {
+  return train_with(parallel::SingleDevice{.threads = threads}, optimizer, setting);
+}
+template <class Optimizer>
+Outcome dp(int devices, Optimizer optimizer, Setting const& setting, int threads = 1) {
+  return train_with(parallel::DataParallel{.devices = devices, .threads = threads}, optimizer, setting);
+}
+template <class Optimizer>
+Outcome ddp(int ranks, Optimizer optimizer, Setting const& setting, int threads = 1, std::size_t bucket_bytes = 4096) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  launch::Options options;
+  options.threads = ranks;
+  launch::run(options, [&](launch::World& world) {
+    outcomes[static_cast<std::size_t>(world.rank)] =
+        train_with(parallel::DistributedDataParallel{comm::connect(world), bucket_bytes, threads}, optimizer, setting);
+    return 0;
+  });
+  for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);  // replicas never part
+  return outcomes[0];
+}
+
+double farthest(std::vector<float> const& a, std::vector<float> const& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+  return most;
+}
+
+// Roundings between a sample's input and an element of its gradient, at most: each layer's products and sums forward
+// and backward (attention over the tokens, four projections, the feed-forward pair, two norms), then the sum over
+// tokens.
+constexpr Index chain = 2 * layers * (2 * longest + 4 * width + width + inner + 4 * width) + longest;
+
+// What two orders of the same float32 sums differ by. A sample's gradient goes through at most `chain` roundings and
+// the sum over n samples through n more, each of eps times a term. Roundings are as good as independent, so m of them
+// sum to more than 6 sqrt(m) eps once in 10^9; twice, as both results err. Terms may cancel inside an element (a key's
+// bias has no gradient but rounding), so the largest sum of |gradient| in the model stands for all.
+double gradient_bound(Setting const& setting) {
+  std::vector<double> sums;
+  auto const n = std::ssize(setting.data);
+  for (auto const& text : setting.data) {
+    auto one = setting;
+    one.data = {text};
+    auto const outcome = single(TakeGradient{}, one);
+    sums.resize(outcome.values.size());
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += std::abs(double{outcome.values[i]}) / static_cast<double>(n);
+  }
+  double const epsilon = std::numeric_limits<float>::epsilon() / 2;
+  return 2 * 6 * std::sqrt(static_cast<double>(n + chain)) * epsilon * *std::ranges::max_element(sums);
+}
+
+}  // namespace
+
+TEST_CASE("the first step's gradient is the same to float32 rounding, however the batch is split") {
+  Setting setting{.data = texts(global_batch), .dropout = 0, .steps = 1};
+  auto const bound = gradient_bound(setting);
+  auto const expected = single(TakeGradient{}, setting);
+  REQUIRE(farthest(expected.values, std::vector<float>(expected.values.size())) > 1e3 * bound);
+  auto const check = [&](std::string const& what, Outcome const& outcome) {
+    CAPTURE(what);
+    CHECK(outcome.values != expected.values);  // or there is nothing to bound
+    CHECK(farthest(outcome.values, expected.values) <= bound);
+  };
+  check("dp(2)", dp(2, TakeGradient{}, setting));
+  check("dp(4)", dp(4, TakeGradient{}, setting));
+  check("ddp(2)", ddp(2, TakeGradient{}, setting));
+  check("ddp(4)", ddp(4, TakeGradient{}, setting));
+  auto halves = setting;
+  halves.accumulation = 2;
+  check("two micro-batches", single(TakeGradient{}, halves));
+}
+
+TEST_CASE("50 SGD steps end at the same parameters to the rounding of 50 steps") {
+  Setting const setting;
+  optim::SGD const sgd{.learning_rate = 0.1};
+  auto const expected = single(sgd, setting);
+  // Each step errs by the rate times the gradient's bound and hands the error on all but unchanged, as rate times
+  // curvature is far below 1.
+  double const bound = 50 * sgd.learning_rate * gradient_bound({.data = texts(global_batch), .dropout = 0, .steps = 1});
+  CHECK(farthest(expected.values, dp(2, sgd, setting).values) <= bound);
+  CHECK(farthest(expected.values, ddp(2, sgd, setting).values) <= bound);
+  CHECK(farthest(expected.values, ddp(4, sgd, setting).values) <= bound);
+  CHECK(expected.losses.back() < expected.losses.front());
+}
+
+TEST_CASE("AdamW's losses are the same to a thousandth") {
+  Setting const setting;
+  optim::AdamW const adamw{.learning_rate = 3e-3};
+  auto const expected = single(adamw, setting);
+  CHECK(expected.losses.back() < 0.8 * expected.losses.front());
+  for (auto const& outcome : {dp(2, adamw, setting), ddp(2, adamw, setting), ddp(4, adamw, setting)}) {
+    REQUIRE(outcome.losses.size() == expected.losses.size());
+    for (std::size_t i = 0; i < expected.losses.size(); ++i)
+      CHECK(std::abs(outcome.losses[i] - expected.losses[i]) <= 1e-3);
+  }
+}
+
+TEST_CASE("dp and ddp are equal bit for bit, as are repeated runs, whatever threads, workers and buckets") {
+  optim::AdamW const adamw{.learning_rate = 3e-3};
+  for (int shards : {2, 3, 4}) {
+    CAPTURE(shards);
+    Setting setting{.steps = 12};
+    auto const expected = dp(shards, adamw, setting).values;
+    CHECK(dp(shards, adamw, setting).values == expected);
+    CHECK(dp(shards, adamw, setting, 2).values == expected);
+    CHECK(ddp(shards, adamw, setting).values == expected);
+    CHECK(ddp(shards, adamw, setting, 3).values == expected);
+    CHECK(ddp(shards, adamw, setting, 1, std::size_t{1} << 20).values == expected);
+    setting.workers = 3;
+    setting.prefetch = 5;
+    CHECK(dp(shards, adamw, setting).values == expected);
+    CHECK(ddp(shards, adamw, setting).values == expected);
+    setting.workers = 0;
+    setting.prefetch = 0;
+    CHECK(ddp(shards, adamw, setting).values == expected);
+  }
+  Setting const setting{.steps = 12};
+  auto const expected = single(adamw, setting).values;
+  CHECK(single(adamw, setting).values == expected);
+  CHECK(single(adamw, setting, 2).values == expected);
+  CHECK(single(adamw, setting, 3).values == expected);
+  CHECK(ddp(1, adamw, setting).values == expected);
+  CHECK(dp(1, adamw, setting).values == expected);
+}
