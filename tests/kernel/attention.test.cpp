@@ -217,7 +217,8 @@ TEST_CASE_TEMPLATE("attention: the definition, forward and backward", T, float, 
   for (double dropout : {0.0, 0.3})
     for (Index rows : {0, 1, 4})
       for (Index length : {1, 2, 7, 31, 33, 64, 65, 130})
-        for (auto const& [heads, head_width] : {std::array<Index, 2>{1, 1}, {2, 5}, {3, 16}, {1, 32}}) {
+        for (auto const& shape : {std::array<Index, 2>{1, 1}, {2, 5}, {3, 16}, {1, 32}}) {
+          Index const heads = shape[0], head_width = shape[1];
           CAPTURE(dropout);
           CAPTURE(rows);
           CAPTURE(length);

@@ -37,9 +37,10 @@ class HostBackend {
                                            view(c.dy, c.rows * c.length, c.width), view(dy, c.rows * c.length, c.width),
                                            Write::overwrite);
     EmbeddingGradients<T> out{std::vector<T>(c.token.size(), before), std::vector<T>(c.position.size(), before)};
-    std::vector<T> partial(static_cast<std::size_t>(plan_.chunks() * c.width));
+    auto const rows = Kernel::partial_rows(tokens(c), plan_);
+    std::vector<T> partial(static_cast<std::size_t>(rows * c.width));
     Kernel::backward_token<T>(stream(), plan_, view(std::as_const(dy), c.rows * c.length, c.width),
-                              view(partial, plan_.chunks(), c.width), view(out.token, c.vocabulary, c.width), write);
+                              view(partial, rows, c.width), view(out.token, c.vocabulary, c.width), write);
     Kernel::backward_position<T>(stream(), tokens(c), view(std::as_const(dy), c.rows * c.length, c.width),
                                  view(out.position, c.most_positions, c.width), write);
     return out;

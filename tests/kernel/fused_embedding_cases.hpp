@@ -164,7 +164,7 @@ void embedding_cases(Backend& backend) {
           }
 }
 
-/// Long segments: many chunks for one id, and a vocabulary with wide gaps.
+/// Long segments: many chunks for one id, several such ids side by side, and a vocabulary with wide gaps.
 template <class T, class Backend>
 void embedding_hot_row_cases(Backend& backend) {
   for (Index rows : {64, 65})

@@ -40,6 +40,7 @@ struct SegmentPlan {
     expect<ShapeError>(ids.size() <= std::numeric_limits<std::uint32_t>::max(), [&] {
       return "SegmentPlan: " + std::to_string(ids.size()) + " ids; fewer than 2^32 can be planned at once, split them";
     });
+    reserve(ids.size());
     auto const largest = collect(ids);
     sort(static_cast<int>(std::bit_width(static_cast<std::uint32_t>(largest))));
     cut();
@@ -49,6 +50,17 @@ struct SegmentPlan {
   using Entry = std::uint64_t;  // id << 32 | position
 
   [[nodiscard]] static std::int32_t id(Entry entry) noexcept { return static_cast<std::int32_t>(entry >> 32); }
+
+  /// Room for any list of this length, so that what is kept depends on the longest list and not on what lists held.
+  void reserve(std::size_t count) {
+    for (auto* each : {&order, &first, &begin}) each->reserve(count + 1);
+    for (auto* each : {&entries_, &sorted_}) each->reserve(count);
+    rows.reserve(count);
+    starts_.reserve(std::size_t{4} << most_bits(count));
+  }
+
+  /// Of a digit: a long list is worth larger histograms.
+  [[nodiscard]] static int most_bits(std::size_t count) noexcept { return count < 8192 ? 8 : 11; }
 
   /// The largest id, or 0.
   std::int32_t collect(std::span<std::int32_t const> ids) {
@@ -66,7 +78,7 @@ struct SegmentPlan {
 
   /// A stable radix sort by the low `bits` of the id, lowest digit first. All digits are counted in one pass.
   void sort(int bits) {
-    int const most = entries_.size() < 8192 ? 8 : 11;  // a long list is worth larger histograms
+    int const most = most_bits(entries_.size());
     int const digits = (bits + most - 1) / most;
     if (digits == 0) return;
     int const width = (bits + digits - 1) / digits;

@@ -159,6 +159,7 @@ struct Attention<HostSpace> {
   /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
   template <class T, class F>
   static void for_heads(Stream stream, Inputs<T> const& in, View<T, 1> memory, F const& f) {
+    if (in.query.empty()) return;
     Index const members = stream.pool().threads(), heads = in.rows() * in.heads;
     std::atomic<Index> next{0};
     stream.pool().run(std::min(members, heads), [&](Index member) {

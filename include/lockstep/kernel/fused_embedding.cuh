@@ -122,6 +122,8 @@ struct FusedEmbedding<CudaSpace> {
     detail::check_launch("kernel::FusedEmbedding::forward");
   }
 
+  [[nodiscard]] static Index partial_rows(Tokens const&, Plan const& plan) noexcept { return plan.chunks(); }
+
   template <class T>
   static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial, View<T, 2> gradient,
                              Write write) {

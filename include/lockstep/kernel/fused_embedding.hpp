@@ -79,47 +79,55 @@ struct FusedEmbedding<HostSpace> {
         [=](Index at, Index padding) { std::fill_n(out.data + at * width, padding * width, T{0}); });
   }
 
+  /// Rows of scratch memory that `backward_token` takes: a function of the shape alone.
+  [[nodiscard]] static Index partial_rows(Tokens const& tokens, Plan const&) noexcept { return tokens.ids.size() / chunk + 1; }
+
   /// The gradient of the token table: row v is the sum of dy over the slots that hold id v. Each chunk of the plan is
   /// summed on its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes the
   /// rows of absent ids; `add` touches only rows that occur.
   /// @shape dy [rows * length, width], already through `drop`
-  /// @shape partial [plan.chunks(), width], scratch   @shape gradient [vocabulary, width]
+  /// @shape partial [partial_rows(tokens, plan), width], scratch   @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
-                             View<T, 2> gradient, Write write) {
+  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial, View<T, 2> gradient,
+                             Write write) {
     auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
-    auto const* const first = plan.first.data();
     auto const* const ids = plan.rows.data();
-    stream.pool().for_ranges(plan.chunks(), chunks_per_task, [&](Index begin, Index end) {
-      auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(begin)) - first - 1;
-      for (Index c = begin; c < end; ++c) {
+    auto const* const first = plan.first.data();
+    auto const* const begin = plan.begin.data();
+    // The first chunk of a row goes straight into the gradient. Later ones start a whole chunk after another one of their
+    // row, so no two of them begin within the same `chunk` entries of the order.
+    auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
+    stream.pool().for_ranges(plan.chunks(), chunks_per_task, [&](Index c, Index end) {
+      auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(c)) - first - 1;
+      for (; c < end; ++c) {
         row += c == first[row + 1];
-        bool const whole = first[row + 1] - first[row] == 1;
-        auto* const to = whole ? gradient.data + ids[row] * width : partial.data + c * width;
-        detail::sum_rows(dy.data, width, width, detail::Listed{plan.order.data() + plan.begin[at(c)]},
-                         plan.begin[at(c + 1)] - plan.begin[at(c)], to, whole ? write : Write::overwrite);
+        bool const is_first = c == first[row];
+        detail::sum_rows(dy.data, width, width, detail::Listed{plan.order.data() + begin[c]}, begin[c + 1] - begin[c],
+                         is_first ? gradient.data + ids[row] * width : partial.data + place(c) * width,
+                         is_first ? write : Write::overwrite);
       }
     });
     auto const finish_row = [=](Index row) {
-      auto const chunks = static_cast<Index>(first[row + 1] - first[row]);
-      if (chunks > 1)
-        detail::sum_rows(partial.data + first[row] * width, width, width, detail::Consecutive{}, chunks,
-                         gradient.data + ids[row] * width, write);
+      auto const second = static_cast<Index>(first[row]) + 1, later = static_cast<Index>(first[row + 1]) - second;
+      if (later > 0)
+        detail::sum_rows(
+            partial.data, width, width, [=](Index i) { return place(second + i); }, later, gradient.data + ids[row] * width,
+            Write::add);
     };
     if (write == Write::add) {
-      stream.pool().for_ranges(rows, rows_per_task, [&](Index begin, Index end) {
-        for (Index row = begin; row < end; ++row) finish_row(row);
+      stream.pool().for_ranges(rows, rows_per_task, [&](Index row, Index end) {
+        for (; row < end; ++row) finish_row(row);
       });
     } else {
-      stream.pool().for_ranges(gradient.extent[0], rows_per_task, [&](Index begin, Index end) {
-        auto row = std::lower_bound(ids, ids + rows, begin) - ids;
+      stream.pool().for_ranges(gradient.extent[0], rows_per_task, [&](Index id, Index end) {
+        auto row = std::lower_bound(ids, ids + rows, id) - ids;
         for (; row < rows && ids[row] < end; ++row) {
-          std::fill_n(gradient.data + begin * width, (ids[row] - begin) * width, T{0});
+          std::fill_n(gradient.data + id * width, (ids[row] - id) * width, T{0});
           finish_row(row);
-          begin = ids[row] + 1;
+          id = ids[row] + 1;
         }
-        std::fill_n(gradient.data + begin * width, (end - begin) * width, T{0});
+        std::fill_n(gradient.data + id * width, (end - id) * width, T{0});
       });
     }
   }
@@ -131,7 +139,7 @@ struct FusedEmbedding<HostSpace> {
   template <class T>
   static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient, Write write) {
     auto const width = gradient.extent[1], length = tokens.length();
-    auto const used = std::min(length, gradient.extent[0]);
+    auto const used = tokens.rows() == 0 ? 0 : std::min(length, gradient.extent[0]);
     stream.pool().run(write == Write::overwrite ? gradient.extent[0] : used, [=, rows = tokens.rows()](Index t) {
       auto* const to = gradient.data + t * width;
       if (t >= used) return static_cast<void>(std::fill_n(to, width, T{0}));
@@ -140,9 +148,7 @@ struct FusedEmbedding<HostSpace> {
   }
 
  private:
-  static constexpr Index chunks_per_task = 16, rows_per_task = 128;
-
-  static std::size_t at(Index i) noexcept { return static_cast<std::size_t>(i); }
+  static constexpr Index chunk = static_cast<Index>(SegmentPlan::chunk), chunks_per_task = 16, rows_per_task = 128;
 
   static void check(Tokens const& tokens, Index vocabulary, Index most_positions) {
     if constexpr (!checks(Contract::normal)) return;

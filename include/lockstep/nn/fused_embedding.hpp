@@ -75,8 +75,8 @@ class FusedEmbedding {
       auto& plan = c.template kept<typename Kernel::Plan>(this);
       Kernel::plan(c.stream(), tokens, c.template temporary<std::int32_t>(Extents<1>{tokens.ids.size()}), plan);
       auto const token = c.gradient(token_), position = c.gradient(position_);
-      Kernel::template backward_token<Scalar>(c.stream(), plan, dy,
-                                              c.template temporary<Scalar>(Extents<2>{plan.chunks(), token_.shape[1]}),
+      auto const partial = c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(tokens, plan), token_.shape[1]});
+      Kernel::template backward_token<Scalar>(c.stream(), plan, dy, partial,
                                               {token.data, {token_.shape[0], token_.shape[1]}}, token.write);
       Kernel::template backward_position<Scalar>(c.stream(), tokens, dy,
                                                  {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
