@@ -21,8 +21,11 @@ namespace comm = lockstep::comm;
 namespace launch = lockstep::launch;
 using lockstep::Index;
 
-inline void require(bool holds, std::string const& what) {
-  if (!holds) throw std::runtime_error("conformance: " + what);
+[[noreturn]] inline void fail(std::string const& what) { throw std::runtime_error("conformance: " + what); }
+
+/// A plain text, for it is called for every element.
+inline void require(bool holds, char const* what) {
+  if (!holds) fail(what);
 }
 
 /// Element i of a rank's input: signs and magnitudes such that nearly every order of summing gives other bits.
@@ -82,13 +85,13 @@ class Case {
 
   void check(std::string const& what) const {
     for (Index i = 0; i < count_; ++i)
-      require(same_bits(begin_[i], tree(0, size_, [&](int r) { return input<T>(r, i, salt_); })),
-              what + ": element " + std::to_string(i) + " of " + std::to_string(count_) + " differs from the tree sum");
+      if (!same_bits(begin_[i], tree(0, size_, [&](int r) { return input<T>(r, i, salt_); })))
+        fail(what + ": element " + std::to_string(i) + " of " + std::to_string(count_) + " differs from the tree sum");
     for (std::size_t i = 0; i < rider_.size(); ++i)
-      require(same_bits(rider_[i], tree(0, size_, [&](int r) { return rider(r, i); })),
-              what + ": rider " + std::to_string(i));
-    require(same_bits(begin_[-1], guard) && same_bits(begin_[count_], guard), what + ": wrote beside the piece");
-    require(piece_.finished_seconds >= piece_.started_seconds && piece_.started_seconds > 0, what + ": time stamps");
+      if (!same_bits(rider_[i], tree(0, size_, [&](int r) { return rider(r, i); })))
+        fail(what + ": rider " + std::to_string(i) + " differs from the tree sum");
+    if (!same_bits(begin_[-1], guard) || !same_bits(begin_[count_], guard)) fail(what + ": wrote beside the piece");
+    if (piece_.started_seconds <= 0 || piece_.finished_seconds < piece_.started_seconds) fail(what + ": time stamps");
   }
 
  private:
@@ -217,10 +220,10 @@ void refuses(F&& f, std::string const& part) {
   try {
     f();
   } catch (lockstep::ConfigError const& error) {
-    require(std::string(error.what()).find(part) != std::string::npos, std::string("message: ") + error.what());
+    if (std::string(error.what()).find(part) == std::string::npos) fail(std::string("message: ") + error.what());
     return;
   }
-  require(false, "refuses: " + part);
+  fail("refuses: " + part);
 }
 
 /// A refused piece never leaves its rank: the communicator goes on.
@@ -300,7 +303,7 @@ int allocates_nothing_when_steady(launch::World const& world, Count const& count
   c.barrier();
   auto const after = count();
   c.barrier();
-  require(before == after, std::to_string(after - before) + " allocations in 50 steady steps");
+  if (before != after) fail(std::to_string(after - before) + " allocations in 50 steady steps");
   return 0;
 }
 

@@ -70,8 +70,6 @@ TEST_CASE("values that cannot be are refused by name") {
                                                                            {"LOCKSTEP_SUPERVISOR", ""},
                                                                            {"LOCKSTEP_MEMORY_FD", "three"},
                                                                            {"LOCKSTEP_JOB", "18446744073709551616"}}) {
-    CAPTURE(name);
-    CAPTURE(value);
     CHECK_THROWS_WITH_AS(detect_in(with(complete, name, value)), doctest::Contains((name + "=" + value).c_str()),
                          ConfigError);
   }

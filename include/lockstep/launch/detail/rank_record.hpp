@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -28,11 +27,7 @@ struct RankRecord {
   std::int32_t signal;     ///< what killed it, or 0
   char message[480];       ///< what it threw, or empty
 
-  void say(std::string_view text) noexcept {
-    auto const length = std::min(text.size(), sizeof message - 1);
-    std::memcpy(message, text.data(), length);
-    message[length] = '\0';
-  }
+  void say(std::string_view text) noexcept { message[text.copy(message, sizeof message - 1)] = '\0'; }
 
   /// What happened, without the rank: "was killed by signal 9 (Killed)".
   [[nodiscard]] std::string happened() const {
