@@ -20,7 +20,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 /// Other memory works too, through a bounded copy, and gives equal bits. Blocks may outlive the communicator.
 ///
 /// `broadcast`, `all_gather` and `barrier` first complete what was started, and return when they are complete
-/// themselves.
+/// themselves. The input of an all_gather may be this rank's own place in the output.
 ///
 /// Sums are the balanced binary tree over ranks: n ranks are the sum of the first p and of the other n - p, with p the
 /// largest power of two below n; so for 3 ranks (a + b) + c, for 6 ((a + b) + (c + d)) + (e + f).

@@ -96,7 +96,8 @@ class Transfer {
     }
   }
   static void move(std::byte* to, void const* from, Index n) noexcept {
-    if (n != 0) std::memmove(to, from, static_cast<std::size_t>(n));  // an input may lie in the output
+    // An input may lie at its place in the output, where others are reading it.
+    if (n != 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(n));
   }
 
   GroupMemory const* memory_;
