@@ -25,11 +25,18 @@ struct LabelledText {
   std::int32_t label = 0;
 };
 
+/// What to do about a pattern that matches no file.
+enum class Unmatched {
+  refuse,  ///< throw
+  skip,    ///< leave it out, and its class when no other pattern of the class matches
+};
+
 struct LabelledFilesOptions {
   Index window_bytes = 256;    ///< the length of a sample
   Index least_bytes = 64;      ///< a file that has less left after its head gives no sample
   Index files_per_class = 0;   ///< at most so many files of a class, evenly over their sorted paths; 0: all
   Index windows_per_file = 0;  ///< at most so many windows of a file, evenly over its length; 0: all
+  Unmatched unmatched = Unmatched::refuse;
 };
 
 /// Windows of text files as samples, the class of each given by patterns "NAME=GLOB,NAME=GLOB,...": `*`, `?`, `[...]`
@@ -62,17 +69,18 @@ class LabelledFilesDataset {
             "\" is no class; write NAME=GLOB,NAME=GLOB, for instance c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
       }
       auto const name = item.substr(0, equals), pattern = item.substr(equals + 1);
+      auto found = detail::find_files(pattern);
+      if (found.empty()) {
+        if (options.unmatched == Unmatched::skip) continue;
+        throw DataError("LabelledFilesDataset: the pattern \"" + std::string(pattern) + "\" of class " +
+                        std::string(name) +
+                        " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
+      }
       auto const known = std::find(index->classes.begin(), index->classes.end(), name);
       auto const label = static_cast<std::size_t>(known - index->classes.begin());
       if (known == index->classes.end()) {
         index->classes.emplace_back(name);
         files.emplace_back();
-      }
-      auto found = detail::find_files(pattern);
-      if (found.empty()) {
-        throw DataError("LabelledFilesDataset: the pattern \"" + std::string(pattern) + "\" of class " +
-                        std::string(name) +
-                        " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
       }
       std::move(found.begin(), found.end(), std::back_inserter(files[label]));
     }
