@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What `./dev` refuses: one sentence and exit code 2, before anything is built.
+set -uo pipefail
+dev=$(dirname -- "${BASH_SOURCE[0]}")/../../dev
+
+refuses() { # text, argument…
+  local text=$1 says code
+  shift
+  says=$("$dev" "$@" 2>&1)
+  code=$?
+  [[ $code == 2 && $says == *"$text"* ]] || { printf './dev %s: exit code %s\n%s\n' "$*" "$code" "$says"; exit 1; }
+}
+
+refuses 'no command is called quikstart' quikstart
+refuses 'run needs the name of an example: compare' run
+refuses 'no example is called nothing; there are: compare' run nothing
+refuses 'no check is called msan; there are clang, asan, tsan' check msan
+echo 'all as expected'

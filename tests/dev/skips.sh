@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Whether `./dev test` sees through a skip for which this machine gives no reason.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/../../dev"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/checkout/build/t"
+root=$work/checkout
+
+entry() { # name, element, output
+  printf '<testcase name="%s" status="notrun">\n%s\n<properties/>\n<system-out>%s\n</system-out>\n</testcase>\n' "$@"
+}
+skip='<skipped message="SKIP_RETURN_CODE=77"/>'
+{
+  entry gpu "$skip" 'skipped: needs a GPU: CudaSpace'
+  entry shared "$skip" 'skipped: needs ../shared: AG News'
+  entry nvcc "$skip" 'skipped: needs an nvcc of version 12 or later: x.test.cu'
+  entry torch "$skip" 'skipped: needs a Python with torch: y'
+  entry mood "$skip" 'skipped: needs a better mood: z'
+  entry silent "$skip" ''
+  entry ran '' 'skipped: needs nothing: it ran'
+} >"$root/build/t/junit.xml"
+
+expect() { # what, names of the tests that should be told of
+  local told
+  told=$(wrongly_skipped t | sed 's/^ *//; s/:.*//' | paste -sd' ')
+  [[ $told == "$2" ]] || { printf '%s: told of "%s" instead of "%s"\n' "$1" "$told" "$2"; exit 1; }
+}
+
+has_gpu() { false; }
+has_nvcc() { false; }
+has_torch() { false; }
+expect 'a machine that has nothing' 'mood silent'
+has_gpu() { true; }
+has_nvcc() { true; }
+has_torch() { true; }
+mkdir "$work/shared"
+expect 'a machine that has everything' 'gpu shared nvcc torch mood silent'
+echo 'all as expected'
