@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# Looks in BUILD for the object file of every header that HEADERS (below include/) holds and EXTENSIONS match: a check
+# that passed over a header fails here. WHY_NOT, where it is set, says why there are none.
+foreach(extension IN LISTS EXTENSIONS)
+  file(GLOB_RECURSE found RELATIVE "${HEADERS}" "${HEADERS}/*.${extension}")
+  list(APPEND headers ${found})
+endforeach()
+list(LENGTH headers count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "no headers below ${HEADERS}")
+endif()
+if(WHY_NOT)
+  message("skipped: ${WHY_NOT}: ${count} headers")
+  return()
+endif()
+
+file(GLOB_RECURSE objects "${BUILD}/*.o")
+foreach(header IN LISTS headers)
+  string(REPLACE "." "\\." pattern "/${header}.")
+  set(compiled ${objects})
+  list(FILTER compiled INCLUDE REGEX "${pattern}(cxx|cpp|cu)\\.o$")
+  if(NOT compiled)
+    message(SEND_ERROR "${header} was not compiled by itself")
+  endif()
+endforeach()
+message(STATUS "${count} headers")
