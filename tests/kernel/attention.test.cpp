@@ -5,8 +5,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <lockstep/kernel/attention.hpp>
 #include <vector>
+#include <lockstep/kernel/attention.hpp>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
@@ -64,10 +64,12 @@ struct Batch {
                 std::vector<T>(n, before), std::vector<T>(n, before), std::vector<T>(n, before)};
     std::vector<T> memory(static_cast<std::size_t>(Kernel::scratch(stream, length)));
     auto const tensor = [&](auto& x) { return view(x, rows * length, width()); };
-    Kernel::Inputs<T> const in{tensor(query), tensor(key), tensor(value), view(lengths, rows), view(positions, rows), heads, mask};
+    Kernel::Inputs<T> const in{tensor(query),         tensor(key), tensor(value), view(lengths, rows),
+                               view(positions, rows), heads,       mask};
     Kernel::forward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), view(memory, memory.size()));
-    Kernel::backward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), tensor(dout), {r.dquery.data(), write},
-                        {r.dkey.data(), write}, {r.dvalue.data(), write}, view(memory, memory.size()));
+    Kernel::backward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), tensor(dout),
+                        {r.dquery.data(), write}, {r.dkey.data(), write}, {r.dvalue.data(), write},
+                        view(memory, memory.size()));
     return r;
   }
 };
@@ -77,8 +79,8 @@ struct Bounded {
   double value = 0, error = 0;
 };
 
-/// The definition in double, one head of one row, with a running error bound for arithmetic of unit roundoff u: a product
-/// moves by |a| db + |b| da, a sum of n terms by u n sum |terms| besides what its terms move by.
+/// The definition in double, one head of one row, with a running error bound for arithmetic of unit roundoff u: a
+/// product moves by |a| db + |b| da, a sum of n terms by u n sum |terms| besides what its terms move by.
 template <class T>
 class Reference {
  public:
@@ -90,10 +92,12 @@ class Reference {
     score_gradients();
   }
   [[nodiscard]] Bounded dquery(Index i, Index c) const {
-    return sum(n, [&](Index j) { return product(ds[at(i, j)], in(b.key, j, c)); }, scale());
+    return sum(
+        n, [&](Index j) { return product(ds[at(i, j)], in(b.key, j, c)); }, scale());
   }
   [[nodiscard]] Bounded dkey(Index j, Index c) const {
-    return sum(n, [&](Index i) { return product(ds[at(i, j)], in(b.query, i, c)); }, scale());
+    return sum(
+        n, [&](Index i) { return product(ds[at(i, j)], in(b.query, i, c)); }, scale());
   }
   [[nodiscard]] Bounded dvalue(Index j, Index c) const {
     return sum(n, [&](Index i) { return product(dropped(i, j), in(b.dout, i, c)); });
@@ -123,7 +127,8 @@ class Reference {
   [[nodiscard]] double factor(Index i, Index j) const {
     if (!b.mask.active()) return 1;
     auto const element = (h * n + i) * ((n + 7) / 8 * 8) + j;
-    return b.mask.keeps(static_cast<std::uint64_t>(b.positions[static_cast<std::size_t>(r)]), static_cast<std::uint64_t>(element))
+    return b.mask.keeps(static_cast<std::uint64_t>(b.positions[static_cast<std::size_t>(r)]),
+                        static_cast<std::uint64_t>(element))
                ? b.mask.scale()
                : 0;
   }
@@ -136,14 +141,20 @@ class Reference {
     for (Index i = 0; i < n; ++i) {
       std::vector<Bounded> s;
       for (Index j = 0; j < n; ++j)
-        s.push_back(sum(d, [&](Index c) { return product({in(b.query, i, c), 0}, in(b.key, j, c)); }, scale()));
+        s.push_back(sum(
+            d,
+            [&](Index c) {
+              return product({in(b.query, i, c), 0}, in(b.key, j, c));
+            },
+            scale()));
       double most = s.empty() ? 0 : s[0].value, total = 0, moved = 0, log_sum = 0;
       for (auto const& x : s) most = std::max(most, x.value);
       for (auto const& x : s) total += std::exp(x.value - most);
       log_sum = most + std::log(total);
-      // The logarithm of an exponential moves by its argument's error, the rounding of the subtraction (of the largest or,
-      // in backward, of the logarithm of the sum) and 2 units (4 u) of its own; that of the sum by the mean over its terms
-      // of these, and by its additions, of which there are n / 16 + 16. The logarithm itself rounds once more.
+      // The logarithm of an exponential moves by its argument's error, the rounding of the subtraction (of the largest
+      // or, in backward, of the logarithm of the sum) and 2 units (4 u) of its own; that of the sum by the mean over
+      // its terms of these, and by its additions, of which there are n / 16 + 16. The logarithm itself rounds once
+      // more.
       std::vector<double> each;
       for (auto const& x : s) each.push_back(x.error + u * (std::max(most - x.value, log_sum - x.value) + 6));
       for (std::size_t j = 0; j < s.size(); ++j) moved += std::exp(s[j].value - log_sum) * each[j];
@@ -159,7 +170,8 @@ class Reference {
   }
   void score_gradients() {
     for (Index i = 0; i < n; ++i) {
-      auto const mean = sum(d, [&](Index c) { return product(out[static_cast<std::size_t>(i * d + c)], in(b.dout, i, c)); });
+      auto const mean =
+          sum(d, [&](Index c) { return product(out[static_cast<std::size_t>(i * d + c)], in(b.dout, i, c)); });
       for (Index j = 0; j < n; ++j) {
         auto const dp = sum(d, [&](Index c) { return product({in(b.dout, i, c), 0}, in(b.value, j, c)); });
         auto const drop = product(dp, factor(i, j));
@@ -191,7 +203,8 @@ void check(Batch<T> const& batch, Result<T> const& got, T before = T{0}) {
         for (Index c = 0; c < d; ++c) {
           auto const i = static_cast<std::size_t>((r * batch.length + t) * batch.width() + h * d + c);
           if (t >= n) {
-            zero = zero && got.out[i] == 0 && got.dquery[i] == before && got.dkey[i] == before && got.dvalue[i] == before;
+            zero =
+                zero && got.out[i] == 0 && got.dquery[i] == before && got.dkey[i] == before && got.dvalue[i] == before;
             continue;
           }
           auto const near = [&](T x, Bounded expected, T start) {
@@ -292,9 +305,9 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   std::vector<Index> const positions{0};
   auto const run = [&](Index heads, Index key_rows) {
     memory::Stream<HostSpace> const stream(pool);
-    Kernel::forward<float>(stream,
-                           {view(x, 3, 8), view(x, key_rows, 8), view(x, 3, 8), view(lengths, 1), view(positions, 1), heads, {}},
-                           view(x, 3, 8), view(x, 3, 8), view(memory, 10'000));
+    Kernel::forward<float>(
+        stream, {view(x, 3, 8), view(x, key_rows, 8), view(x, 3, 8), view(lengths, 1), view(positions, 1), heads, {}},
+        view(x, 3, 8), view(x, 3, 8), view(memory, 10'000));
   };
   CHECK_THROWS_WITH_AS(run(3, 3), doctest::Contains("3 heads do not divide a width of 8"), ShapeError);
   CHECK_THROWS_WITH_AS(run(0, 3), doctest::Contains("0 heads do not divide a width of 8"), ShapeError);

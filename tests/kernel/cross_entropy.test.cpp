@@ -3,8 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/kernel/cross_entropy.hpp>
 #include <vector>
+#include <lockstep/kernel/cross_entropy.hpp>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
@@ -43,7 +43,8 @@ struct Batch {
   [[nodiscard]] std::vector<double> forward() const {
     ThreadPool pool(2);
     std::vector<double> losses(static_cast<std::size_t>(rows));
-    Kernel::forward<T>(memory::Stream<HostSpace>(pool), view(logits, rows, classes), view(labels, rows), view(losses, rows));
+    Kernel::forward<T>(memory::Stream<HostSpace>(pool), view(logits, rows, classes), view(labels, rows),
+                       view(losses, rows));
     return losses;
   }
 };
@@ -53,21 +54,22 @@ constexpr double roundings = 16 + 16 + 4 + 2;
 
 template <class T>
 void check(Batch<T> const& batch, Result<T> const& result) {
-  // Rounding x - max moves an exponential by |x - max| halves of a unit, relatively; log(total) then moves by the mean of
-  // that over the softmax, plus the roundings of the sum. The double reference rounds in the same way.
+  // Rounding x - max moves an exponential by |x - max| halves of a unit, relatively; log(total) then moves by the mean
+  // of that over the softmax, plus the roundings of the sum. The double reference rounds in the same way.
   double const unit = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == 8 ? 2 : 1) + 0x1p-50;
   bool losses_agree = true, gradients_agree = true;
   for (Index r = 0; r < batch.rows; ++r) {
-    auto const at = [&](Index c) { return static_cast<double>(batch.logits[static_cast<std::size_t>(r * batch.classes + c)]); };
+    auto const at = [&](Index c) {
+      return static_cast<double>(batch.logits[static_cast<std::size_t>(r * batch.classes + c)]);
+    };
     double most = at(0), total = 0, moved = 0;
     for (Index c = 0; c < batch.classes; ++c) most = std::max(most, at(c));
     for (Index c = 0; c < batch.classes; ++c) total += std::exp(at(c) - most);
     for (Index c = 0; c < batch.classes; ++c) moved += std::exp(at(c) - most) / total * (most - at(c));
     auto const label = batch.labels[static_cast<std::size_t>(r)];
     double const loss = std::log(total) + (most - at(label));
-    losses_agree = losses_agree &&
-                   std::abs(result.losses[static_cast<std::size_t>(r)] - loss) <=
-                                   unit * (roundings + moved) + 0x1p-50 * std::abs(loss);
+    losses_agree = losses_agree && std::abs(result.losses[static_cast<std::size_t>(r)] - loss) <=
+                                       unit * (roundings + moved) + 0x1p-50 * std::abs(loss);
     for (Index c = 0; c < batch.classes; ++c) {
       double const p = std::exp(at(c) - most) / total, expected = p - (c == label);
       double const bound = unit * (p * (roundings + moved + (most - at(c)) + 4) + 1);
@@ -141,9 +143,10 @@ TEST_CASE("labels outside the classes are refused with row, label and range") {
   for (std::int32_t label : {-1, 4, 2'000'000'000}) {
     Batch<float> batch(6, 4, 1);
     batch.labels[5] = label;
-    CHECK_THROWS_WITH_AS(static_cast<void>(batch.run(1)),
-                         doctest::Contains(("row 5 of the batch has label " + std::to_string(label) + ", outside [0, 4)").c_str()),
-                         DataError);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(batch.run(1)),
+        doctest::Contains(("row 5 of the batch has label " + std::to_string(label) + ", outside [0, 4)").c_str()),
+        DataError);
   }
 }
 

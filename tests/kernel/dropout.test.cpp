@@ -3,14 +3,14 @@
 
 #include <cmath>
 #include <cstring>
-#include <lockstep/kernel/dropout.hpp>
 #include <vector>
+#include <lockstep/kernel/dropout.hpp>
 
 #include "kernel/view.hpp"
 
 using namespace lockstep;
-using lockstep_test::view;
 using kernel::DropoutMask;
+using lockstep_test::view;
 using Kernel = kernel::Dropout<HostSpace>;
 
 namespace {

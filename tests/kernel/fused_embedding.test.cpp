@@ -22,8 +22,9 @@ class HostBackend {
   template <class T>
   std::vector<T> forward(EmbeddingCase<T> const& c) {
     std::vector<T> out(c.dy.size(), T{-7});
-    Kernel::forward<T>(stream(), tokens(c), view(c.token, c.vocabulary, c.width), view(c.position, c.most_positions, c.width),
-                       c.mask, view(c.positions, c.rows), view(out, c.rows * c.length, c.width));
+    Kernel::forward<T>(stream(), tokens(c), view(c.token, c.vocabulary, c.width),
+                       view(c.position, c.most_positions, c.width), c.mask, view(c.positions, c.rows),
+                       view(out, c.rows * c.length, c.width));
     return out;
   }
 
@@ -86,7 +87,8 @@ TEST_CASE("embedding: the same bits for any number of threads, and again") {
     HostBackend backend(threads);
     for (int repetition = 0; repetition < 3; ++repetition) {
       CHECK(backend.forward(c) == out);
-      for (auto write : {Write::overwrite, Write::add}) CHECK(backend.backward(c, write, 1.5f) == one.backward(c, write, 1.5f));
+      for (auto write : {Write::overwrite, Write::add})
+        CHECK(backend.backward(c, write, 1.5f) == one.backward(c, write, 1.5f));
     }
   }
 }

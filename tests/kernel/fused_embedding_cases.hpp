@@ -77,10 +77,14 @@ struct EmbeddingCase {
   [[nodiscard]] std::int32_t id(Ids kind, Index i) const {
     auto const spread = (i * 2654435761) % 1'000'003;
     switch (kind) {
-      case Ids::spread: return static_cast<std::int32_t>(spread % vocabulary);
-      case Ids::skewed: return static_cast<std::int32_t>(spread % vocabulary * (spread % 7) / 7 * (spread % 11) / 11);
-      case Ids::all_equal: return static_cast<std::int32_t>(vocabulary / 2);
-      case Ids::extremes: return static_cast<std::int32_t>(i % 2 == 0 ? 0 : vocabulary - 1);
+      case Ids::spread:
+        return static_cast<std::int32_t>(spread % vocabulary);
+      case Ids::skewed:
+        return static_cast<std::int32_t>(spread % vocabulary * (spread % 7) / 7 * (spread % 11) / 11);
+      case Ids::all_equal:
+        return static_cast<std::int32_t>(vocabulary / 2);
+      case Ids::extremes:
+        return static_cast<std::int32_t>(i % 2 == 0 ? 0 : vocabulary - 1);
     }
     return 0;
   }
@@ -107,9 +111,9 @@ void check_embedding_forward(Backend& backend, EmbeddingCase<T> const& c) {
   CHECK(exact);
 }
 
-/// The reference sums in double. A gradient of n terms is summed in chunks of 32, then over chunks: no term takes part in
-/// more than 32 + n / 32 + 1 additions, and was rounded once by dropout; position sums take n additions. So
-/// |error| <= (n' + 2) u sum |terms|, with u half an epsilon, and one more addition when `before` is there.
+/// The reference sums in double. A gradient of n terms is summed in chunks of 32, then over chunks: no term takes part
+/// in more than 32 + n / 32 + 1 additions, and was rounded once by dropout; position sums take n additions. So |error|
+/// <= (n' + 2) u sum |terms|, with u half an epsilon, and one more addition when `before` is there.
 template <class T, class Backend>
 void check_embedding_backward(Backend& backend, EmbeddingCase<T> const& c, Write write) {
   T const before = 0.75;

@@ -3,8 +3,8 @@
 
 #include <cmath>
 #include <limits>
-#include <lockstep/kernel/pooling.hpp>
 #include <vector>
+#include <lockstep/kernel/pooling.hpp>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"
@@ -39,7 +39,8 @@ struct Batch {
   [[nodiscard]] std::vector<T> mean(int threads) const {
     ThreadPool pool(threads);
     std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7});
-    Kernel::mean<T>(memory::Stream<HostSpace>(pool), view(lengths, rows), view(x, rows * length, width), view(y, rows, width));
+    Kernel::mean<T>(memory::Stream<HostSpace>(pool), view(lengths, rows), view(x, rows * length, width),
+                    view(y, rows, width));
     return y;
   }
   [[nodiscard]] std::vector<T> backward(int threads, Write write) const {
@@ -68,8 +69,8 @@ TEST_CASE_TEMPLATE("the mean is that of the tokens; no tokens give zeros", T, fl
               sum += e;
               terms += std::abs(e);
             }
-            // n - 1 additions and a division round once each, every time to at most half a unit of the terms so far; the
-            // reference itself rounds as often in double.
+            // n - 1 additions and a division round once each, every time to at most half a unit of the terms so far;
+            // the reference itself rounds as often in double.
             double const unit = std::numeric_limits<T>::epsilon() / 2 + (sizeof(T) == 8 ? 0x1p-53 : 0);
             double const bound = n == 0 ? 0 : unit * n * terms / n;
             auto const got = static_cast<double>(y[static_cast<std::size_t>(r * width + c)]);

@@ -13,7 +13,8 @@ template <class T, class... I>
   return {v.data(), {static_cast<lockstep::Index>(extents)...}};
 }
 template <class T, class... I>
-[[nodiscard]] lockstep::TensorView<T const, sizeof...(I), lockstep::HostSpace> view(std::vector<T> const& v, I... extents) {
+[[nodiscard]] lockstep::TensorView<T const, sizeof...(I), lockstep::HostSpace> view(std::vector<T> const& v,
+                                                                                    I... extents) {
   return {v.data(), {static_cast<lockstep::Index>(extents)...}};
 }
 

@@ -102,7 +102,8 @@ TEST_CASE("attention layer: the same bits for any number of threads") {
 }
 
 TEST_CASE("attention layer: bad options and inputs are refused with the numbers") {
-  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention(6, 4), doctest::Contains("4 heads do not divide a d_model of 6"), ShapeError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention(6, 4), doctest::Contains("4 heads do not divide a d_model of 6"),
+                       ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention(6, 0), ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention(6, 2, 1.0), ConfigError);
   Model model(mixed_lengths, 6, 2, 0);

@@ -78,5 +78,6 @@ TEST_CASE("cross_entropy: logits stay as they are, and other integers serve as l
 
 TEST_CASE("cross_entropy: a label outside the classes is refused") {
   Trial<Model, float> trial(Model(batch, 2));  // the batch's third row has label 2
-  CHECK_THROWS_WITH_AS(trial.step(batch), doctest::Contains("row 2 of the batch has label 2, outside [0, 2)"), DataError);
+  CHECK_THROWS_WITH_AS(trial.step(batch), doctest::Contains("row 2 of the batch has label 2, outside [0, 2)"),
+                       DataError);
 }

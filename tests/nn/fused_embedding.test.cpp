@@ -66,7 +66,8 @@ TEST_CASE("gradients, with and without dropout, once and twice in a pass") {
 }
 
 TEST_CASE("batches without rows or without tokens give zero gradients") {
-  for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({}, 0, 11), TokenBatch({0, 0}, 9, 11), TokenBatch({0}, 0, 11)}) {
+  for (auto const& batch :
+       {TokenBatch({}, 9, 11), TokenBatch({}, 0, 11), TokenBatch({0, 0}, 9, 11), TokenBatch({0}, 0, 11)}) {
     Trial<Pooled, float> trial(Pooled(0.1));
     trial.gradients.assign(trial.gradients.size(), 5.0f);
     trial.step(batch);
@@ -110,8 +111,10 @@ TEST_CASE("loss and gradients have the same bits for any number of threads") {
 
 TEST_CASE("bad options and columns are refused") {
   auto const make = [](nn::FusedEmbedding::Options const& options) { nn::FusedEmbedding const made(options); };
-  CHECK_THROWS_WITH_AS(make({.vocabulary = 0, .length = 1, .width = 1}), doctest::Contains("vocabulary is 0"), ConfigError);
-  CHECK_THROWS_WITH_AS(make({.vocabulary = 1, .length = -2, .width = 1}), doctest::Contains("length is -2"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.vocabulary = 0, .length = 1, .width = 1}), doctest::Contains("vocabulary is 0"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(make({.vocabulary = 1, .length = -2, .width = 1}), doctest::Contains("length is -2"),
+                       ConfigError);
   CHECK_THROWS_WITH_AS(make({.vocabulary = 1, .length = 1, .width = 0}), doctest::Contains("width is 0"), ConfigError);
   CHECK_THROWS_AS(make({.vocabulary = 1, .length = 1, .width = 1, .dropout = 1}), ConfigError);
 

@@ -34,7 +34,9 @@ struct TokenBatch {
       positions.push_back(5 + 3 * r);
       labels.push_back(static_cast<std::int32_t>(r % 3));
       for (Index t = 0; t < length; ++t)
-        ids.push_back(t < lengths[static_cast<std::size_t>(r)] ? static_cast<std::int32_t>(1 + (7 * r + 5 * t) % (vocabulary - 1)) : 0);
+        ids.push_back(t < lengths[static_cast<std::size_t>(r)]
+                          ? static_cast<std::int32_t>(1 + (7 * r + 5 * t) % (vocabulary - 1))
+                          : 0);
     }
   }
   struct Column {
@@ -61,7 +63,8 @@ typename Context::template Variable<2> learned(Context& context, nn::Parameter c
   return x;
 }
 
-/// Sum over elements of w y + y^2 / 2 with an irregular w; elements of padding slots are left out and get gradient zero.
+/// Sum over elements of w y + y^2 / 2 with an irregular w; elements of padding slots are left out and get gradient
+/// zero.
 template <class Context>
 nn::Loss<HostSpace> irregular_loss(Context& context, typename Context::template Variable<2> y,
                                    nn::PaddedLayout<HostSpace> const* layout = nullptr) {
@@ -73,7 +76,8 @@ nn::Loss<HostSpace> irregular_loss(Context& context, typename Context::template 
     bool const counts = !layout || slot % layout->length < layout->lengths(slot / layout->length);
     double const w = std::sin(1.0 + 1.7 * static_cast<double>(i)), value = static_cast<double>(y.value.data[i]);
     if (counts) loss.sum += w * value + value * value / 2;
-    if (dy) dy.data[i] = static_cast<Scalar>(counts ? w + value : 0) + (dy.write == lockstep::Write::add ? dy.data[i] : 0);
+    if (dy)
+      dy.data[i] = static_cast<Scalar>(counts ? w + value : 0) + (dy.write == lockstep::Write::add ? dy.data[i] : 0);
   }
   return loss;
 }
@@ -87,7 +91,10 @@ class Trial {
   std::vector<Scalar> values, gradients;
 
   explicit Trial(Model m, int threads = 1)
-      : model(std::move(m)), layout(nn::ParameterLayout::of(model)), pool_(threads), context_(lockstep::memory::Stream<HostSpace>(pool_)) {
+      : model(std::move(m)),
+        layout(nn::ParameterLayout::of(model)),
+        pool_(threads),
+        context_(lockstep::memory::Stream<HostSpace>(pool_)) {
     std::vector<double> exact(static_cast<std::size_t>(layout.size()));
     nn::initialize(layout, 3, exact.data());
     for (double v : exact) values.push_back(static_cast<Scalar>(static_cast<float>(v)));

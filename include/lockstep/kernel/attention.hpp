@@ -37,9 +37,9 @@ struct Attention<HostSpace> {
   /// What forward and backward have in common.
   template <class T>
   struct Inputs {
-    View<T const, 2> query, key, value;       // [rows * length, heads * head width]
-    View<std::int32_t const, 1> lengths;      // [rows], each in [0, length]
-    View<Index const, 1> positions;           // [rows], each sample's place in the epoch: dropout's key
+    View<T const, 2> query, key, value;   // [rows * length, heads * head width]
+    View<std::int32_t const, 1> lengths;  // [rows], each in [0, length]
+    View<Index const, 1> positions;       // [rows], each sample's place in the epoch: dropout's key
     Index heads;
     DropoutMask mask;
 
@@ -61,9 +61,9 @@ struct Attention<HostSpace> {
   }
 
   /// For i, j < lengths[r], per head: p[i, j] = softmax over j of query[i] . key[j] / sqrt(head width), then
-  /// out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the exponentials. Padding slots of
-  /// `out` are zero; those of the inputs are not read. `drop` keeps element (head * n + i) * m + j of the sample, where n
-  /// is its length and m = n rounded up to a multiple of 8.
+  /// out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the exponentials. Padding slots
+  /// of `out` are zero; those of the inputs are not read. `drop` keeps element (head * n + i) * m + j of the sample,
+  /// where n is its length and m = n rounded up to a multiple of 8.
   /// @shape out as query   @shape log_sums [rows * heads, length]   @shape memory [scratch(stream, length)]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   /// @throws ShapeError when `heads` does not divide the width or the shapes disagree
@@ -117,8 +117,8 @@ struct Attention<HostSpace> {
         auto const beta = [&](Target<T> target) { return i == 0 && target.write == Write::overwrite ? T{0} : T{1}; };
         multiply<T>({head.tokens, head_width, queries}, 1, {p, 1, stride}, {dout.data + at, width, 1}, beta(dvalue),
                     dvalue.data + head.offset, width);
-        multiply<T>({head.tokens, head_width, queries}, scale, {ds, 1, stride}, {in.query.data + at, width, 1}, beta(dkey),
-                    dkey.data + head.offset, width);
+        multiply<T>({head.tokens, head_width, queries}, scale, {ds, 1, stride}, {in.query.data + at, width, 1},
+                    beta(dkey), dkey.data + head.offset, width);
         multiply<T>({queries, head_width, head.tokens}, scale, {ds, stride, 1}, {in.key.data + head.offset, width, 1},
                     dquery.write == Write::overwrite ? T{0} : T{1}, dquery.data + at, width);
       }
@@ -150,10 +150,11 @@ struct Attention<HostSpace> {
     expect<ShapeError>(in.heads >= 1 && in.width() % in.heads == 0, [&] {
       return "Attention: " + std::to_string(in.heads) + " heads do not divide a width of " + std::to_string(in.width());
     });
-    expect<ShapeError>(in.query.extent == in.key.extent && in.query.extent == in.value.extent && in.query.extent == out, [&] {
-      return "Attention: query " + to_string(in.query.extent) + ", key " + to_string(in.key.extent) + ", value " +
-             to_string(in.value.extent) + " and output " + to_string(out) + " must have the same shape";
-    });
+    expect<ShapeError>(
+        in.query.extent == in.key.extent && in.query.extent == in.value.extent && in.query.extent == out, [&] {
+          return "Attention: query " + to_string(in.query.extent) + ", key " + to_string(in.key.extent) + ", value " +
+                 to_string(in.value.extent) + " and output " + to_string(out) + " must have the same shape";
+        });
   }
 
   /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
@@ -180,30 +181,30 @@ struct Attention<HostSpace> {
   static void multiply(Extent extent, T alpha, detail::Strided<T const> a, detail::Strided<T const> b, T beta, T* c,
                        Index c_row) {
     detail::multiply_on_this_thread(detail::GemmBlock<T>{.m = extent.m,
-                                                .n = extent.n,
-                                                .k = extent.k,
-                                                .alpha = alpha,
-                                                .a = a,
-                                                .b = b,
-                                                .beta = beta,
-                                                .c = c,
-                                                .c_row = c_row,
-                                                .bias = nullptr});
+                                                         .n = extent.n,
+                                                         .k = extent.k,
+                                                         .alpha = alpha,
+                                                         .a = a,
+                                                         .b = b,
+                                                         .beta = beta,
+                                                         .c = c,
+                                                         .c_row = c_row,
+                                                         .bias = nullptr});
   }
 
   /// scores[q, j] = query[i + q] . key[j] / sqrt(head width).
   template <class T>
   static void multiply_scores(Inputs<T> const& in, Head const& head, Index i, Index queries, T* scores) {
     multiply<T>({queries, head.tokens, in.head_width()}, static_cast<T>(in.scale()),
-                {in.query.data + head.offset + i * in.width(), in.width(), 1}, {in.key.data + head.offset, 1, in.width()}, 0,
-                scores, padded(head.tokens));
+                {in.query.data + head.offset + i * in.width(), in.width(), 1},
+                {in.key.data + head.offset, 1, in.width()}, 0, scores, padded(head.tokens));
   }
 
-  /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the
-  /// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum equals dout . out.
+  /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of
+  /// the scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum equals dout . out.
   template <class T>
-  static void score_gradients(Inputs<T> const& in, Head const& head, Index i, Index queries, T const* out, T const* dout,
-                              T const* log_sums, T* p, T* ds) {
+  static void score_gradients(Inputs<T> const& in, Head const& head, Index i, Index queries, T const* out,
+                              T const* dout, T const* log_sums, T* p, T* ds) {
     with_best_instructions([=, tokens = head.tokens, width = in.width(), head_width = in.head_width(), mask = in.mask,
                             place = head.place, first = head.element(i)] {
       auto const keep = static_cast<T>(mask.scale());

@@ -36,8 +36,9 @@ struct Dropout<HostSpace> {
         stream.pool(), rows, slots / rows, lengths,
         [=](Index row, Index slot, Index at, Index tokens) {
           with_best_instructions([=] {
-            detail::drop(mask, static_cast<std::uint64_t>(positions.data[row]), static_cast<std::uint64_t>(slot * width),
-                         tokens * width, x.data + at * width, y.data + at * width, write);
+            detail::drop(mask, static_cast<std::uint64_t>(positions.data[row]),
+                         static_cast<std::uint64_t>(slot * width), tokens * width, x.data + at * width,
+                         y.data + at * width, write);
           });
         },
         [=](Index at, Index padding) {

@@ -54,8 +54,8 @@ struct FusedEmbedding<HostSpace> {
     plan.build(scratch.span());
   }
 
-  /// out[r, t] = drop(token[ids[r, t]] + position[t]) for tokens, zero in padding; `drop` is that of kernel::Dropout for
-  /// element t * width + channel of the sample at positions[r].
+  /// out[r, t] = drop(token[ids[r, t]] + position[t]) for tokens, zero in padding; `drop` is that of kernel::Dropout
+  /// for element t * width + channel of the sample at positions[r].
   /// @shape token [vocabulary, width]   @shape position [most positions, width]   @shape positions [rows]
   /// @shape out [rows * length, width]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
@@ -72,31 +72,35 @@ struct FusedEmbedding<HostSpace> {
           with_best_instructions([=] {
             auto* const to = out.data + at * width;
             for (Index k = 0; k < count; ++k)
-              detail::add_rows(token.data + ids[at + k] * width, position.data + (slot + k) * width, to + k * width, width);
-            if (mask.active()) detail::drop(mask, place, static_cast<std::uint64_t>(slot * width), count * width, to, to);
+              detail::add_rows(token.data + ids[at + k] * width, position.data + (slot + k) * width, to + k * width,
+                               width);
+            if (mask.active())
+              detail::drop(mask, place, static_cast<std::uint64_t>(slot * width), count * width, to, to);
           });
         },
         [=](Index at, Index padding) { std::fill_n(out.data + at * width, padding * width, T{0}); });
   }
 
   /// Rows of scratch memory that `backward_token` takes: a function of the shape alone.
-  [[nodiscard]] static Index partial_rows(Tokens const& tokens, Plan const&) noexcept { return tokens.ids.size() / chunk + 1; }
+  [[nodiscard]] static Index partial_rows(Tokens const& tokens, Plan const&) noexcept {
+    return tokens.ids.size() / chunk + 1;
+  }
 
   /// The gradient of the token table: row v is the sum of dy over the slots that hold id v. Each chunk of the plan is
-  /// summed on its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes the
-  /// rows of absent ids; `add` touches only rows that occur.
+  /// summed on its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes
+  /// the rows of absent ids; `add` touches only rows that occur.
   /// @shape dy [rows * length, width], already through `drop`
   /// @shape partial [partial_rows(tokens, plan), width], scratch   @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial, View<T, 2> gradient,
-                             Write write) {
+  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
+                             View<T, 2> gradient, Write write) {
     auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
     auto const* const ids = plan.rows.data();
     auto const* const first = plan.first.data();
     auto const* const begin = plan.begin.data();
-    // The first chunk of a row goes straight into the gradient. Later ones start a whole chunk after another one of their
-    // row, so no two of them begin within the same `chunk` entries of the order.
+    // The first chunk of a row goes straight into the gradient. Later ones start a whole chunk after another one of
+    // their row, so no two of them begin within the same `chunk` entries of the order.
     auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
     stream.pool().for_ranges(plan.chunks(), chunks_per_task, [&](Index c, Index end) {
       auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(c)) - first - 1;
@@ -112,8 +116,8 @@ struct FusedEmbedding<HostSpace> {
       auto const second = static_cast<Index>(first[row]) + 1, later = static_cast<Index>(first[row + 1]) - second;
       if (later > 0)
         detail::sum_rows(
-            partial.data, width, width, [=](Index i) { return place(second + i); }, later, gradient.data + ids[row] * width,
-            Write::add);
+            partial.data, width, width, [=](Index i) { return place(second + i); }, later,
+            gradient.data + ids[row] * width, Write::add);
     };
     if (write == Write::add) {
       stream.pool().for_ranges(rows, rows_per_task, [&](Index row, Index end) {
@@ -137,13 +141,15 @@ struct FusedEmbedding<HostSpace> {
   /// @shape dy [rows * length, width], already through `drop`   @shape gradient [most positions, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient, Write write) {
+  static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient,
+                                Write write) {
     auto const width = gradient.extent[1], length = tokens.length();
     auto const used = tokens.rows() == 0 ? 0 : std::min(length, gradient.extent[0]);
     stream.pool().run(write == Write::overwrite ? gradient.extent[0] : used, [=, rows = tokens.rows()](Index t) {
       auto* const to = gradient.data + t * width;
       if (t >= used) return static_cast<void>(std::fill_n(to, width, T{0}));
-      detail::sum_rows(dy.data + t * width, length * width, width, detail::LongerThan{tokens.lengths.data, t}, rows, to, write);
+      detail::sum_rows(dy.data + t * width, length * width, width, detail::LongerThan{tokens.lengths.data, t}, rows, to,
+                       write);
     });
   }
 
@@ -161,7 +167,8 @@ struct FusedEmbedding<HostSpace> {
       });
       auto const* const ids = tokens.ids.data + r * tokens.length();
       bool valid = true;  // one test per row: the loop stays free of branches
-      for (Index t = 0; t < length; ++t) valid &= static_cast<std::uint32_t>(ids[t]) < static_cast<std::uint64_t>(vocabulary);
+      for (Index t = 0; t < length; ++t)
+        valid &= static_cast<std::uint32_t>(ids[t]) < static_cast<std::uint64_t>(vocabulary);
       for (Index t = 0; !valid && t < length; ++t)
         expect<DataError>(ids[t] >= 0 && ids[t] < vocabulary, [&] {
           return "FusedEmbedding: row " + std::to_string(r) + " of the batch has id " + std::to_string(ids[t]) +

@@ -18,8 +18,8 @@ struct Pooling {
 
 template <>
 struct Pooling<HostSpace> {
-  /// y[r] = 1 / lengths[r] * sum over t < lengths[r] of x[r, t], summed in the order of t; a sequence without tokens gives
-  /// zeros. Padding is not read.
+  /// y[r] = 1 / lengths[r] * sum over t < lengths[r] of x[r, t], summed in the order of t; a sequence without tokens
+  /// gives zeros. Padding is not read.
   /// @shape x [rows * length, width]   @shape lengths [rows], each in [0, length]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition

@@ -13,14 +13,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Multi-head self-attention over the tokens of each sequence: out = output(attention(query(x), key(x), value(x))), with
-/// dropout on the attention weights. Padding neither attends nor is attended to.
+/// Multi-head self-attention over the tokens of each sequence: out = output(attention(query(x), key(x), value(x))),
+/// with dropout on the attention weights. Padding neither attends nor is attended to.
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
   /// @throws ShapeError unless `heads` divides `d_model`   @throws ConfigError unless 0 <= dropout < 1
   MultiHeadAttention(Index d_model, Index heads, double dropout = 0)
-      : query_(d_model, d_model), key_(d_model, d_model), value_(d_model, d_model), output_(d_model, d_model), heads_(heads),
+      : query_(d_model, d_model),
+        key_(d_model, d_model),
+        value_(d_model, d_model),
+        output_(d_model, d_model),
+        heads_(heads),
         dropout_(dropout) {
     expect<ShapeError>(heads >= 1 && d_model % heads == 0, [&] {
       return "MultiHeadAttention: " + std::to_string(heads) + " heads do not divide a d_model of " +
@@ -45,11 +49,12 @@ class MultiHeadAttention {
     auto const query = query_.forward(context, x.tokens);
     auto const key = key_.forward(context, x.tokens);
     auto const value = value_.forward(context, x.tokens);
-    typename Kernel::template Inputs<Scalar> const inputs{query.value,        key.value, value.value,           x.layout.lengths,
-                                                          x.layout.positions, heads_,    dropout_.mask(context)};
+    typename Kernel::template Inputs<Scalar> const inputs{
+        query.value, key.value, value.value, x.layout.lengths, x.layout.positions, heads_, dropout_.mask(context)};
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Scalar>(Extents<2>{x.layout.rows * heads_, x.layout.length});
-    auto const memory = context.template temporary<Scalar>(Extents<1>{Kernel::scratch(context.stream(), x.layout.length)});
+    auto const memory =
+        context.template temporary<Scalar>(Extents<1>{Kernel::scratch(context.stream(), x.layout.length)});
     Kernel::template forward<Scalar>(context.stream(), inputs, mixed.value, log_sums, memory);
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
       auto const target = [&](auto const& variable) {

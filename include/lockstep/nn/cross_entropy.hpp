@@ -13,7 +13,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @shape logits [rows, classes]   @shape labels [rows], integers in [0, classes)
 /// @throws DataError (at Contract::normal) for a label outside the classes, with row, label and range
 template <class Context, class Label>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, typename Context::template Variable<2> logits,
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
+                                                          typename Context::template Variable<2> logits,
                                                           TensorView<Label, 1, typename Context::Space> labels) {
   static_assert(std::is_integral_v<Label>, "Lockstep: cross_entropy takes integer labels, one per row");
   using Scalar = typename Context::Scalar;
@@ -28,8 +29,9 @@ template <class Context, class Label>
 
 /// The same for a column of a batch: anything that holds the labels as `.values`.
 template <class Context, class Column>
-  requires requires(Column const& column) { column.values; }
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, typename Context::template Variable<2> logits,
+requires requires(Column const& column) { column.values; }
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
+                                                          typename Context::template Variable<2> logits,
                                                           Column const& labels) {
   return cross_entropy(context, logits, labels.values);
 }

@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// In training, y = x * keep / (1 - p) with keep = 1 for a random 1 - p of the elements and 0 for the others, new in every
-/// forward pass; in evaluation, and with p = 0, the identity. The mask is recomputed in backward, never stored.
+/// In training, y = x * keep / (1 - p) with keep = 1 for a random 1 - p of the elements and 0 for the others, new in
+/// every forward pass; in evaluation, and with p = 0, the identity. The mask is recomputed in backward, never stored.
 /// @determinism bitwise: a sample meets the same mask on any rank, in any row, with any padding
 class Dropout {
  public:

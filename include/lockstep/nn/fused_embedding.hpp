@@ -24,7 +24,8 @@ concept TokenColumn = requires(C const& column) {
 };
 
 /// Token plus learned position embedding with dropout, one pass: out[r, t] = dropout(token[ids[r, t]] + position[t]).
-/// Both tables start as N(0, 0.02). Padding slots are zero and give no gradient, so the padding id's row stays as it is.
+/// Both tables start as N(0, 0.02). Padding slots are zero and give no gradient, so the padding id's row stays as it
+/// is.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics
 class FusedEmbedding {
  public:
@@ -37,7 +38,8 @@ class FusedEmbedding {
 
   /// @throws ConfigError when a size is below 1 or the probability outside [0, 1)
   explicit FusedEmbedding(Options const& options)
-      : token_{{positive(options.vocabulary, "vocabulary"), positive(options.width, "width")}, Initializer::normal(0.02)},
+      : token_{{positive(options.vocabulary, "vocabulary"), positive(options.width, "width")},
+               Initializer::normal(0.02)},
         position_{{positive(options.length, "length"), options.width}, Initializer::normal(0.02)},
         dropout_(options.dropout) {}
 
@@ -57,8 +59,9 @@ class FusedEmbedding {
     using Kernel = kernel::FusedEmbedding<Space>;
     typename Kernel::Tokens const tokens{column.values, column.lengths};
     expect<ShapeError>(tokens.lengths.size() == tokens.rows() && positions.size() == tokens.rows(), [&] {
-      return "FusedEmbedding: " + std::to_string(tokens.rows()) + " rows of ids, " + std::to_string(tokens.lengths.size()) +
-             " lengths and " + std::to_string(positions.size()) + " positions; each row needs one of each";
+      return "FusedEmbedding: " + std::to_string(tokens.rows()) + " rows of ids, " +
+             std::to_string(tokens.lengths.size()) + " lengths and " + std::to_string(positions.size()) +
+             " positions; each row needs one of each";
     });
     auto const mask = dropout_.mask(context);
     auto out = context.template variable<2>({tokens.ids.size(), token_.shape[1]});
@@ -75,11 +78,12 @@ class FusedEmbedding {
       auto& plan = c.template kept<typename Kernel::Plan>(this);
       Kernel::plan(c.stream(), tokens, c.template temporary<std::int32_t>(Extents<1>{tokens.ids.size()}), plan);
       auto const token = c.gradient(token_), position = c.gradient(position_);
-      auto const partial = c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(tokens, plan), token_.shape[1]});
+      auto const partial =
+          c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(tokens, plan), token_.shape[1]});
       Kernel::template backward_token<Scalar>(c.stream(), plan, dy, partial,
                                               {token.data, {token_.shape[0], token_.shape[1]}}, token.write);
-      Kernel::template backward_position<Scalar>(c.stream(), tokens, dy,
-                                                 {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
+      Kernel::template backward_position<Scalar>(
+          c.stream(), tokens, dy, {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
     });
     return {out, {tokens.rows(), tokens.ids.extent[1], tokens.lengths, positions}};
   }

@@ -19,8 +19,8 @@ template <class Context>
   Kernel::template mean<Scalar>(context.stream(), x.layout.lengths, x.tokens.value, y.value);
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
     if (auto dx = c.gradient(x.tokens))
-      Kernel::template mean_backward<Scalar>(c.stream(), x.layout.lengths, y.gradient(), {dx.data, x.tokens.value.extent},
-                                             dx.write);
+      Kernel::template mean_backward<Scalar>(c.stream(), x.layout.lengths, y.gradient(),
+                                             {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
 }

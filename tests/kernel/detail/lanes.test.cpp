@@ -24,8 +24,8 @@ TEST_CASE_TEMPLATE("sum, dot and largest at all sizes around the lanes, with eve
       products += std::abs(a * b);
       most = std::max(most, a);
     }
-    // Each term takes part in at most n / lanes + lanes additions (the tail in lanes more), and a product rounds, too; the
-    // double reference in n.
+    // Each term takes part in at most n / lanes + lanes additions (the tail in lanes more), and a product rounds, too;
+    // the double reference in n.
     double const lanes = 64 / sizeof(T), count = static_cast<double>(n);
     double const bound = std::numeric_limits<T>::epsilon() / 2 * (count / lanes + 2 * lanes + 1) + 0x1p-53 * count;
     for (auto set : {InstructionSet::baseline, best_instruction_set()}) {

@@ -19,9 +19,10 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 #endif
 #endif
 
-/// bits[8i] to bits[8i + 7] = the half-words of Philox(key)(position, first + i), for 8 counters at once. The words of the
-/// state stand in 64-bit lanes: the products then need no shuffling.
-[[gnu::always_inline]] inline void philox_lanes(std::uint64_t key, std::uint64_t position, std::uint64_t first, std::uint16_t* bits) noexcept {
+/// bits[8i] to bits[8i + 7] = the half-words of Philox(key)(position, first + i), for 8 counters at once. The words of
+/// the state stand in 64-bit lanes: the products then need no shuffling.
+[[gnu::always_inline]] inline void philox_lanes(std::uint64_t key, std::uint64_t position, std::uint64_t first,
+                                                std::uint16_t* bits) noexcept {
   static_assert(std::endian::native == std::endian::little, "Lockstep: half-words are read in memory order");
   using Words = Lanes<std::uint64_t>;
   constexpr std::uint64_t low = 0xffffffff;
@@ -54,11 +55,11 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 }
 #undef LOCKSTEP_HAS_SHUFFLE
 
-/// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at `position`:
-/// element done + i takes bits[i], i < here. To be called inside with_best_instructions.
+/// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at
+/// `position`: element done + i takes bits[i], i < here. To be called inside with_best_instructions.
 template <class F>
-[[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count,
-                                                    F const& f) noexcept {
+[[gnu::always_inline]] inline void for_dropout_bits(DropoutMask mask, std::uint64_t position, std::uint64_t first,
+                                                    Index count, F const& f) noexcept {
   constexpr Index elements_per_block = 8, most_blocks = 32, lanes = 8;
   std::uint16_t bits[elements_per_block * most_blocks];
   for (Index done = 0; done < count;) {
@@ -77,8 +78,8 @@ template <class F>
 /// y[i] = x[i] * scale where the mask keeps element first + i of the sample at `position`, else 0; or y[i] += that.
 /// x and y may be the same. To be called inside with_best_instructions.
 template <class T>
-[[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count, T const* x,
-                                        T* y, Write write = Write::overwrite) noexcept {
+[[gnu::always_inline]] inline void drop(DropoutMask mask, std::uint64_t position, std::uint64_t first, Index count,
+                                        T const* x, T* y, Write write = Write::overwrite) noexcept {
   auto const scale = static_cast<T>(mask.scale());
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {

@@ -8,8 +8,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// e^x to within 2 units in the last place for x <= 88; 0 below -87.33, where the result would be denormal; nan stays nan.
-/// Free of branches and calls, so a loop over it vectorises, with the same bits for any vector length.
+/// e^x to within 2 units in the last place for x <= 88; 0 below -87.33, where the result would be denormal; nan stays
+/// nan. Free of branches and calls, so a loop over it vectorises, with the same bits for any vector length.
 /// @source range reduction x = n ln 2 + r, |r| <= ln(2) / 2, with ln 2 in two parts (Cody and Waite); the polynomial is
 /// that of expf in the Cephes library (Moshier)
 [[nodiscard, gnu::always_inline]] inline float exp(float x) noexcept {

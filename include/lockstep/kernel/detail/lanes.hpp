@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// 64 bytes of T in one value. A reduction over a fixed number of lanes has the same bits whatever vectors the processor
-/// has; compilers do not vectorise one over scalars, because that would change its order.
+/// 64 bytes of T in one value. A reduction over a fixed number of lanes has the same bits whatever vectors the
+/// processor has; compilers do not vectorise one over scalars, because that would change its order.
 template <class T>
 struct LanesOf {
   typedef T type __attribute__((vector_size(64)));

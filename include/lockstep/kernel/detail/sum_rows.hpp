@@ -32,7 +32,8 @@ struct LongerThan {
 
 /// `vectors` lanes of columns at a time stay in registers while the rows pass.
 template <std::size_t vectors, class T, class Pick>
-[[gnu::always_inline]] inline void sum_columns(T const* x, Index row_size, Pick pick, Index count, T* to, Write write) noexcept {
+[[gnu::always_inline]] inline void sum_columns(T const* x, Index row_size, Pick pick, Index count, T* to,
+                                               Write write) noexcept {
   constexpr auto lanes = static_cast<std::size_t>(LanesOf<T>::count);
   Lanes<T> sums[vectors]{}, next;
   for (Index i = 0; i < count; ++i) {
@@ -54,7 +55,8 @@ template <std::size_t vectors, class T, class Pick>
   }
 }
 
-/// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size` apart.
+/// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size`
+/// apart.
 template <class T, class Pick>
 inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
   with_best_instructions([=] {
