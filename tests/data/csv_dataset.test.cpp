@@ -160,6 +160,9 @@ TEST_CASE("what is no CSV file is told in one line") {
   CHECK(error(folder / "absent.csv") == doctest::Contains("absent.csv: cannot be opened: No such file"));
   CHECK(error(folder / "") == doctest::Contains("is a directory; give a file in it"));
   CHECK(error("/dev/null") == doctest::Contains("/dev/null: is not a regular file"));
+  auto const pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(error(pipe) == doctest::Contains("pipe: is not a regular file"));  // at once, though nobody writes into it
   CHECK(error(put("empty.csv", "")) == doctest::Contains("empty.csv: is empty"));
   CHECK(error(put("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
   CHECK(error(put("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
@@ -176,6 +179,12 @@ TEST_CASE("what is no CSV file is told in one line") {
     ::chmod(path.c_str(), 0);
     CHECK(error(path) == doctest::Contains("cannot be opened: Permission denied"));
   }
+}
+
+TEST_CASE("what a row's types cannot say is refused with the line on which the row begins") {
+  auto const rows = table<News>("class,title,text\n1,a,\"b\nc\"\n9,d,e\n");
+  CHECK_THROWS_WITH_AS(rows.refuse(1, "class 9 is not within [1, 4]"),
+                       doctest::Contains("rows.csv:4: class 9 is not within"), DataError);
 }
 
 TEST_CASE("whatever is quoted comes back") {

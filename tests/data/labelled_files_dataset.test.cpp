@@ -142,3 +142,16 @@ TEST_CASE("a file that shrinks or goes after it was indexed is told by name") {
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(9)), doctest::Contains("b/y: cannot be opened: No such file"),
                        DataError);
 }
+
+TEST_CASE("patterns that match nothing can be left out, with their class when nothing else is in it") {
+  lockstep_test::TemporaryFolder const folder;
+  put(folder, "a/one.h", ruler(600));
+  put(folder, "b/one.txt", ruler(600));
+  auto const patterns =
+      "none=" + folder / "n/*" + ",c=" + folder / "a/*.hh" + ",c=" + folder / "a/*.h" + ",text=" + folder / "b/*";
+  CHECK_THROWS_AS(data::LabelledFilesDataset{patterns}, DataError);
+  data::LabelledFilesDataset const files{patterns, {.unmatched = data::Unmatched::skip}};
+  CHECK(files.classes() == std::vector<std::string>{"c", "text"});
+  CHECK(files.get(0).label == 0);
+  CHECK(files.get(1).label == 1);
+}

@@ -16,7 +16,9 @@ namespace detail {
 template <class Owner>
 struct AnyMember {
   template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, Owner>) operator T() const;  // declared only
+  requires(!std::same_as<std::remove_cvref_t<T>, Owner>) operator T() const {
+    __builtin_unreachable();  // asked for its type only; without a body clang misses one
+  }
 };
 
 template <class T, std::size_t... I>
