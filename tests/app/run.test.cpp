@@ -17,7 +17,7 @@ namespace {
 
 struct Options : app::Options {
   Index width = 8;
-  void flags(app::Command& command) { command.add("--width", width, Index{1}, Index{64}, "How wide"); }
+  void flags(app::Command& command) { command.add("--width", width, 1, 64, "How wide"); }
 };
 
 // What the functions that a trainer hands over were told; they are plain functions, so they leave it here.

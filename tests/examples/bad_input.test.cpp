@@ -25,9 +25,9 @@ struct Refusal {
   std::vector<std::string> says;  // each in the sentence
 };
 
-void check_refused(Folder const& folder, Refusal const& refusal) {
+void check_refused(TemporaryFolder const& folder, Refusal const& refusal) {
   auto arguments = refusal.arguments;
-  auto const save_dir = folder.at("saved");
+  auto const save_dir = folder / "saved";
   arguments.insert(arguments.end(), {"--save-dir", save_dir});
   std::string line;
   for (auto const& argument : refusal.arguments) line += " " + argument;
@@ -46,9 +46,9 @@ void check_refused(Folder const& folder, Refusal const& refusal) {
 }  // namespace
 
 TEST_CASE("data that cannot be read is refused with file, line and what was expected") {
-  Folder const folder;
-  auto const data = [&](std::string const& name, std::string const& text) { return folder.write(name, text); };
-  auto const missing = folder.at("missing.csv");
+  TemporaryFolder const folder;
+  auto const data = [&](std::string const& name, std::string const& text) { return save(folder, name, text); };
+  auto const missing = folder / "missing.csv";
   auto const short_row = data("short_row.csv", rows(20) + "\"3\",\"only a title\"\n" + rows(3));
   auto const long_row = data("long_row.csv", rows(4) + "\"3\",\"title\",\"text\",\"more\"\n");
   auto const open_quote = data("open_quote.csv", rows(6) + "\"3\",\"title\",\"text without an end\n");
@@ -63,13 +63,13 @@ TEST_CASE("data that cannot be read is refused with file, line and what was expe
                                                    "ELF\x02\x01\x00\xff\xfe\x00\x80\n\x1b[31m\x00",
                                                    19) +
                                            std::string(4096, '\xf7'));
-  fs::create_directory(folder.at("folder"));
+  fs::create_directory(folder / "folder");
   auto const good = data("good.csv", rows(64));
 
   std::vector<Refusal> const refusals{
       {{"--data", missing}, {missing, "No such file"}},
       {{"--data", "/proc/self/mem"}, {"/proc/self/mem"}},
-      {{"--data", folder.at("folder")}, {folder.at("folder"), "directory"}},
+      {{"--data", folder / "folder"}, {folder / "folder", "directory"}},
       {{"--data", short_row}, {"short_row.csv", "21", "3", "2"}},
       {{"--data", long_row}, {"long_row.csv", "5", "3", "4"}},
       {{"--data", open_quote}, {"open_quote.csv", "7", "quote"}},
@@ -86,15 +86,15 @@ TEST_CASE("data that cannot be read is refused with file, line and what was expe
       {{"--data", short_row, "--nproc", "3"}, {"short_row.csv", "21"}},
       {{"--data", short_row, "--parallel", "ddp", "--devices", "3"}, {"short_row.csv", "21"}},
       {{"--data", "files:one"}, {"\"one\"", "NAME=GLOB"}},
-      {{"--data", "files:one=" + folder.at("nothing*")}, {"nothing*"}},
-      {{"--data", "files:one=" + folder.at("g*.csv")}, {"at least two"}},
+      {{"--data", "files:one=" + (folder / "nothing*")}, {"nothing*"}},
+      {{"--data", "files:one=" + (folder / "g*.csv")}, {"at least two"}},
   };
   for (auto const& refusal : refusals) check_refused(folder, refusal);
 }
 
 TEST_CASE("flags that cannot work are refused with the value and the way out") {
-  Folder const folder;
-  auto const good = folder.write("good.csv", rows(12));
+  TemporaryFolder const folder;
+  auto const good = save(folder, "good.csv", rows(12));
   std::vector<Refusal> const refusals{
       {{"--batch-size", "0"}, {"--batch-size 0", "from 1 to"}},
       {{"--batch-size", "-8"}, {"--batch-size -8", "from 1 to"}},
@@ -120,13 +120,13 @@ TEST_CASE("flags that cannot work are refused with the value and the way out") {
 }
 
 TEST_CASE("a directory that holds a run is not trained into, and stays as it is") {
-  Folder const folder;
-  auto const good = folder.write("good.csv", rows(12));
-  fs::create_directory(folder.at("old"));
-  folder.write("old/run.json", "{}");
-  auto const outcome = run_example("text_classification", {"--data", good, "--save-dir", folder.at("old")});
+  TemporaryFolder const folder;
+  auto const good = save(folder, "good.csv", rows(12));
+  fs::create_directory(folder / "old");
+  save(folder, "old/run.json", "{}");
+  auto const outcome = run_example("text_classification", {"--data", good, "--save-dir", folder / "old"});
   CHECK(outcome.exit_code == 2);
   CHECK(contains(outcome.err, "already holds a run"));
-  CHECK(contents(folder.at("old/run.json")) == "{}");
-  CHECK(std::distance(fs::directory_iterator(folder.at("old")), fs::directory_iterator()) == 1);
+  CHECK(read_file(folder / "old/run.json") == "{}");
+  CHECK(std::distance(fs::directory_iterator(folder / "old"), fs::directory_iterator()) == 1);
 }

@@ -20,24 +20,23 @@ namespace {
 
 constexpr double ends_within_seconds = 5;
 
-std::vector<std::string> endless(Folder const& folder, int nproc) {
+std::vector<std::string> endless(TemporaryFolder const& folder, int nproc) {
   std::string csv;
   for (int i = 0; i < 400; ++i)
     csv += "\"" + std::to_string(i % 4 + 1) + "\",\"title\",\"some words " + std::to_string(i) + "\"\n";
-  return {"--data",       folder.write("data.csv", csv),
+  return {"--data",       save(folder, "data.csv", csv),
           "--nproc",      std::to_string(nproc),
           "--threads",    "1",
           "--epochs",     "1000000",
           "--d-model",    "16",
           "--batch-size", "8",
-          "--save-dir",   folder.at("saved")};
+          "--save-dir",   folder / "saved"};
 }
 
 // True once the ranks have trained some steps together.
-bool trains(Folder const& folder) {
+bool trains(TemporaryFolder const& folder) {
   for (int tries = 0; tries < 3000; ++tries) {
-    if (fs::exists(folder.at("saved/metrics.jsonl")) && fs::file_size(folder.at("saved/metrics.jsonl")) > 0)
-      return true;
+    if (fs::exists(folder / "saved/metrics.jsonl") && fs::file_size(folder / "saved/metrics.jsonl") > 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return false;
@@ -49,7 +48,7 @@ std::vector<pid_t> survivors(std::vector<pid_t> const& pids) {
   for (int tries = 0; tries < 50; ++tries) {
     left.clear();
     for (auto pid : pids)
-      if (::kill(pid, 0) == 0 && contents("/proc/" + std::to_string(pid) + "/stat").find(") Z") == std::string::npos)
+      if (::kill(pid, 0) == 0 && read_file("/proc/" + std::to_string(pid) + "/stat").find(") Z") == std::string::npos)
         left.push_back(pid);
     if (left.empty()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -69,7 +68,7 @@ std::set<std::string> shared_memory() {
 TEST_CASE("a killed rank ends all others within seconds, and is named") {
   for (int victim : {0, 2}) {
     CAPTURE(victim);
-    Folder const folder;
+    TemporaryFolder const folder;
     auto const shared_before = shared_memory();
     Program program(example("text_classification"), endless(folder, 3));
     REQUIRE(trains(folder));
@@ -88,12 +87,12 @@ TEST_CASE("a killed rank ends all others within seconds, and is named") {
     CHECK(outcome.lines_of_err() <= 4);
     CHECK(survivors(ranks).empty());
     CHECK(shared_memory() == shared_before);
-    CHECK_FALSE(fs::exists(folder.at("saved/run.json")));
+    CHECK_FALSE(fs::exists(folder / "saved/run.json"));
   }
 }
 
 TEST_CASE("ranks do not outlive the process that started them") {
-  Folder const folder;
+  TemporaryFolder const folder;
   Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));
   auto const ranks = program.children();
@@ -104,7 +103,7 @@ TEST_CASE("ranks do not outlive the process that started them") {
 }
 
 TEST_CASE("an interrupt ends all ranks, and is said once") {
-  Folder const folder;
+  TemporaryFolder const folder;
   Program program(example("text_classification"), endless(folder, 2));
   REQUIRE(trains(folder));
   auto const ranks = program.children();

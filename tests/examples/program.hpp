@@ -10,47 +10,22 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
+
+#include "temporary_folder.hpp"
 
 namespace lockstep_test {
 
-inline std::string contents(std::filesystem::path const& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 inline bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
-/// A fresh folder, gone with this object.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make a folder like " + name);
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(Folder const&) = delete;
-  Folder& operator=(Folder const&) = delete;
-
-  [[nodiscard]] std::string at(std::string const& name) const { return (path_ / name).string(); }
-  std::string write(std::string const& name, std::string const& text) const {
-    std::ofstream(at(name), std::ios::binary) << text;
-    return at(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
+/// Makes a file in a folder; its path.
+inline std::string save(TemporaryFolder const& folder, std::string const& name, std::string const& text) {
+  write_file(folder / name, text);
+  return folder / name;
+}
 
 /// How a program ended.
 struct Outcome {
@@ -69,8 +44,8 @@ class Program {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, folder_.at("out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_addopen(&files, 2, folder_.at("err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addopen(&files, 1, (folder_ / "out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addopen(&files, 2, (folder_ / "err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -90,14 +65,14 @@ class Program {
   Program& operator=(Program const&) = delete;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  [[nodiscard]] std::string out() const { return contents(folder_.at("out")); }
+  [[nodiscard]] std::string out() const { return read_file(folder_ / "out"); }
   /// The processes that this one started and that still run.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::vector<pid_t> found;
     for (auto const& entry : std::filesystem::directory_iterator("/proc")) {
       auto const name = entry.path().filename().string();
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      auto const stat = contents(entry.path() / "stat");  // pid (name) state parent …
+      auto const stat = read_file((entry.path() / "stat").string());  // pid (name) state parent …
       auto const end = stat.rfind(')');
       if (end == std::string::npos || stat.size() < end + 4 || stat[end + 2] == 'Z') continue;
       if (std::stol(stat.substr(end + 4)) == pid_) found.push_back(static_cast<pid_t>(std::stol(name)));
@@ -120,12 +95,12 @@ class Program {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     ended_ = true;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out(), contents(folder_.at("err")),
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out(), read_file(folder_ / "err"),
             seconds()};
   }
 
  private:
-  Folder folder_;
+  TemporaryFolder folder_;
   pid_t pid_ = 0;
   bool ended_ = false;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,14 +43,16 @@ class Command {
   }
 
   template <class T>
-  void add(std::string const& names, T& value, T least, T most, std::string const& help) {
+  void add(std::string const& names, T& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
+           std::string const& help) {
     add(names, help + " (" + detail::range_sentence(least, most) + "; default " + detail::shortest(value) + ")",
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::number<T>(name, text, least, most);
         });
   }
   template <class T>
-  void add(std::string const& names, std::optional<T>& value, T least, T most, std::string const& help) {
+  void add(std::string const& names, std::optional<T>& value, std::type_identity_t<T> least,
+           std::type_identity_t<T> most, std::string const& help) {
     add(names, help + " (" + detail::range_sentence(least, most) + ")",
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::number<T>(name, text, least, most);

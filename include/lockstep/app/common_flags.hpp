@@ -68,7 +68,7 @@ class CommonFlags {
     command.add("--num-workers", options_.num_workers, 0, 256,
                 "Threads of each rank that load batches; 0: the training thread does");
     command.add("--prefetch", options_.prefetch, 0, 1024, "Batches that are loaded ahead");
-    command.add("--seed", options_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+    command.add("--seed", options_.seed, 0, std::numeric_limits<std::uint64_t>::max(),
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
                 "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
@@ -76,24 +76,23 @@ class CommonFlags {
 
   void add_training(Command& command) {
     command.add("--epochs", options_.epochs, 1, 1000000, "Passes over the training data");
-    command.add("--max-steps", options_.max_steps, Index{1}, unlimited, "Stop after so many optimizer steps");
-    command.add("--batch-size", batch_size_, Index{1}, most_samples,
+    command.add("--max-steps", options_.max_steps, 1, unlimited, "Stop after so many optimizer steps");
+    command.add("--batch-size", batch_size_, 1, most_samples,
                 "Samples in a batch, per rank or device; default " + detail::shortest(options_.batch_size));
-    command.add("--global-batch-size", global_batch_size_, Index{1}, most_samples,
+    command.add("--global-batch-size", global_batch_size_, 1, most_samples,
                 "Samples in an optimizer step of all ranks; instead of --batch-size");
     command.add("--grad-accum-steps", options_.grad_accum_steps, 1, 1 << 20,
                 "Batches whose gradients are summed before a step");
-    command.add("--lr,--learning-rate", options_.learning_rate, 0.0, unbounded, "Learning rate");
+    command.add("--lr,--learning-rate", options_.learning_rate, 0, unbounded, "Learning rate");
     command.add("--lr-scaling", options_.lr_scaling,
                 {{"none", optim::LearningRateScaling::none},
                  {"linear", optim::LearningRateScaling::linear},
                  {"sqrt", optim::LearningRateScaling::sqrt}},
                 "How the learning rate grows with effective batch / base batch; default none");
-    command.add("--base-batch-size", options_.base_batch_size, Index{1}, most_samples,
+    command.add("--base-batch-size", options_.base_batch_size, 1, most_samples,
                 "For --lr-scaling; default: one rank's batch");
-    command.add("--warmup-epochs", options_.warmup_epochs, 0.0, 1e6,
-                "Epochs over which the learning rate rises from 0");
-    command.add("--weight-decay", options_.weight_decay, 0.0, unbounded, "Of AdamW");
+    command.add("--warmup-epochs", options_.warmup_epochs, 0, 1e6, "Epochs over which the learning rate rises from 0");
+    command.add("--weight-decay", options_.weight_decay, 0, unbounded, "Of AdamW");
     command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
   }
 

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a transformer to tell texts apart: news by topic, reviews by sentiment, files by pattern, or, without --data,
+// source texts of this machine by what they belong to.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/app/check_samples.hpp>
+#include <lockstep/app/run.hpp>
+#include <lockstep/lockstep.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+// ---- The user's own types: flags, sample, model.
+
+struct Options : app::Options {
+  Index d_model = 128, num_layers = 2, num_heads = 4, feed_forward = 256, max_length = 128, vocabulary = 20000;
+  double dropout = 0.1;
+
+  void flags(app::Command& command) {
+    command.add("--d-model", d_model, 1, 8192, "Width of the model");
+    command.add("--num-layers", num_layers, 1, 128, "Layers of the encoder");
+    command.add("--num-heads", num_heads, 1, 128, "Attention heads of a layer");
+    command.add("--feed-forward", feed_forward, 1, 65536, "Width of a layer's feed-forward part");
+    command.add("--max-length", max_length, 1, 8192, "Words of a text that are read");
+    command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
+    command.add("--dropout", dropout, 0, 0.9, "Share of activations that training drops");
+  }
+};
+
+struct Article {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+class Classifier {
+ public:
+  Classifier(Options const& o, Index words, Index classes)
+      : embedding_({.vocabulary = words, .length = o.max_length, .width = o.d_model, .dropout = o.dropout}),
+        encoder_({o.num_layers, o.d_model, o.num_heads, o.feed_forward, o.dropout}),
+        head_(o.d_model, classes) {}
+
+  void visit(auto&& each) {
+    each("embedding", embedding_);
+    each("encoder", encoder_);
+    each("head", head_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto x = encoder_.forward(context, embedding_.forward(context, batch[&Article::tokens], batch.positions()));
+    return head_.forward(context, nn::mean_pool(context, x));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return nn::cross_entropy(context, predict(context, batch), batch[&Article::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_;
+  nn::TransformerEncoder encoder_;
+  nn::Linear head_;
+};
+
+// ---- Where texts come from.
+
+struct News {  // AG News: "3","Title","Description"
+  int label;
+  std::string title, description;
+};
+struct Review {  // IMDB: review,sentiment
+  std::string review, sentiment;
+};
+using Document = data::LabelledText;
+using Documents = data::InMemoryDataset<Document>;
+
+struct Texts {
+  Documents training, evaluation;
+  std::vector<std::string> classes;
+};
+
+/// Words alone: punctuation doubles the length of source texts and tells little about them.
+struct Words {
+  void operator()(std::string_view text, auto&& each) const {
+    data::WordTokenizer{}(text, [&](std::string_view token) {
+      if (token.size() > 1 || static_cast<unsigned char>(token[0]) >= '0') each(token);
+    });
+  }
+};
+
+Documents read_news(std::string const& path) {
+  data::CsvDataset<News> const file(path, {.header = data::CsvHeader::none});
+  std::vector<Document> all;
+  for (Index i = 0; i < file.size(); ++i) {
+    auto const row = file.get(i);
+    if (row.label < 1 || row.label > 4) file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
+    all.push_back({row.title + " " + row.description, row.label - 1});
+  }
+  return Documents(std::move(all));
+}
+
+Documents read_reviews(std::string const& path) {
+  data::CsvDataset<Review> const file(path, {.header = data::CsvHeader::first_line});
+  std::vector<Document> all;
+  for (Index i = 0; i < file.size(); ++i) {
+    auto const row = file.get(i);
+    bool const positive = row.sentiment == "positive";
+    if (!positive && row.sentiment != "negative")
+      file.refuse(i, "sentiment \"" + row.sentiment + "\": must be positive or negative");
+    all.push_back({row.review, positive});
+  }
+  return Documents(std::move(all));
+}
+
+/// All of a dataset, a seeded tenth of it set aside for evaluation where that is asked for.
+Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
+  if (!hold_out) return {Documents(dataset), Documents(std::vector<Document>{}), std::move(classes)};
+  auto const parts = data::hold_out(dataset, 0.1, seed);
+  return {Documents(parts.training), Documents(parts.evaluation), std::move(classes)};
+}
+
+Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, bool hold_out, std::uint64_t seed) {
+  std::string const files = "files:";
+  if (source.starts_with(files)) {
+    data::LabelledFilesDataset const dataset(source.substr(files.size()), sizes);
+    return part(dataset, dataset.classes(), hold_out, seed);
+  }
+  bool const reviews = data::csv_first_row(source) == std::vector<std::string>{"review", "sentiment"};
+  std::vector<std::string> const sentiments{"negative", "positive"}, topics{"World", "Sports", "Business", "Sci/Tech"};
+  return part(reviews ? read_reviews(source) : read_news(source), reviews ? sentiments : topics, hold_out, seed);
+}
+
+/// Texts that a machine which builds C++ has; what is not installed is left out.
+constexpr char texts_of_this_machine[] =
+    "files:linux_uapi=/usr/include/linux/**/*.h,linux_uapi=/usr/include/asm-generic/**/*.h,"
+    "libstdcxx=/usr/include/c++/**,thrust_cub=/usr/include/thrust/**,thrust_cub=/usr/include/cub/**,"
+    "cmake_modules=/usr/share/cmake-*/Modules/**/*.cmake,cmake_help=/usr/share/cmake-*/Help/**/*.rst,"
+    "copyright=/usr/share/doc/*/copyright";
+
+Texts load(Options const& options) {
+  bool const given = !options.data.empty();
+  auto const source = given ? options.data : texts_of_this_machine;
+  auto evaluation = options.eval_data;
+  if (auto const path = std::filesystem::path(source); evaluation.empty() && path.filename() == "train.csv")
+    if (auto const test = path.parent_path() / "test.csv"; std::filesystem::exists(test)) evaluation = test.string();
+
+  data::LabelledFilesOptions sizes;  // all of what was asked for; of this machine's texts what is quickly learned
+  if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
+  auto texts = read(source, sizes, evaluation.empty(), options.seed);
+  if (evaluation.empty()) return texts;
+  auto other = read(evaluation, sizes, false, options.seed);
+  if (other.classes != texts.classes)
+    throw ConfigError("--eval-data " + evaluation + ": has other classes than the training data");
+  texts.evaluation = std::move(other.training);
+  return texts;
+}
+
+// ---- What app::run calls: once before ranks start, then once in each of them.
+
+void check(Options const& options) {
+  if (options.d_model % options.num_heads != 0)
+    throw ConfigError("--d-model " + std::to_string(options.d_model) + " with --num-heads " +
+                      std::to_string(options.num_heads) + ": heads share the width equally; choose a multiple");
+  app::check_samples(options, load(options).training.size());
+}
+
+int train_rank(app::Training<Options>& training) {
+  auto const& options = training.options();
+  auto const texts = load(options);
+  data::TokenCounts counts;
+  for (Index i = 0; i < texts.training.size(); ++i) counts.add(texts.training.get(i).text, Words{});
+  auto const vocabulary = counts.vocabulary(options.vocabulary, 2);
+
+  auto const loader = [&](Documents const& documents, auto sampler) {
+    auto const to_article = [&](Document const& d) {
+      return Article{vocabulary.encode(d.text, Words{}, options.max_length), d.label};
+    };
+    data::InMemoryDataset articles{data::Transform{documents, to_article}};
+    return data::DataLoader{articles, sampler, data::PadCollate{}, training.loader_options()};
+  };
+  auto batches = loader(texts.training, data::ShuffledSampler{.seed = options.seed});
+  auto evaluation = loader(texts.evaluation, data::SequentialSampler{});
+
+  std::string classes;
+  for (auto const& name : texts.classes) classes += name + "\n";
+  training.fit(Classifier{options, vocabulary.size(), std::ssize(texts.classes)},
+               optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               train::Evaluation{evaluation, train::Accuracy{&Article::label}},
+               {{"vocabulary", vocabulary.to_text()}, {"classes", classes}});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank); }
