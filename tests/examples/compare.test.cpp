@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "examples/program.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+// What compare reads of a run.json.
+std::string run(std::string const& parallel, int ranks, double speed, double loss, std::string const& sha) {
+  auto const ms = 64e3 / speed;
+  return R"({"parallel": ")" + parallel + R"(", "world_size": )" + std::to_string(ranks) +
+         R"(, "devices": 1, "threads": 1, "steps": 10,
+    "effective_batch_size": 64, "samples_per_second": )" +
+         std::to_string(speed) + R"(, "phases_ms": {"data_wait": 0, "forward": )" + std::to_string(0.3 * ms) +
+         R"(, "backward": )" + std::to_string(0.6 * ms) + R"(, "communication_exposed": 0, "optimizer": )" +
+         std::to_string(0.1 * ms) + R"(}, "final": {"eval_loss": )" + std::to_string(loss) +
+         R"(, "eval_accuracy": 0.9}, "parameters_sha256": ")" + sha + "\"}";
+}
+
+void save_run(TemporaryFolder const& folder, std::string const& name, std::string const& json) {
+  std::filesystem::create_directory(folder / name);
+  save(folder, name + "/run.json", json);
+}
+
+}  // namespace
+
+TEST_CASE("speed-up and efficiency are over the first run") {
+  TemporaryFolder const folder;
+  save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
+  save_run(folder, "ddp", run("ddp", 2, 960, 0.31, "bbbb"));
+  auto const outcome = run_example("compare", {folder / "single/", folder / "ddp"});
+  CAPTURE(outcome.out);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "1.50"));
+  CHECK(contains(outcome.out, "75 %"));
+  CHECK(contains(outcome.out, "ddp and single agree"));
+  CHECK(contains(outcome.out, "what bounds it is compute"));
+}
+
+TEST_CASE("runs that should agree and do not are told, and fail") {
+  TemporaryFolder const folder;
+  save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
+  save_run(folder, "dp", run("dp", 2, 960, 0.30, "bbbb"));
+  save_run(folder, "ddp", run("ddp", 2, 960, 0.30, "cccc"));
+  save_run(folder, "far", run("ddp", 4, 960, 0.40, "dddd"));
+  auto const bits = run_example("compare", {folder / "single", folder / "dp", folder / "ddp"});
+  CHECK(bits.exit_code == 1);
+  CHECK(contains(bits.out, "ddp and dp DISAGREE"));
+  auto const loss = run_example("compare", {folder / "single", folder / "far"});
+  CHECK(loss.exit_code == 1);
+  CHECK(contains(loss.out, "far and single DISAGREE"));
+}
+
+TEST_CASE("what is no saved run is refused by name") {
+  TemporaryFolder const folder;
+  save_run(folder, "broken", "{\"parallel\": \"dp\",");
+  save_run(folder, "short", "{\"parallel\": \"dp\"}");
+  auto const check = [](std::vector<std::string> const& arguments, std::string const& says) {
+    auto const outcome = run_example("compare", arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.lines_of_err() == 1);
+    CHECK(contains(outcome.err, says));
+  };
+  check({}, "needs the directories");
+  check({folder / "missing"}, "missing: holds no run.json");
+  check({folder / "broken"}, "broken/run.json: line 1");
+  check({folder / "short"}, "short/run.json: json: there is no member");
+}

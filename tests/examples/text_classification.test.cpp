@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/json.hpp>
+
+#include "examples/program.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Four topics with words of their own among common ones, and a quoted field over two lines.
+std::string news(int first, int count) {
+  std::string csv;
+  for (int i = first; i < first + count; ++i) {
+    auto const topic = std::to_string(i % 4 + 1);
+    csv += "\"" + topic + "\",\"title " + std::to_string(i % 7) + "\",\"the \"\"word" + topic + "\"\" and word" +
+           topic + std::to_string(i % 3) + (i % 5 == 0 ? "\nover lines" : ", more") + "\"\n";
+  }
+  return csv;
+}
+
+// Runs a small training and returns what it saved.
+json::Value trained(TemporaryFolder const& folder, std::string const& name, std::vector<std::string> flags) {
+  auto const directory = folder / name;
+  flags.insert(flags.end(),
+               {"--data", folder / "train.csv", "--save-dir", directory, "--d-model", "16", "--feed-forward", "32",
+                "--num-heads", "2", "--epochs", "2", "--global-batch-size", "12", "--threads", "1"});
+  auto const outcome = run_example("text_classification", flags);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return json::parse(read_file(directory + "/run.json"), name);
+}
+
+std::string sha(json::Value const& run) { return run.at("parameters_sha256").string(); }
+
+}  // namespace
+
+TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for bit, and single nearly") {
+  TemporaryFolder const folder;
+  save(folder, "train.csv", news(0, 100));  // 100 = 8 steps of 12 and a short one
+  save(folder, "test.csv", news(3, 30));
+  auto const single = trained(folder, "single", {});
+  auto const dp = trained(folder, "dp", {"--parallel", "dp", "--devices", "2"});
+  auto const threads = trained(folder, "threads", {"--parallel", "ddp", "--devices", "2"});
+  auto const processes = trained(folder, "processes", {"--nproc", "2"});
+  CHECK(sha(dp).size() == 64);
+  CHECK(sha(dp) == sha(threads));
+  CHECK(sha(dp) == sha(processes));
+  CHECK(single.at("steps") == dp.at("steps"));
+  auto const loss = [](json::Value const& run) { return run.at("final").at("eval_loss").number(); };
+  CHECK(std::abs(loss(single) - loss(dp)) <= 1e-3);
+  CHECK(loss(dp) == loss(processes));
+
+  SUBCASE("as do repeated runs, whatever workers, threads, prefetch and buckets") {
+    CHECK(sha(trained(folder, "again", {"--nproc", "2"})) == sha(dp));
+    CHECK(sha(trained(folder, "workers", {"--nproc", "2", "--num-workers", "3", "--prefetch", "7"})) == sha(dp));
+    CHECK(sha(trained(folder, "alone", {"--nproc", "2", "--num-workers", "0"})) == sha(dp));
+    CHECK(sha(trained(folder, "buckets", {"--nproc", "2", "--bucket-cap-mb", "0.001"})) == sha(dp));
+    CHECK(sha(trained(folder, "seed", {"--nproc", "2", "--seed", "2"})) != sha(dp));
+  }
+  SUBCASE("and four ranks are as good as two with two micro-batches are as two") {
+    auto const four = trained(folder, "four", {"--nproc", "4"});
+    auto const two = trained(folder, "two", {"--nproc", "2", "--grad-accum-steps", "2"});
+    CHECK(four.at("effective_batch_size").integer() == 12);
+    CHECK(two.at("batch_size").integer() == 3);
+    CHECK(std::abs(loss(four) - loss(dp)) <= 1e-3);
+    CHECK(std::abs(loss(two) - loss(dp)) <= 1e-3);
+  }
+  SUBCASE("and compare says so") {
+    std::vector<std::string> const all{folder / "single", folder / "dp", folder / "threads", folder / "processes"};
+    auto const outcome = run_example("compare", all);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(contains(outcome.out, "threads and dp agree: their parameters are equal bit for bit"));
+    CHECK(contains(outcome.out, "processes and dp agree: their parameters are equal bit for bit"));
+    CHECK(contains(outcome.out, "dp and single agree"));
+    CHECK(contains(outcome.out, "speed-up"));
+    CHECK(contains(outcome.out, "2 devices train "));
+  }
+}
+
+TEST_CASE("a run leaves run.json, metrics and parameters, and says what it does without control characters") {
+  TemporaryFolder const folder;
+  save(folder, "data.csv", news(0, 100));
+  auto const outcome = run_example("text_classification",
+                                   {"--data", folder / "data.csv", "--nproc", "2", "--batch-size", "8", "--epochs", "3",
+                                    "--d-model", "16", "--threads", "1", "--save-dir", folder / "deep/run"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(contains(outcome.out, "ddp, 2 ranks x 1 device"));
+  CHECK(contains(outcome.out, "engine process"));
+  CHECK(contains(outcome.out, "effective batch 16"));
+  CHECK(contains(outcome.out, "parameters"));
+  CHECK(std::ranges::none_of(outcome.out, [](char c) { return c == '\x1b' || c == '\r'; }));
+
+  auto const run = json::parse(read_file(folder / "deep/run/run.json"));
+  CHECK(run.at("schema").integer() == 1);
+  CHECK(run.at("example").string() == "text_classification");
+  CHECK(run.at("parallel").string() == "ddp");
+  CHECK(run.at("backend").string() == "host");
+  CHECK(run.at("engine").string() == "process");
+  CHECK(run.at("world_size").integer() == 2);
+  CHECK(run.at("steps").integer() == 3 * 6);  // 90 samples: a tenth is held out
+  CHECK(run.at("final").at("eval_samples").integer() == 10);
+  CHECK(run.at("samples_per_second").number() > 0);
+  CHECK(run.at("peak_bytes_per_device").array().size() == 2);
+
+  auto const metrics = read_file(folder / "deep/run/metrics.jsonl");
+  CHECK(std::ranges::count(metrics, '\n') >= 10);
+  auto const saved = folder / "deep/run/checkpoints/step_18.safetensors";
+  REQUIRE(fs::exists(saved));
+  CHECK(contains(read_file(saved), "word1"));  // the vocabulary travels with the parameters
+  CHECK(contains(read_file(saved), "encoder.0.attention.query.weight"));
+}
+
+TEST_CASE("reviews and files by pattern are read as well") {
+  TemporaryFolder const folder;
+  std::string reviews = "review,sentiment\n";
+  for (int i = 0; i < 40; ++i)
+    reviews += i % 2 == 0 ? "\"a fine, fine film\",positive\n" : "\"a bad \"\"film\"\"\",negative\n";
+  save(folder, "reviews.csv", reviews);
+  std::vector<std::string> const small{"--d-model", "16",           "--max-steps", "40",   "--epochs",
+                                       "40",        "--batch-size", "8",           "--lr", "0.01"};
+  auto flags = small;
+  flags.insert(flags.end(), {"--data", folder / "reviews.csv", "--save-dir", folder / "reviews"});
+  CHECK(run_example("text_classification", flags).exit_code == 0);
+  auto const run = json::parse(read_file(folder / "reviews/run.json"));
+  CHECK(run.at("steps").integer() == 40);
+  CHECK(run.at("final").at("eval_accuracy").number() == 1);
+
+  for (int i = 0; i < 8; ++i) {
+    std::string apples, pears;
+    for (int k = 0; k < 80; ++k) apples += "apple red round ", pears += "pear green long ";
+    save(folder, "apple" + std::to_string(i) + ".txt", apples);
+    save(folder, "pear" + std::to_string(i) + ".txt", pears);
+  }
+  flags = small;
+  flags.insert(flags.end(), {"--data", "files:apples=" + (folder / "apple*.txt") + ",pears=" + (folder / "pear*.txt"),
+                             "--save-dir", folder / "files"});
+  CHECK(run_example("text_classification", flags).exit_code == 0);
+  CHECK(json::parse(read_file(folder / "files/run.json")).at("final").at("eval_accuracy").number() == 1);
+}
+
+TEST_CASE("without --data, texts of this machine are told apart") {
+  auto const outcome = run_example("text_classification", {"--d-model", "16", "--max-steps", "2", "--parallel", "dp"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "2 devices"));
+}
