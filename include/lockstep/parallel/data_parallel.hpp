@@ -61,13 +61,13 @@ struct DataParallel {
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto const begin = Clock::seconds();
-      auto const devices = static_cast<int>(replicas_.size());
+      auto const count = static_cast<int>(replicas_.size());
       auto const size = static_cast<Index>(first().values().size());
       threads_.run([&](int device) { replicas_[static_cast<std::size_t>(device)]->zero_unused(); });
-      threads_.run([&](int device) { tree_sum_into_first<float>(gradients_, size * device / devices, size * (device + 1) / devices); });
+      threads_.run([&](int device) { tree_sum_into_first<float>(gradients_, size * device / count, size * (device + 1) / count); });
       nn::Loss<HostSpace> const loss{
-          tree_sum(devices, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
-          tree_sum(devices, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
+          tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
+          tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
       auto const reduced = Clock::seconds();
       state_.update(optimizer, first(), loss, settings);
       auto const updated = Clock::seconds();
