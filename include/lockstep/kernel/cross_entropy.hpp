@@ -98,9 +98,9 @@ struct CrossEntropy<HostSpace> {
       double total = 0;
       for (Index c = 0; c < classes; c += block) {
         Index const here = std::min(block, classes - c);
-        for (Index i = 0; i < here; ++i) exponentials[i] = detail::exp(logits[c + i] - most);
-        total += static_cast<double>(detail::sum(exponentials, here));
-        if (write == Write::overwrite) std::copy_n(exponentials, here, gradient + c);
+        T* const to = write == Write::overwrite ? gradient + c : exponentials;
+        for (Index i = 0; i < here; ++i) to[i] = detail::exp(logits[c + i] - most);
+        total += static_cast<double>(detail::sum(to, here));
       }
       auto const scale = static_cast<T>(1 / total);
       if (write == Write::overwrite) {

@@ -16,7 +16,17 @@ struct LanesOf {
 template <class T>
 using Lanes = typename LanesOf<T>::type;
 
-/// Sum over i of x[i], by lanes, then over the lanes from first to last.
+/// The sum of the lanes, by halves: lane i takes lane i + 8, then i + 4, and so on.
+template <class T>
+[[nodiscard, gnu::always_inline]] inline T sum_of_lanes(Lanes<T> const& lanes) noexcept {
+  T sums[LanesOf<T>::count];
+  __builtin_memcpy(sums, &lanes, sizeof sums);
+  for (Index half = LanesOf<T>::count / 2; half > 0; half /= 2)
+    for (Index lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  return sums[0];
+}
+
+/// Sum over i of x[i], by lanes, then over the lanes.
 template <class T>
 [[nodiscard, gnu::always_inline]] inline T sum(T const* x, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
@@ -26,8 +36,7 @@ template <class T>
     __builtin_memcpy(&next, x + i, sizeof next);
     sums += next;
   }
-  T total = 0;
-  for (Index lane = 0; lane < lanes; ++lane) total += sums[lane];
+  T total = sum_of_lanes<T>(sums);
   for (; i < count; ++i) total += x[i];
   return total;
 }
@@ -62,8 +71,7 @@ template <class T>
     __builtin_memcpy(&b, y + i, sizeof b);
     sums += a * b;
   }
-  T total = 0;
-  for (Index lane = 0; lane < lanes; ++lane) total += sums[lane];
+  T total = sum_of_lanes<T>(sums);
   for (; i < count; ++i) total += x[i] * y[i];
   return total;
 }
