@@ -5,6 +5,7 @@
 #include <span>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
@@ -26,7 +27,7 @@ template <class Term>
 
 namespace detail {
 template <int N, class T>
-[[nodiscard]] constexpr T tree_sum_at(T* const* sources, Index i) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr T tree_sum_at(T* const* sources, Index i) noexcept {
   if constexpr (N == 1) {
     return sources[0][i];
   } else {
@@ -36,7 +37,9 @@ template <int N, class T>
 }
 template <int N, class T>
 void tree_sum_range(T* const* sources, Index begin, Index end) noexcept {
-  for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<N>(sources, i);
+  with_best_instructions([=] {
+    for (Index i = begin; i < end; ++i) sources[0][i] = tree_sum_at<N>(sources, i);
+  });
 }
 }  // namespace detail
 
