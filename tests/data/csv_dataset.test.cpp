@@ -211,6 +211,22 @@ TEST_CASE("whatever is quoted comes back") {
   }));
 }
 
+TEST_CASE("any text is read or refused, and what is read has all its columns") {
+  CHECK(rc::check("no crash", [] {
+    auto const content =
+        *rc::gen::container<std::string>(rc::gen::element('"', '"', ',', ',', '\n', '\r', 'a', '1', ' '));
+    try {
+      auto const rows = table<Review>(content);
+      RC_ASSERT(rows.size() > 0);
+      std::size_t characters = 0;
+      for (Index i = 0; i < rows.size(); ++i) characters += rows.get(i).text.size() + rows.get(i).sentiment.size() + 1;
+      RC_ASSERT(characters <= content.size());
+    } catch (DataError const& error) {
+      RC_ASSERT(std::string(error.what()).find("rows.csv:") != std::string::npos);
+    }
+  }));
+}
+
 TEST_CASE("published files are read whole") {
   std::string const shared = LOCKSTEP_SOURCE_DIR "/../shared/data/";
   if (!std::filesystem::exists(shared)) {

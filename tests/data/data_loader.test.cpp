@@ -402,11 +402,17 @@ TEST_CASE("options and places out of range are refused by name") {
   auto const make = [](data::DataLoaderOptions options) {
     return data::DataLoader{in_memory(10), data::SequentialSampler{}, data::PadCollate{}, options};
   };
-  CHECK_THROWS_WITH_AS(make({.batch_size = 0}), doctest::Contains("batch_size is 0; it must be at least 1"),
+  CHECK_THROWS_WITH_AS(make({.batch_size = 0}), doctest::Contains("batch_size is 0; it must be within [1, 2^31)"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(make({.batch_size = -3}), doctest::Contains("batch_size is -3"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.workers = -1}), doctest::Contains("workers is -1"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.prefetch = -1}), doctest::Contains("prefetch is -1"), ConfigError);
+  CHECK_THROWS_AS(make({.batch_size = Index{1} << 31}), ConfigError);
+  CHECK_THROWS_AS(make({.workers = 1025}), ConfigError);
+  CHECK_THROWS_AS(make({.prefetch = 1025}), ConfigError);
+  auto largest = make({.batch_size = (Index{1} << 31) - 1});  // needs no more memory than the samples do
+  largest.start({}, 0, 0, 1);
+  CHECK(largest.next().batches()[0].rows() == 10);
   auto loader = make({.batch_size = 2});
   CHECK_THROWS_AS(loader.start({0, 1, 0}, 0, 0, 1), ConfigError);
   CHECK_THROWS_AS(loader.start({0, 0, 1}, 0, 0, 1), ConfigError);

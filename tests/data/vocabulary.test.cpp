@@ -64,3 +64,14 @@ TEST_CASE("a damaged text form is refused with its line") {
   CHECK_THROWS_WITH_AS(static_cast<void>(data::Vocabulary::from_text("a\na\n")), doctest::Contains("line 2 repeats"),
                        DataError);
 }
+
+TEST_CASE("any text is a vocabulary's or refused") {
+  CHECK(rc::check("no crash", [] {
+    auto const text = *rc::gen::container<std::string>(rc::gen::element('\\', '\n', '\n', 'n', 'r', 'a'));
+    try {
+      RC_ASSERT(data::Vocabulary::from_text(text).to_text() == text);
+    } catch (DataError const& error) {
+      RC_ASSERT(std::string(error.what()).find("Vocabulary: line ") == 0);
+    }
+  }));
+}

@@ -78,9 +78,11 @@ class DataLoader {
 
   /// @throws ConfigError when an option is out of range
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) : options_(options) {
-    require(options.batch_size >= 1, "batch_size", options.batch_size, "at least 1");
-    require(options.workers >= 0, "workers", options.workers, "0 (the caller does the work) or more");
-    require(options.prefetch >= 0, "prefetch", options.prefetch, "0 or more");
+    require(options.batch_size >= 1 && options.batch_size <= most_rows, "batch_size", options.batch_size,
+            "within [1, 2^31)");
+    require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
+            "within [0, 1024]; with 0 the caller does the work");
+    require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
     auto order = sampler.over(dataset);
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options.batch_size,
                                    options.workers, options.prefetch, options.tail);
@@ -125,6 +127,9 @@ class DataLoader {
   [[nodiscard]] double wait_seconds() const { return core_->wait_seconds(); }
 
  private:
+  static constexpr Index most_rows = (Index{1} << 31) - 1;
+  static constexpr int most_threads = 1024, most_slots = 1024;
+
   static void require(bool holds, char const* what, Index value, char const* rule) {
     if (!holds) {
       throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);

@@ -54,7 +54,9 @@ class LoaderCore {
     cancel(lock);
     for (auto& slot : slots_) {
       // What the user still holds stays theirs alone.
-      if (!slot || slot->held || split.count != split_.count) slot = std::make_shared<Slot>(batch_size_, split.count);
+      if (!slot || slot->held || slot->shards.size() != static_cast<std::size_t>(split.count)) {
+        slot = std::make_shared<Slot>(most_rows(), split.count);
+      }
       free_.push_back(slot.get());
     }
     split_ = split;
@@ -120,6 +122,9 @@ class LoaderCore {
   }
 
  private:
+  /// Of one batch: an epoch may be smaller than the batch size.
+  [[nodiscard]] Index most_rows() const noexcept { return std::min(batch_size_, static_cast<Index>(order_.size())); }
+
   struct Job {
     Slot* slot = nullptr;
     Shard* shard = nullptr;
@@ -237,6 +242,7 @@ class LoaderCore {
     generation_.fetch_add(1, std::memory_order_relaxed);
     queue_.clear();
     free_.clear();
+    last_epoch_ = epoch_;  // nothing is left to queue
     idle_.wait(lock, [&] { return active_ == 0; });
   }
 

@@ -18,7 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 /// An open file that closes itself. Opening never waits, not even for the other end of a pipe.
 class [[nodiscard]] Descriptor {
  public:
-  explicit Descriptor(std::string const& path) noexcept : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  explicit Descriptor(std::string const& path) noexcept
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
