@@ -103,7 +103,7 @@ TEST_CASE("an unknown flag is refused with the nearest known one") {
 
 TEST_CASE("a flag without its value, or given twice, is refused") {
   Flags flags;
-  CHECK(contains(flags.refused({"--width"}), "--width"));
-  CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width"));
+  CHECK(contains(flags.refused({"--width"}), "--width: a flag takes one value"));
+  CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width: a flag takes one value and is given once"));
   CHECK(contains(flags.refused({"--width", "3", "--breadth", "4"}), "once"));
 }

@@ -90,7 +90,8 @@ class Command {
     try {
       app_.parse(argc, argv);
     } catch (CLI::ParseError const& error) {
-      throw ConfigError(std::string(error.what()) + "; a flag takes one value and is given once");
+      std::string const what = error.what();  // "--name: what is wrong", in the words of the parser
+      throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
     }
     for (auto const& extra : app_.remaining()) refuse(extra);
     return !help_asked_;
