@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <rapidcheck.h>
 
+#include <algorithm>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
 
@@ -77,6 +79,27 @@ TEST_CASE_TEMPLATE("embedding: add leaves absent ids alone", T, float, double) {
 TEST_CASE_TEMPLATE("embedding: row and padding do not matter", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_padding_case<T>(backend);
+}
+
+TEST_CASE("embedding: the definition, for any ids and lengths") {
+  HostBackend backend(2);
+  CHECK(rc::check("gradients of any batch", [&](std::vector<std::vector<std::uint16_t>> const& sequences) {
+    Index length = 0;
+    for (auto const& s : sequences) length = std::max(length, static_cast<Index>(s.size()));
+    auto const rows = static_cast<Index>(sequences.size());
+    Index const vocabulary = *rc::gen::inRange<Index>(1, 40);
+    auto c = EmbeddingCase<float>::make(rows, length, *rc::gen::inRange<Index>(1, 40), Ids::spread, 0.2, vocabulary);
+    c.dy = lockstep_test::values<float>(static_cast<Index>(c.dy.size()), 5);
+    for (Index r = 0; r < rows; ++r) {
+      auto const& s = sequences[static_cast<std::size_t>(r)];
+      c.lengths[static_cast<std::size_t>(r)] = static_cast<std::int32_t>(s.size());
+      for (std::size_t t = 0; t < s.size(); ++t)
+        c.ids[c.slot(r, static_cast<Index>(t))] = static_cast<std::int32_t>(s[t] % vocabulary);
+    }
+    lockstep_test::check_embedding_forward(backend, c);
+    lockstep_test::check_embedding_backward(backend, c, Write::overwrite);
+    lockstep_test::check_embedding_backward(backend, c, Write::add);
+  }));
 }
 
 TEST_CASE("embedding: the same bits for any number of threads, and again") {

@@ -73,6 +73,9 @@ TEST_CASE("cross_entropy: logits stay as they are, and other integers serve as l
   std::vector<std::int64_t> labels{0, 1, 2, 0, 1};
   auto const loss = nn::cross_entropy(context, x, TensorView<std::int64_t const, 1, HostSpace>(labels.data(), {5}));
   CHECK(std::equal(before.begin(), before.end(), x.value.data));
+  enum class Topic : std::uint8_t { world, sports, business };
+  std::vector<Topic> const topics{Topic::world, Topic::sports, Topic::business, Topic::world, Topic::sports};
+  CHECK(nn::cross_entropy(context, x, TensorView<Topic const, 1, HostSpace>(topics.data(), {5})).sum == loss.sum);
   CHECK(loss.sum == trial.evaluate(batch).sum);
 }
 

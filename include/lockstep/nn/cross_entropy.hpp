@@ -16,7 +16,8 @@ template <class Context, class Label>
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
                                                           typename Context::template Variable<2> logits,
                                                           TensorView<Label, 1, typename Context::Space> labels) {
-  static_assert(std::is_integral_v<Label>, "Lockstep: cross_entropy takes integer labels, one per row");
+  static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
+                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row");
   using Scalar = typename Context::Scalar;
   auto losses = context.template temporary<double>(Extents<1>{logits.extent(0)});
   auto const gradient = context.gradient(logits);
