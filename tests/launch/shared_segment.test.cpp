@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <lockstep/launch/shared_segment.hpp>
@@ -32,6 +33,18 @@ TEST_CASE("memory between threads") {
   CHECK(segment->descriptor() == -1);
   CHECK(segment->control().head.job == 11);
   CHECK(segment->control().head.size == 2);
+  check_is_zeroed_and_forgets(*segment);
+}
+
+TEST_CASE("threads make do with small pages where the system refuses memory that is not in use") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_DATA, &before) == 0);
+  rlimit tight = before;
+  tight.rlim_cur = rlim_t{512} << 20;
+  REQUIRE(::setrlimit(RLIMIT_DATA, &tight) == 0);
+  auto const segment = SharedSegment::between_threads(2, 11);
+  ::setrlimit(RLIMIT_DATA, &before);
+  CHECK(segment->descriptor() >= 0);
   check_is_zeroed_and_forgets(*segment);
 }
 

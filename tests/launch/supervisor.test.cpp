@@ -232,6 +232,29 @@ TEST_CASE("ranks die with a supervisor that is killed") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+TEST_CASE("supervisor: ignores its children" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") == nullptr) ::signal(SIGCHLD, SIG_IGN);
+  be_rank([](World& world) {
+    if (world.rank == 1) ::raise(SIGKILL);
+    return await_failure(world);
+  });
+  auto const outcome = run_processes(3, "supervisor: ignores its children");
+  Scratch::write("report", outcome.report);
+  std::_Exit(outcome.code);
+}
+
+TEST_CASE("a supervisor whose children nobody waits for learns at least that they ended") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  auto const supervisor = start_case("supervisor: ignores its children");
+  int status = 0;
+  REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK(contains(Scratch::read("report"), "rank 1 (pid "));
+  CHECK(contains(Scratch::read("report"), "SIGCHLD ignored"));
+}
+
 TEST_CASE("rank: leaves a child" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) return await_failure(world);

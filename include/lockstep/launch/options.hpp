@@ -24,7 +24,7 @@ struct Options {
   WaitLimits limits = {};
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;
-  /// Told in one sentence when a rank has waited for long.
+  /// Told in one sentence when a rank has waited for long; called by any rank, on its own thread.
   std::function<void(std::string const&)> warn = {};
   /// Told in one sentence, in the process that starts the others, who failed first, and why.
   std::function<void(std::string const&)> report = {};

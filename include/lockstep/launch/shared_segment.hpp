@@ -25,7 +25,14 @@ class SharedSegment {
  public:
   /// For threads of this process.
   /// @throws ConfigError when the system refuses the memory
-  static std::shared_ptr<SharedSegment> between_threads(int size, std::uint64_t job) { return create(-1, size, job); }
+  static std::shared_ptr<SharedSegment> between_threads(int size, std::uint64_t job) {
+    try {
+      return create(-1, size, job);
+    } catch (ConfigError const&) {
+      return between_processes(
+          size, job);  // pages are small, but only those in use count where memory is never overcommitted
+    }
+  }
 
   /// For processes that inherit `descriptor()`, which is closed on exec unless the starter says otherwise.
   /// @throws ConfigError when the system refuses the memory
@@ -59,7 +66,7 @@ class SharedSegment {
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 between threads
+  [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 where only threads share it
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
   /// Gives pages back to the system; they read as zeros afterwards. Both on page borders.
@@ -88,32 +95,32 @@ class SharedSegment {
     return segment;
   }
 
-  SharedSegment(int file, std::size_t bytes) : file_(file), bytes_(bytes) {
-    // Address space first, with room to begin on a border of huge pages; then the memory in its place.
-    auto* const room = ::mmap(nullptr, bytes + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void* placed = MAP_FAILED;
-    if (room != MAP_FAILED) {
-      auto const begin = reinterpret_cast<std::uintptr_t>(room);
-      auto const aligned = (begin + unit - 1) / unit * unit;
-      int const kind = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-      placed = ::mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE | MAP_FIXED,
-                      file, 0);
-      if (placed == MAP_FAILED) {
-        auto const why = errno;
-        ::munmap(room, bytes + unit);
-        errno = why;
-      } else {
-        if (aligned != begin) ::munmap(room, aligned - begin);
-        ::munmap(reinterpret_cast<void*>(aligned + bytes), begin + unit - aligned);
-      }
-    }
-    if (placed == MAP_FAILED) {
+  SharedSegment(int file, std::size_t bytes) : file_(file), bytes_(bytes), data_(map(file, bytes)) {
+    if (data_ == nullptr) {
       auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
       if (file >= 0) ::close(file);
       throw ConfigError(message + "; raise the limit on address space (ulimit -v unlimited)");
     }
-    data_ = static_cast<std::byte*>(placed);
     ::madvise(data_, bytes_, MADV_HUGEPAGE);  // a hint: without it pages are small
+  }
+
+  /// Begins on a border of huge pages; null when the system refuses.
+  static std::byte* map(int file, std::size_t bytes) noexcept {
+    int const access = PROT_READ | PROT_WRITE, lazily = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    auto* const room = ::mmap(nullptr, bytes + unit, file < 0 ? access : PROT_NONE, lazily, -1, 0);
+    if (room == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(room);
+    auto const lead = (unit - reinterpret_cast<std::uintptr_t>(room) % unit) % unit;
+    if (file >= 0 &&
+        ::mmap(begin + lead, bytes, access, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == MAP_FAILED) {
+      auto const why = errno;
+      ::munmap(room, bytes + unit);
+      errno = why;
+      return nullptr;
+    }
+    if (lead != 0) ::munmap(begin, lead);
+    ::munmap(begin + lead + bytes, unit - lead);
+    return begin + lead;
   }
 
   static std::string refused(std::string const& what) {
@@ -121,7 +128,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
-  std::byte* data_ = nullptr;
+  std::byte* data_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

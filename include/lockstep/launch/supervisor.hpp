@@ -84,17 +84,21 @@ class Supervisor {
   void record_ends() {
     for (std::size_t i = 0; i < ranks_.all().size(); ++i) {
       auto& process = ranks_.all()[i];
+      if (process.ended) continue;
       siginfo_t info{};
       // Not reaped yet: as long as one of them is there, the number of the process group cannot be given anew.
-      if (process.ended || ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-        continue;
-      if (info.si_pid == 0) continue;
+      bool const known = ::waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+      if (known && info.si_pid == 0) continue;
       process.ended = true;
       auto const rank = static_cast<int>(i);
       if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
         continue;  // it said so itself
-      auto const exited = info.si_code == CLD_EXITED;
-      control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
+      if (known) {
+        bool const exited = info.si_code == CLD_EXITED;
+        control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
+      } else if (!control_.over(rank)) {
+        control_.end(rank, 1, 0, "ended in an unknown way, for this process was started with SIGCHLD ignored");
+      }
     }
   }
 
