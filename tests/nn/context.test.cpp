@@ -118,3 +118,27 @@ TEST_CASE("from the second micro-batch on nothing is allocated") {
   run();
   CHECK(lockstep_test::allocations == before);
 }
+
+TEST_CASE("what a layer keeps is found again by owner and type, and ends with the context") {
+  struct Storage {
+    std::vector<int> values;
+  };
+  static int alive = 0;
+  struct Counted {
+    Counted() { ++alive; }
+    ~Counted() { --alive; }
+  };
+  int const owner = 0, other = 0;
+  {
+    Fixture f;
+    auto& first = f.context.kept<Storage>(&owner);
+    first.values = {1, 2};
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    CHECK(f.context.kept<Storage>(&other).values.empty());
+    static_cast<void>(f.context.kept<Counted>(&owner));
+    CHECK(alive == 1);
+    CHECK(&f.context.kept<Storage>(&owner) == &first);
+    CHECK(first.values.size() == 2);
+  }
+  CHECK(alive == 0);
+}

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/nn/pooling.hpp>
+#include <thread>
 
 #include "nn/sequence_model.hpp"
 
@@ -107,6 +108,29 @@ TEST_CASE("loss and gradients have the same bits for any number of threads") {
       CHECK(trial.gradients == one.gradients);
     }
   }
+}
+
+TEST_CASE("one model serves several contexts at once") {
+  Trial<Pooled, float> reference(Pooled(0.2));
+  auto const loss = reference.step(mixed).sum;
+  std::vector<double> losses(2);
+  std::vector<std::vector<float>> gradients(2, reference.gradients);
+  std::vector<std::thread> replicas;
+  for (std::size_t replica = 0; replica < 2; ++replica)
+    replicas.emplace_back([&, replica] {
+      ThreadPool pool(1);
+      nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+      context.bind(reference.values.data(), gradients[replica].data(), reference.layout.entries().size());
+      for (int repetition = 0; repetition < 20; ++repetition) {
+        context.begin_step();
+        context.begin_micro_batch(nn::Mode::training, 1);
+        losses[replica] = reference.model.forward(context, mixed).sum;
+        context.backward({});
+      }
+    });
+  for (auto& replica : replicas) replica.join();
+  CHECK(losses == std::vector<double>{loss, loss});
+  for (auto const& g : gradients) CHECK(g == reference.gradients);
 }
 
 TEST_CASE("bad options and columns are refused") {
