@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/pooling.hpp>
 #include <thread>
+#include <lockstep/nn/pooling.hpp>
 
 #include "nn/sequence_model.hpp"
 
