@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
@@ -147,19 +147,19 @@ struct Linear<HostSpace> {
   /// Drops the same elements of both: one evaluation of the mask serves forward and backward.
   template <class T>
   static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, T* x, T* y) {
-    with_best_instructions([=] {
-      constexpr Index most = 256;
-      T factor[most];
-      for (Index c = 0; c < count; c += most) {
-        auto const here = std::min(most, count - c);
-        std::fill_n(factor, here, T(1));
-        detail::drop(dropout.mask, dropout.position(row), dropout.element(row, width, column + c), here, factor,
-                     factor);
+    auto const scale = static_cast<T>(dropout.mask.scale());
+    auto const dropped = static_cast<std::uint16_t>(dropout.mask.dropped);
+    auto const position = dropout.position(row), element = dropout.element(row, width, column);
+    with_best_instructions([=, mask = dropout.mask] {
+      detail::for_dropout_bits(mask, position, element, count, [=](Index done, Index here, std::uint16_t const* bits) {
+        auto* const first = x + done;
+        auto* const second = y + done;
         for (Index i = 0; i < here; ++i) {
-          x[c + i] *= factor[i];
-          y[c + i] *= factor[i];
+          T const factor = bits[i] >= dropped ? scale : T(0);
+          first[i] *= factor;
+          second[i] *= factor;
         }
-      }
+      });
     });
   }
 

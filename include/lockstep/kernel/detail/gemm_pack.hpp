@@ -10,16 +10,9 @@
 #endif
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/strided.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
-
-/// A matrix somewhere in memory: element (i, j) at data[i * row + j * column].
-template <class T>
-struct Strided {
-  T* data;
-  Index row, column;
-  [[nodiscard]] Strided at(Index i, Index j) const noexcept { return {data + i * row + j * column, row, column}; }
-};
 
 /// to[p * to_row + x] = from[x * from_row + p] for p and x below 4.
 template <class T>
@@ -46,10 +39,6 @@ template <class T, Index width>
 void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) {
   static_assert(width % 4 == 0);
   if (valid < width) std::fill_n(out, depth * width, T(0));
-  if (b.column == 1) {
-    for (Index p = 0; p < depth; ++p) std::copy_n(b.data + p * b.row, valid, out + p * width);
-    return;
-  }
   Index const whole_columns = b.row == 1 ? valid / 4 * 4 : 0, whole_steps = depth / 4 * 4;
   for (Index p = 0; p < whole_steps; p += 4)
     for (Index x = 0; x < whole_columns; x += 4)
@@ -63,8 +52,12 @@ void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) {
 /// last.
 template <class T, Index width>
 void pack(Strided<T const> b, Index depth, Index columns, T* out) {
-  for (Index j = 0; j < columns; j += width, out += depth * width)
-    pack_panel<T, width>(b.at(0, j), depth, std::min(width, columns - j), out);
+  Index const in_rows = b.column == 1 ? columns / width * width : 0;
+  for (Index p = 0; p < depth; ++p)  // whole rows, as they lie
+    for (Index j = 0; j < in_rows; j += width)
+      std::memcpy(out + j * depth + p * width, b.data + p * b.row + j, sizeof(T) * width);
+  for (Index j = in_rows; j < columns; j += width)
+    pack_panel<T, width>(b.at(0, j), depth, std::min(width, columns - j), out + j * depth);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
