@@ -79,6 +79,21 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
   }));
 }
 
+TEST_CASE("a rank that gave up cannot connect again") {
+  CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
+    {
+      auto c = comm::connect(world);
+      if (world.rank == 1) return 0;
+      try {
+        c.barrier();
+      } catch (RankLost const&) {
+      }
+    }
+    refuses([&] { (void)comm::connect(world); }, "rank 0 was connected before, and gave up");
+    return 0;
+  }));
+}
+
 TEST_CASE("memory outlives the communicator") {
   CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
     lockstep::memory::Block block;

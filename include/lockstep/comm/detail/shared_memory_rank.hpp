@@ -19,8 +19,10 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 /// part of the work and says that it is done. There are three ways, which all ranks choose alike:
 /// - small: the input is posted too, and each rank works out the whole result from all inputs. One meeting.
 /// - direct: each rank works on its slice of everybody's memory, in place. Two meetings, no copy.
-/// - staged: the same in chunks through staging areas, where some rank's memory cannot be reached. Two meetings per
-/// chunk. Nothing here blocks but `finish`. When several operations are under way they are worked on in order.
+/// - staged: the same in chunks through staging areas, where some rank's memory cannot be reached. Two meetings a
+/// chunk.
+///
+/// Nothing here blocks but `finish`. When several operations are under way they are worked on in order.
 class SharedMemoryRank {
  public:
   explicit SharedMemoryRank(launch::World const& world)
@@ -34,9 +36,13 @@ class SharedMemoryRank {
         published_(requests_.first()),
         combining_(requests_.first()),
         chunks_(mine().staged.signal.load()) {
+    auto const refuse = [&](char const* why) {
+      throw ConfigError("comm::connect: rank " + std::to_string(rank_) + " " + why);
+    };
+    if (mine().done.signal.load() != requests_.first())
+      refuse("was connected before, and gave up in the middle of an operation; end the run");
     if (mine().connected.exchange(1) != 0)
-      throw ConfigError("comm::connect: rank " + std::to_string(rank_) +
-                        " is connected already; hand its communicator on, or destroy it first");
+      refuse("is connected already; hand its communicator on, or destroy it first");
   }
   SharedMemoryRank(SharedMemoryRank const&) = delete;
   SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
@@ -70,7 +76,7 @@ class SharedMemoryRank {
       progress();
       if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor());
       if (requests_.empty()) return;
-      waiting_.wait(combining_, requests_[requests_.first()].descriptor());
+      waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor());
     }
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <functional>
 #include <string>
 
@@ -76,7 +77,7 @@ class Waiting {
   [[nodiscard]] Signal<Sharing::processes>& signal(int rank, CounterOf counter) const noexcept {
     return (memory_->block(rank).*counter).signal;
   }
-  static std::string whole(double seconds) { return std::to_string(static_cast<long>(seconds + 0.5)); }
+  static std::string whole(double seconds) { return std::to_string(std::lround(seconds)); }
 
   /// "rank 0 (pid 1) has waited 10 s in operation 7 (barrier) for rank 1 (pid 2), last seen in operation 6 (barrier)"
   [[nodiscard]] std::string tell(std::uint32_t number, Descriptor const& operation, double waited) const {

@@ -95,6 +95,7 @@ class RankProcesses {
 
   static std::vector<char*> pointers(std::vector<std::string> const& texts) {
     std::vector<char*> out;
+    out.reserve(texts.size() + 1);
     for (auto const& text : texts) out.push_back(const_cast<char*>(text.c_str()));
     out.push_back(nullptr);
     return out;
