@@ -58,7 +58,7 @@ TEST_CASE("attention layer: gradients, with and without dropout") {
 }
 
 TEST_CASE("attention layer: gradients over more than one block of queries") {
-  TokenBatch const batch({70}, 72, 11);
+  TokenBatch const batch({130}, 132, 11);
   auto const result = check_model(Model(batch, 4, 2, 0.2), batch);
   CAPTURE(result.where);
   CHECK(result.ok());

@@ -128,7 +128,7 @@ struct Attention<HostSpace> {
   }
 
  private:
-  static constexpr Index query_block = 64;
+  static constexpr Index query_block = 128;
 
   struct Head {
     Index index;          // counts heads over all rows
