@@ -7,6 +7,8 @@
 #include <lockstep/launch/shared_segment.hpp>
 
 #include <cstring>
+#include <fstream>
+#include <string>
 
 using lockstep::ConfigError;
 using lockstep::launch::SharedSegment;
@@ -26,6 +28,14 @@ void check_is_zeroed_and_forgets(SharedSegment& segment) {
   segment.data()[segment.bytes() - 1] = std::byte{1};  // all of it is there
 }
 
+/// What counts against RLIMIT_DATA so far.
+rlim_t bytes_of_data() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (rlim_t kilobytes = 0; word == "VmData:" && status >> kilobytes) return kilobytes << 10;
+  return 0;
+}
+
 }  // namespace
 
 TEST_CASE("memory between threads") {
@@ -40,7 +50,7 @@ TEST_CASE("threads make do with small pages where the system refuses memory that
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_DATA, &before) == 0);
   rlimit tight = before;
-  tight.rlim_cur = rlim_t{512} << 20;
+  tight.rlim_cur = bytes_of_data() + SharedSegment::between_processes(2, 11)->bytes() / 2;
   REQUIRE(::setrlimit(RLIMIT_DATA, &tight) == 0);
   auto const segment = SharedSegment::between_threads(2, 11);
   ::setrlimit(RLIMIT_DATA, &before);
