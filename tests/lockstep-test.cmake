@@ -10,7 +10,11 @@ target_compile_options(
 add_library(lockstep_test_main OBJECT main.cpp)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
-target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_compile_definitions(
+  lockstep_test_main
+  PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+         # clang sees a [[nodiscard]] result ignored where doctest only looks for an exception
+         $<$<CXX_COMPILER_ID:Clang>:DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS>)
 
 # lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n] [TIMEOUT seconds])
 #
