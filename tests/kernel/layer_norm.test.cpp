@@ -60,8 +60,10 @@ Results<T> run(Case<T> const& c, Write write, int threads) {
 }  // namespace
 
 TEST_CASE("float results lie within their bound of the definition") {
-  for (auto [rows, width] :
+  for (auto const& shape :
        {std::pair<Index, Index>{0, 8}, {1, 1}, {1, 2}, {3, 31}, {127, 32}, {129, 33}, {5, 128}, {2, 1000}}) {
+    Index const rows = std::get<0>(shape);
+    Index const width = std::get<1>(shape);
     for (Write write : {Write::overwrite, Write::add}) {
       Case<float> const c{.rows = rows, .width = width};
       auto const r = run(c, write, 1);

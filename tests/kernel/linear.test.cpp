@@ -77,13 +77,16 @@ bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
 }  // namespace
 
 TEST_CASE("float results lie within their bound of the definition") {
-  for (auto [rows, inputs, outputs] : {std::tuple<Index, Index, Index>{0, 3, 4},
-                                       {1, 1, 1},
-                                       {33, 31, 32},
-                                       {32, 128, 4},
-                                       {512, 20, 9},
-                                       {513, 9, 20},
-                                       {1100, 33, 5}}) {
+  for (auto const& shape : {std::tuple<Index, Index, Index>{0, 3, 4},
+                            {1, 1, 1},
+                            {33, 31, 32},
+                            {32, 128, 4},
+                            {512, 20, 9},
+                            {513, 9, 20},
+                            {1100, 33, 5}}) {
+    Index const rows = std::get<0>(shape);
+    Index const inputs = std::get<1>(shape);
+    Index const outputs = std::get<2>(shape);
     for (Write write : {Write::overwrite, Write::add}) {
       for (bool with_factor : {false, true}) {
         Case<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};

@@ -128,10 +128,12 @@ struct LayerNorm<HostSpace> {
 
   template <class T>
   static void join(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
-    auto const* const value = residual.value.data + row * width;
     if (!residual.value.data) {
       std::copy_n(x, width, to);
-    } else if (residual.dropout.mask.active()) {
+      return;
+    }
+    auto const* const value = residual.value.data + row * width;
+    if (residual.dropout.mask.active()) {
       std::copy_n(x, width, to);
       drop(residual, row, width, 0, width, value, to, Write::add);
     } else {

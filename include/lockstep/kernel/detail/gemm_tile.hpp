@@ -40,14 +40,14 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   constexpr Index lanes = bytes / sizeof(T), last_row = rows, last_vector = vectors;
   Vector sum[rows][vectors];
   T const* row[rows];
-  auto const k = tile.k, step = tile.a_step;
+  auto const k = tile.k, step = tile.a_step, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
   for (Index i = 0; i < last_row; ++i) {
     // Where the result goes: it need not have arrived before it is written.
     if (i < tile.rows)
       for (std::size_t byte = 0; byte < width * sizeof(T); byte += 64)
         __builtin_prefetch(reinterpret_cast<char const*>(tile.c + i * tile.c_row) + byte, 1);
-    row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * tile.a_row;
+    row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
     for (Index v = 0; v < last_vector; ++v) sum[i][v] = Vector{};
   }
   for (Index p = 0; p < k; ++p, b += width) {

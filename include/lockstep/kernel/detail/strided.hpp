@@ -11,7 +11,10 @@ template <class T>
 struct Strided {
   T* data;
   Index row, column;
-  [[nodiscard]] Strided at(Index i, Index j) const noexcept { return {data + i * row + j * column, row, column}; }
+  /// The part from (i, j) on; an empty matrix may be null and stays so.
+  [[nodiscard]] Strided at(Index i, Index j) const noexcept {
+    return {data ? data + i * row + j * column : data, row, column};
+  }
 };
 
 /// Brings a part of a matrix closer, a share per call, while other work goes on: activations are larger than any cache,
