@@ -33,8 +33,8 @@ struct Spread {
 };
 
 struct Blocks {
-  double seconds = 1;  ///< a peer's turn
-  int count = 11;      ///< blocks, each one turn of either
+  double seconds = 0.5;  ///< a peer's turn
+  int count = 9;         ///< blocks, each one turn of either
 };
 
 /// Compares this library with its peers, prints a line for each case and appends it to the CSV file that

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ namespace {
 
 template <class Policy>
 int train(Policy policy, int steps) {
-  Training training(std::move(policy));
+  Training training(std::move(policy), {.batch = 4});
   while (steps-- > 0) training.step();
   return 0;
 }
@@ -49,9 +50,9 @@ std::optional<double> counted(std::string const& policy, int steps) {
 
 /// Of one step: the first costs more, so it is left out.
 std::optional<double> of_a_step(std::string const& policy) {
-  auto const one = counted(policy, 1), three = counted(policy, 3);
-  if (!one || !three) return std::nullopt;
-  return (*three - *one) / 2;
+  auto const one = counted(policy, 1), two = counted(policy, 2);
+  if (!one || !two) return std::nullopt;
+  return *two - *one;
 }
 
 }  // namespace

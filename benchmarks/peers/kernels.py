@@ -70,5 +70,49 @@ def cross_entropy(rows, classes):
     return work
 
 
+def linear_operands(m, n, k):
+    return torch.randn(m, k), torch.randn(n, k), torch.randn(m, n)
+
+
+def linear_forward(m, n, k):
+    x, weight, y = linear_operands(m, n, k)
+    return lambda: torch.mm(x, weight.t(), out=y)
+
+
+def linear_input_gradient(m, n, k):
+    x, weight, y = linear_operands(m, n, k)
+    return lambda: torch.mm(y, weight, out=x)
+
+
+def linear_weight_gradient(m, n, k):
+    x, weight, y = linear_operands(m, n, k)
+    return lambda: torch.mm(y.t(), x, out=weight)
+
+
+def attention_operands(rows, heads, length, width):
+    return (torch.randn(rows, heads, length, width, requires_grad=True) for _ in range(3))
+
+
+def attention_forward(rows, heads, length, width):
+    q, k, v = attention_operands(rows, heads, length, width)
+
+    def work():
+        with torch.no_grad():
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    return work
+
+
+def attention_forward_backward(rows, heads, length, width):
+    q, k, v = attention_operands(rows, heads, length, width)
+    gradient = torch.randn(rows, heads, length, width)
+
+    def work():
+        q.grad = k.grad = v.grad = None
+        torch.nn.functional.scaled_dot_product_attention(q, k, v).backward(gradient)
+
+    return work
+
+
 if __name__ == "__main__":
     take_turns(globals()[sys.argv[1]](*map(int, sys.argv[2:])))

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The products of the text classifier's linear layers, with the matrix product that this build uses.
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/kernel/gemm.hpp>
+
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+using namespace lockstep;
+using namespace lockstep_bench;
+
+namespace {
+
+using Kernel = kernel::Gemm<HostSpace>;
+using kernel::Transpose;
+
+/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer over them.
+class Layer {
+ public:
+  Layer(ThreadPool& pool, Index m, Index n, Index k)
+      : stream_(pool),
+        x_(fill(m, k)),
+        weight_(fill(n, k)),
+        y_(fill(m, n)),
+        partial_(fill(1, Kernel::partial_elements(n, k, m))) {}
+
+  void forward() { Kernel::multiply<float>(stream_, 1, x_, Transpose::no, weight_, Transpose::yes, 0, y_); }
+  void input_gradient() { Kernel::multiply<float>(stream_, 1, y_, Transpose::no, weight_, Transpose::no, 0, x_); }
+  void weight_gradient() {
+    Kernel::multiply_deep<float>(stream_, 1, y_, Transpose::yes, x_, Transpose::no, 0, weight_, partial_.data);
+  }
+
+ private:
+  using Matrix = TensorView<float, 2, HostSpace>;
+
+  Matrix fill(Index rows, Index columns) {
+    auto& values = memory_.emplace_back(static_cast<std::size_t>(rows * columns), 1e-3F);
+    return {values.data(), {rows, columns}};
+  }
+
+  memory::Stream<HostSpace> stream_;
+  std::vector<std::vector<float>> memory_;
+  Matrix x_, weight_, y_, partial_;
+};
+
+}  // namespace
+
+int main() {
+  Ratios ratios("kernel/gemm");
+  ThreadPool pool;
+  for (auto const& [n, k] : {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}}) {
+    Index const m = 4096;
+    Layer layer(pool, m, n, k);
+    auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
+      auto peer =
+          python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n), std::to_string(k)});
+      if (!peer) return;
+      ratios.compare(
+          "gemm, float32, " + product + " of " + std::to_string(k) + " to " + std::to_string(n) +
+              ", 4096 rows, 1 thread",
+          "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+    };
+    compare("forward", [&] { layer.forward(); });
+    compare("input_gradient", [&] { layer.input_gradient(); });
+    compare("weight_gradient", [&] { layer.weight_gradient(); });
+  }
+}
