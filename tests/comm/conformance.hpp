@@ -112,7 +112,7 @@ template <class T>
 void sums_are_the_tree(comm::AnyCommunicator& c) {
   std::uint64_t salt = 0;
   for (auto const memory : {Memory::allocated, Memory::own, Memory::mixed})
-    for (Index const count : {0, 1, 15, 16, 17, 1000, 1024, 1025, 65536, 65537, 200001})
+    for (Index const count : {0, 1, 15, 16, 17, 32, 33, 64, 65, 512, 513, 1000, 1024, 1025, 65536, 65537, 200001})
       for (Index const offset : {0, 1, 5})
         for (std::size_t const riders : {0U, 1U, 16U}) {
           if (count > 2000 && (offset != 1 || riders != 1)) continue;  // offsets and riders are a matter of small ones
@@ -168,7 +168,7 @@ inline void bytes_move(comm::AnyCommunicator& c) {
     return static_cast<unsigned char>(rank * 37 + static_cast<int>(i % 251));
   };
   auto const ranks = static_cast<std::size_t>(c.size()), me = static_cast<std::size_t>(c.rank());
-  for (std::size_t const bytes : {0U, 1U, 100U, 4096U, 4097U, 300000U}) {
+  for (std::size_t const bytes : {0U, 1U, 100U, 256U, 257U, 4096U, 4097U, 300000U}) {
     for (bool const own : {false, true}) {
       auto const block = c.allocate((ranks + 1) * bytes);
       std::vector<std::byte> vector(own ? (ranks + 1) * bytes : 0);

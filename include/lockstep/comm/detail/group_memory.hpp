@@ -30,10 +30,14 @@ class GroupMemory {
   }
 
   [[nodiscard]] std::byte* at(Index address) const noexcept { return segment_->data() + address; }
-  /// -1 for memory that does not lie in a heap.
+  [[nodiscard]] Index offset(void const* data) const noexcept {
+    return static_cast<Index>(reinterpret_cast<std::uintptr_t>(data) -
+                              reinterpret_cast<std::uintptr_t>(segment_->data()));
+  }
+  /// The same for memory of the heaps; -1 for any other, which may not be there for the others, or not for long.
   [[nodiscard]] Index address(void const* data) const noexcept {
-    auto const offset = reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(segment_->data());
-    return offset >= heaps_ && offset < segment_->bytes() ? static_cast<Index>(offset) : Index{-1};
+    auto const at = offset(data);
+    return at >= static_cast<Index>(heaps_) && at < static_cast<Index>(segment_->bytes()) ? at : Index{-1};
   }
   /// Back to zeros that cost no memory.
   void forget(std::byte* data, std::size_t bytes) const noexcept { segment_->forget(data, bytes); }

@@ -26,11 +26,12 @@ struct Descriptor {
 
 /// A rank's side of one operation.
 struct Slot {
-  static constexpr std::size_t small_bytes = 4096;
+  static constexpr std::size_t small_bytes = 256;  // up to here every rank reads all inputs: one meeting, more reading
+  static constexpr std::size_t copy_bytes = 4096;  // up to here a copy stands in for memory that cannot be reached
 
   alignas(64) Descriptor descriptor;
   alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
-  alignas(64) std::array<std::byte, small_bytes> small;  // the input itself, when it is small
+  alignas(64) std::array<std::byte, copy_bytes> input;  // a copy, where the others do not read the input itself
 };
 
 /// A counter of its own pair of cache lines, which processors fetch together.
@@ -38,8 +39,8 @@ struct alignas(128) Counter {
   Signal<Sharing::processes> signal;
 };
 
-/// What a rank shares with the others besides its memory. It alone writes it. All bytes zero is the valid start.
-/// Counters count up for ever and wrap.
+/// What a rank shares with the others besides its memory. It alone writes it, but for sums in `input` and `staging`.
+/// All bytes zero is the valid start. Counters count up for ever and wrap.
 struct RankBlock {
   static constexpr std::uint32_t slots = 64;  // operations that a rank may be ahead of the slowest
   static constexpr std::size_t staging_bytes = std::size_t{256} << 10;

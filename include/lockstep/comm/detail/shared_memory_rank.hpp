@@ -122,16 +122,24 @@ class SharedMemoryRank {
 
   /// Posts the next operation, once all ranks have done with the one whose slot it takes.
   bool publish_next() {
-    if (published_ == requests_.end() || published_ - combining_ == RankBlock::slots) return false;
+    if (published_ == requests_.end() || published_ - requests_.first() == RankBlock::slots) return false;
     if (!waiting_.all_reached(&RankBlock::done, published_ - RankBlock::slots + 1)) return false;
-    auto const& what = requests_[published_];
+    auto& what = requests_[published_];
     auto& slot = mine().slot[slot_of(published_)];
+    post_input(what, slot);
     slot.descriptor = what.descriptor();
     std::copy(what.rider.begin(), what.rider.end(), slot.rider.begin());
-    auto const bytes = static_cast<std::size_t>(what.bytes());
-    if (bytes != 0 && bytes <= Slot::small_bytes && what.gives(rank_)) std::memcpy(slot.small.data(), what.in, bytes);
     mine().posted.signal.post(++published_);
     return true;
+  }
+
+  void post_input(Request& what, Slot& slot) const {
+    auto const bytes = static_cast<std::size_t>(what.bytes());
+    if (bytes == 0 || !what.gives(rank_)) return;
+    bool const small = bytes <= Slot::small_bytes;
+    what.copied = !small && what.address < 0 && bytes <= Slot::copy_bytes;
+    if (small || what.copied) std::memcpy(slot.input.data(), what.in, bytes);
+    if (what.copied) what.address = memory_.offset(slot.input.data());
   }
 
   /// Takes the next posted operation one phase further.
@@ -162,12 +170,13 @@ class SharedMemoryRank {
     }
     if (mismatch_) return false;
     transfer_.sum_riders(what, slot_of(combining_));
-    if (what.bytes() > static_cast<Index>(Slot::small_bytes) && !reachable) {
+    what.needs_all = what.bytes() > static_cast<Index>(Slot::small_bytes);
+    if (what.needs_all && !reachable) {
+      what.needs_all = false;  // its chunks have meetings of their own
       chunk_begin_ = 0;
       phase_ = Phase::stage;
       return true;
     }
-    what.needs_all = what.bytes() > static_cast<Index>(Slot::small_bytes);
     if (what.needs_all)
       transfer_.combine(what, slot_of(combining_), 0, what.count);
     else
@@ -214,6 +223,9 @@ class SharedMemoryRank {
     if (requests_.first() == combining_) return false;
     auto const& what = requests_[requests_.first()];
     if (what.needs_all && !waiting_.all_reached(&RankBlock::done, requests_.first() + 1)) return false;
+    if (what.copied && what.kind == Kind::all_reduce)
+      std::memcpy(what.out, mine().slot[slot_of(requests_.first())].input.data(),
+                  static_cast<std::size_t>(what.bytes()));
     if (what.piece) what.piece->finished_seconds = Clock::seconds();
     requests_.pop();
     return true;

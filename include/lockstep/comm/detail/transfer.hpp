@@ -21,8 +21,9 @@ struct Request {
   void* out = nullptr;
   std::span<double> rider = {};
   Piece* piece = nullptr;
-  Index address = -1;      // of `in`
-  bool needs_all = false;  // others write to, or read from, this rank's own memory: complete when they are done
+  Index address = -1;      // of the input, for the others
+  bool copied = false;     // a copy in the slot stands in for the memory
+  bool needs_all = false;  // others work on this rank's memory, or on its copy: complete when they are done
 
   [[nodiscard]] Index element_bytes() const noexcept {
     return kind == Kind::all_reduce ? static_cast<Index>(size_of(type)) : 1;
@@ -47,7 +48,7 @@ class Transfer {
 
   /// From the slots, which hold the inputs of all ranks: every rank works out all of the result by itself.
   void combine_small(Request const& request, std::uint32_t slot) {
-    for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].small.data();
+    for (int r = 0; r < size_; ++r) in(r) = memory_->block(r).slot[slot].input.data();
     if (request.kind == Kind::all_reduce) {
       out_[0] = request.out;
       reduce_range(request.operation, request.type, in_.data(), size_, out_.data(), 1, 0, request.count);
