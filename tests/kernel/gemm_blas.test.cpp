@@ -34,20 +34,23 @@ TEST_CASE_TEMPLATE("the linked BLAS computes the same products", T, float, doubl
     }
 }
 
-TEST_CASE_TEMPLATE("callers on several threads get the bits that one gets alone", T, float, double) {
+namespace {
+
+/// How many of `rounds` products of each shape by each of four callers at once differ from what one gets alone.
+template <class T>
+std::vector<int> wrong_products(std::vector<Shape> const& shapes_tried, int rounds) {
   std::vector<Case<T>> cases;
-  for (auto shape : {Shape{256, 128, 128}, Shape{32, 4, 128}, Shape{256, 256, 512}, Shape{130, 64, 513}})
-    cases.push_back({.shape = shape, .b_transpose = Transpose::yes});
+  for (auto shape : shapes_tried) cases.push_back({.shape = shape, .b_transpose = Transpose::yes});
   std::vector<std::vector<T>> alone;
   for (auto const& x : cases) alone.push_back(product(x));
-  constexpr int callers = 4, rounds = 30;
+  constexpr int callers = 4;
   std::vector<int> wrong(callers, -1);
   {
     std::vector<std::jthread> threads;
     for (int caller = 0; caller < callers; ++caller)
       threads.emplace_back([&, caller] {
         int differing = 0;
-        for (std::size_t i = 0; i < rounds * cases.size(); ++i) {
+        for (std::size_t i = 0; i < static_cast<std::size_t>(rounds) * cases.size(); ++i) {
           auto const which = (i + static_cast<std::size_t>(caller)) % cases.size();
           auto const c = product(cases[which]);
           differing += std::memcmp(c.data(), alone[which].data(), c.size() * sizeof(T)) != 0;
@@ -55,5 +58,17 @@ TEST_CASE_TEMPLATE("callers on several threads get the bits that one gets alone"
         wrong[static_cast<std::size_t>(caller)] = differing;
       });
   }
-  for (int differing : wrong) CHECK(differing == 0);
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("callers on several threads get the bits that one gets alone", T, float, double) {
+  for (int wrong : wrong_products<T>({{256, 128, 128}, {32, 4, 128}, {256, 256, 512}, {130, 64, 513}}, 30)) CHECK(wrong == 0);
+}
+
+// Small products are over so soon that callers meet in the library's own bookkeeping: without our lock some are
+// wrong.
+TEST_CASE("callers on several threads do not meet inside the library") {
+  for (int wrong : wrong_products<float>({{33, 33, 16}}, 50'000)) CHECK(wrong == 0);
 }

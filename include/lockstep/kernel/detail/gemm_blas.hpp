@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <mutex>
+
 #include <lockstep/kernel/detail/gemm_block.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -20,6 +22,10 @@ extern "C" void lockstep_cblas_dgemm(int order, int a_transpose, int b_transpose
                                      double const* a, int a_row, double const* b, int b_row, double beta, double* c,
                                      int c_row) __asm__("cblas_dgemm");
 
+/// One caller at a time: an OpenBLAS that was built without threads does not expect several, and then returns wrong
+/// products. The library's work space belongs to the process, and so must its lock.
+inline constinit std::mutex blas_in_use;
+
 /// The block by the linked BLAS, on this thread. A's and B's rows or columns must be contiguous.
 /// @determinism bitwise for one library on one processor: the block's shape alone decides how the library sums
 template <class T>
@@ -37,10 +43,13 @@ void multiply_blas(GemmBlock<T> const& block) {
          static_cast<int>(block.n), static_cast<int>(block.k), block.alpha, block.a.data, leading(block.a, block.k),
          block.b.data, leading(block.b, block.n), block.beta, block.c, static_cast<int>(block.c_row));
   };
-  if constexpr (sizeof(T) == sizeof(float)) {
-    call(lockstep_cblas_sgemm);
-  } else {
-    call(lockstep_cblas_dgemm);
+  {
+    std::lock_guard const lock(blas_in_use);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      call(lockstep_cblas_sgemm);
+    } else {
+      call(lockstep_cblas_dgemm);
+    }
   }
   for (Index i = 0; block.bias && i < block.m; ++i)
     for (Index j = 0; j < block.n; ++j) block.c[i * block.c_row + j] += block.bias[j];
