@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lockstep/kernel/attention.hpp>
+#include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
 #include <rate.hpp>
@@ -32,17 +33,18 @@ class Layer {
 
  private:
   using Kernel = kernel::Attention<HostSpace>;
+  using Floats = memory::Buffer<float>;
 
-  static std::vector<float> filled() {
-    std::vector<float> values(rows * length * heads * head_width);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
+  static Floats filled() {
+    Floats values(rows * length * heads * head_width);
+    for (Index i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 2654435761 % 1000) / 250 - 2;
     return values;
   }
-  static TensorView<float, 2, HostSpace> matrix(std::vector<float>& values) {
+  static TensorView<float, 2, HostSpace> matrix(Floats& values) {
     return {values.data(), {rows * length, heads * head_width}};
   }
   TensorView<float, 2, HostSpace> log_sums() { return {log_sums_.data(), {rows * heads, length}}; }
-  TensorView<float, 1, HostSpace> scratch() { return {scratch_.data(), {static_cast<Index>(scratch_.size())}}; }
+  TensorView<float, 1, HostSpace> scratch() { return {scratch_.data(), {scratch_.size()}}; }
   Kernel::Inputs<float> inputs() {
     return {
         matrix(query_), matrix(key_), matrix(value_), {lengths_.data(), {rows}}, {places_.data(), {rows}}, heads, {}};
@@ -51,10 +53,9 @@ class Layer {
   memory::Stream<HostSpace> stream_;
   std::vector<std::int32_t> lengths_;
   std::vector<Index> places_;
-  std::vector<float> query_ = filled(), key_ = filled(), value_ = filled(), out_ = filled(), dout_ = filled(),
-                     dquery_ = filled(), dkey_ = filled(), dvalue_ = filled(),
-                     log_sums_ = std::vector<float>(rows * heads * length),
-                     scratch_ = std::vector<float>(static_cast<std::size_t>(Kernel::scratch(stream_, length)));
+  Floats query_ = filled(), key_ = filled(), value_ = filled(), out_ = filled(), dout_ = filled(), dquery_ = filled(),
+         dkey_ = filled(), dvalue_ = filled(), log_sums_ = Floats(rows * heads * length),
+         scratch_ = Floats(Kernel::scratch(stream_, length));
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <lockstep/kernel/fused_embedding.hpp>
+#include <lockstep/memory/buffer.hpp>
 
 #include <kernel/zipf.hpp>
 #include <python_peer.hpp>
@@ -34,10 +37,9 @@ class Layer {
   }
   /// The gradients of both tables, with what has to be known about the batch's ids.
   void backward() {
-    plan_.build(ids_);
-    partial_.resize(static_cast<std::size_t>(plan_.chunks() * width));
+    Kernel::plan(stream_, tokens(), {scratch_.data(), {rows * length}}, plan_);
     TensorView<float const, 2, HostSpace> const dy{out_.data(), {rows * length, width}};
-    Kernel::backward_token<float>(stream_, plan_, dy, {partial_.data(), {plan_.chunks(), width}},
+    Kernel::backward_token<float>(stream_, plan_, dy, {partial_.data(), {Kernel::partial_rows(tokens(), plan_), width}},
                                   {token_.data(), {vocabulary, width}}, Write::overwrite);
     Kernel::backward_position<float>(stream_, tokens(), dy, {position_.data(), {length, width}}, Write::overwrite);
   }
@@ -45,13 +47,18 @@ class Layer {
  private:
   Kernel::Tokens tokens() { return {{ids_.data(), {rows, length}}, {lengths_.data(), {rows}}}; }
 
+  static memory::Buffer<float> filled(Index count) {
+    memory::Buffer<float> values(count);
+    std::ranges::fill(values.span(), 0.5F);
+    return values;
+  }
+
   memory::Stream<HostSpace> stream_;
-  std::vector<std::int32_t> ids_, lengths_;
+  std::vector<std::int32_t> ids_, lengths_, scratch_ = std::vector<std::int32_t>(rows * length);
   std::vector<Index> places_;
-  std::vector<float> token_ = std::vector<float>(vocabulary * width, 0.5F),
-                     position_ = std::vector<float>(length * width, 0.5F),
-                     out_ = std::vector<float>(rows * length * width, 0.5F), partial_;
-  SegmentPlan plan_;
+  memory::Buffer<float> token_ = filled(vocabulary * width), position_ = filled(length * width),
+                        out_ = filled(rows * length * width), partial_ = filled(rows * length * width);
+  Kernel::Plan plan_;
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The products of the text classifier's linear layers, with the matrix product that this build uses.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <lockstep/kernel/gemm.hpp>
+#include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
 #include <rate.hpp>
@@ -39,12 +41,13 @@ class Layer {
   using Matrix = TensorView<float, 2, HostSpace>;
 
   Matrix fill(Index rows, Index columns) {
-    auto& values = memory_.emplace_back(static_cast<std::size_t>(rows * columns), 1e-3F);
+    auto& values = memory_.emplace_back(rows * columns);
+    std::ranges::fill(values.span(), 1e-3F);
     return {values.data(), {rows, columns}};
   }
 
   memory::Stream<HostSpace> stream_;
-  std::vector<std::vector<float>> memory_;
+  std::vector<memory::Buffer<float>> memory_;
   Matrix x_, weight_, y_, partial_;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <lockstep/kernel/layer_norm.hpp>
+#include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
 #include <rate.hpp>
@@ -39,15 +40,15 @@ class Layer {
   using Vector = TensorView<float, 1, HostSpace>;
 
   float* fill(Index count) {
-    auto& values = memory_.emplace_back(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
+    auto& values = memory_.emplace_back(count);
+    for (Index i = 0; i < count; ++i) values[i] = static_cast<float>(i * 2654435761 % 1000) / 250 - 2;
     return values.data();
   }
   Vector weight_gradient() { return {gradients_.data(), weight_.extent}; }
   Vector bias_gradient() { return {gradients_.data() + weight_.size(), weight_.extent}; }
 
   memory::Stream<HostSpace> stream_;
-  std::vector<std::vector<float>> memory_;
+  std::vector<memory::Buffer<float>> memory_;
   Matrix x_, normalized_, y_;
   Vector reciprocals_, weight_, bias_;
   float* partial_;

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   auto const ratio = *single / *distributed;
-  Ratios("parallel/layer_cost")
-      .report("ddp, 1 rank, instructions of a step", "single", {ratio, ratio, ratio}, "counted by callgrind");
+  char how[64];
+  std::snprintf(how, sizeof how, "counted by callgrind: %+.4f %%", 100 * (*distributed / *single - 1));
+  Ratios("parallel/layer_cost").report("ddp, 1 rank, instructions of a step", "single", {ratio, ratio, ratio}, how);
 }
