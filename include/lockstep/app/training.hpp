@@ -122,12 +122,13 @@ class Training {
     std::filesystem::create_directories(file("checkpoints"));
     train::save_parameters(file("checkpoints/step_" + std::to_string(record.steps) + ".safetensors"), layout, values,
                            metadata);
+    train::RunLabels labels;
+    labels.example = options_.program;
+    labels.parameters_sha256 = train::parameters_sha256(layout, values);
     auto const verdict = scaling::judge(scaling::profile_of(record));
-    train::write_run_json(file("run.json"), record,
-                          {.example = options_.program,
-                           .parameters_sha256 = train::parameters_sha256(layout, values),
-                           .bound = verdict.bound,
-                           .says = verdict.says});
+    labels.bound = verdict.bound;
+    labels.says = verdict.says;
+    train::write_run_json(file("run.json"), record, labels);
   }
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 
