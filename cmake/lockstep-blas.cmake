@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::blas: matrix products by OpenBLAS instead of the portable ones.
+# lockstep::blas: matrix products by OpenBLAS where Lockstep has no tile for the processor's vectors (it has for AVX2 and
+# AVX-512, which are as fast; kernel/detail/gemm_blas.hpp says which products the library serves).
 #
 # The static archive of the flavour without threads comes first. It is called from several threads at once, one product
 # each; a library with threads of its own starves one caller and may change bits, and a shared library could be
