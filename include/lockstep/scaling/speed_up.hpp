@@ -63,7 +63,8 @@ class SpeedUp {
   [[nodiscard]] std::string why(std::string const& what) const {
     if (what == "compute")
       return "what bounds it is compute, as forward and backward take " + number(100 * slower_, 0) +
-             " % more time for each sample while all processors work, which share caches, memory and clock";
+             " % more time for each sample while all processors work, which share caches, memory and clock with each "
+             "other and all else that runs";
     if (what == "communication")
       return "what bounds it is communication that backward does not hide, waiting for slower ranks included";
     if (what == "optimizer")

@@ -33,7 +33,8 @@ struct Verdict {
   auto const& largest = *std::ranges::max_element(phases, {}, &Phase::ms);
   char share[32];
   std::snprintf(share, sizeof share, "%.0f %%", total == 0 ? 0 : 100 * largest.ms / total);
-  return {largest.name, "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; " + largest.advice};
+  return {largest.name, "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; " +
+                            largest.advice};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::scaling
