@@ -104,6 +104,7 @@ bool agree(SavedRun const& run, SavedRun const& other) {
 
 int compare(std::vector<std::string> const& directories) {
   std::vector<SavedRun> runs;
+  runs.reserve(directories.size());
   for (auto const& directory : directories) runs.push_back(read(directory));
   print_table(runs);
   std::printf("\n");

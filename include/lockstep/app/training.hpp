@@ -92,7 +92,7 @@ class Training {
         fit.observers.push_back(&progress);
         if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
       }
-      auto const record = trainer.fit(loader, evaluation, fit);
+      auto record = trainer.fit(loader, evaluation, fit);
       if (saves()) save(record, trainer.layout(), trainer.values(), metadata);
       return record;
     });
