@@ -272,7 +272,7 @@ inline int conformance(launch::World const& world) {
   return 0;
 }
 
-/// Needs tests/allocation_count.hpp: what `count()` counts does not grow over many steps once one has been seen.
+/// Needs tests/malloc_count.hpp: what `count()` counts does not grow over many steps once one has been seen.
 template <class Count>
 int allocates_nothing_when_steady(launch::World const& world, Count const& count) {
   auto c = comm::connect(world);

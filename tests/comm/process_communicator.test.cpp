@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
 #include "comm/faults.hpp"
 #include "launch/ranks.hpp"
@@ -58,11 +58,11 @@ TEST_CASE("processes keep what every engine promises") {
 }
 
 TEST_CASE("rank: steady" * doctest::skip()) {
-  be_rank([](launch::World& world) { return allocates_nothing_when_steady(world, [] { return allocations.load(); }); });
+  be_rank([](launch::World& world) { return allocates_nothing_when_steady(world, [] { return mallocs.load(); }); });
 }
 
 TEST_CASE("processes allocate nothing when steady") {
-  if (!counts_allocations) return;
+  if (!counts_mallocs) return;
   auto const outcome = run_processes(2, "rank: steady");
   CHECK_MESSAGE(outcome.code == 0, outcome.report);
 }

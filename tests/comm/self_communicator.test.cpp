@@ -3,7 +3,7 @@
 
 #include <lockstep/comm/self_communicator.hpp>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
 
 using namespace lockstep_test;
@@ -11,8 +11,8 @@ using namespace lockstep_test;
 TEST_CASE("one rank keeps what every engine promises") { CHECK_NOTHROW(conformance(launch::World{})); }
 
 TEST_CASE("one rank allocates nothing when steady") {
-  if (!counts_allocations) return;
-  CHECK_NOTHROW(allocates_nothing_when_steady(launch::World{}, [] { return allocations.load(); }));
+  if (!counts_mallocs) return;
+  CHECK_NOTHROW(allocates_nothing_when_steady(launch::World{}, [] { return mallocs.load(); }));
 }
 
 TEST_CASE("a piece of one rank is complete when it has started") {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
 #include "comm/faults.hpp"
 
@@ -49,9 +49,9 @@ TEST_CASE("five and nine ranks sum in the tree too") {
 }
 
 TEST_CASE("threads allocate nothing when steady") {
-  if (!counts_allocations) return;
+  if (!counts_mallocs) return;
   CHECK_NOTHROW(launch::run(ranks(3), [](launch::World& world) {
-    return allocates_nothing_when_steady(world, [] { return allocations.load(); });
+    return allocates_nothing_when_steady(world, [] { return mallocs.load(); });
   }));
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 #include <lockstep/core/segment_plan.hpp>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 
 using lockstep::Index;
 using lockstep::SegmentPlan;
@@ -115,11 +115,11 @@ TEST_CASE("the plan is the one of the definition") {
   }));
 }
 
-TEST_CASE("storage is kept" * doctest::skip(!lockstep_test::counts_allocations)) {
+TEST_CASE("storage is kept" * doctest::skip(!lockstep_test::counts_mallocs)) {
   SegmentPlan plan;
   auto const ids = random_ids(4096, 20'000);
   plan.build(ids);
-  auto const before = lockstep_test::allocations.load();
+  auto const before = lockstep_test::mallocs.load();
   for (int i = 0; i < 3; ++i) plan.build(ids);
-  CHECK(lockstep_test::allocations == before);
+  CHECK(lockstep_test::mallocs == before);
 }

@@ -10,7 +10,7 @@
 #include <vector>
 #include <lockstep/core/thread_pool.hpp>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 
 using lockstep::Index;
 using lockstep::ThreadPool;
@@ -145,15 +145,15 @@ TEST_CASE("several threads may use one pool") {
   CHECK(calls == 2 * 500 * 16);
 }
 
-TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_allocations)) {
+TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_mallocs)) {
   ThreadPool pool(4);
   std::vector<double> sums(64);
-  auto const before = lockstep_test::allocations.load();
+  auto const before = lockstep_test::mallocs.load();
   for (int round = 0; round < 100; ++round) {
     pool.run(64, [&](Index task) { sums[static_cast<std::size_t>(task)] += 1.0; });
     pool.for_ranges(640, 10, [&](Index begin, Index) { sums[static_cast<std::size_t>(begin / 10)] += 1.0; });
   }
-  CHECK(lockstep_test::allocations == before);
+  CHECK(lockstep_test::mallocs == before);
   CHECK(sums[63] == 200.0);
 }
 

@@ -22,7 +22,7 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
-#include "../allocation_count.hpp"
+#include "../malloc_count.hpp"
 
 using namespace lockstep;
 
@@ -426,7 +426,7 @@ TEST_CASE("options and places out of range are refused by name") {
 }
 
 TEST_CASE("no allocation per batch once the largest has been seen" *
-          doctest::skip(!lockstep_test::counts_allocations)) {
+          doctest::skip(!lockstep_test::counts_mallocs)) {
   for (int workers : {0, 1, 2}) {
     data::DataLoader loader{
         in_memory(96), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 16, .workers = workers}};
@@ -440,9 +440,9 @@ TEST_CASE("no allocation per batch once the largest has been seen" *
       }
     };
     epochs(10);
-    auto const before = lockstep_test::allocations.load();
+    auto const before = lockstep_test::mallocs.load();
     epochs(20);
-    CHECK(lockstep_test::allocations.load() == before);
+    CHECK(lockstep_test::mallocs.load() == before);
     CHECK(sum > 0);
   }
 }

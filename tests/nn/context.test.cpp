@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../allocation_count.hpp"
+#include "../malloc_count.hpp"
 #include "toy.hpp"
 
 using namespace lockstep;
@@ -105,7 +105,7 @@ TEST_CASE("random keys depend on the micro-batch's key and on the order of calls
 }
 
 TEST_CASE("from the second micro-batch on nothing is allocated") {
-  if (!lockstep_test::counts_allocations) return;
+  if (!lockstep_test::counts_mallocs) return;
   Fixture f;
   f.batch = {std::vector<double>(100'000, 0.5), std::vector<double>(100'000, 0)};
   auto run = [&] {
@@ -114,9 +114,9 @@ TEST_CASE("from the second micro-batch on nothing is allocated") {
     f.context.backward({});
   };
   run(), run();
-  auto const before = lockstep_test::allocations.load();
+  auto const before = lockstep_test::mallocs.load();
   run();
-  CHECK(lockstep_test::allocations == before);
+  CHECK(lockstep_test::mallocs == before);
 }
 
 TEST_CASE("what a layer keeps is found again by owner and type, and ends with the context") {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "allocation_count.hpp"
+#include "malloc_count.hpp"
 #include "layer_check.hpp"
 
 using namespace layer_check;
@@ -69,10 +69,10 @@ TEST_CASE("a step that has been seen before allocates nothing") {
     context.backward({});
   };
   for (int i = 0; i < 3; ++i) step();
-  auto const allocations = lockstep_test::allocations.load();
+  auto const allocations = lockstep_test::mallocs.load();
   auto const bytes = context.activation_bytes();
   for (int i = 0; i < 3; ++i) step();
-  CHECK(lockstep_test::allocations.load() == allocations);  // under a sanitizer nothing is counted
+  CHECK(lockstep_test::mallocs.load() == allocations);  // under a sanitizer nothing is counted
   CHECK(context.activation_bytes() == bytes);
 }
 
