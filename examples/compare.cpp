@@ -30,8 +30,8 @@ struct SavedRun {
 };
 
 // Runs of the same global batches differ by rounding alone. AdamW divides by the root of small second moments, so that
-// rounding moves parameters by whole learning rates, back and forth, and the evaluation loss by much less. How much less
-// cannot be derived; this is the largest distance that we call agreement.
+// rounding moves parameters by whole learning rates, back and forth, and the evaluation loss by much less. How much
+// less cannot be derived; this is the largest distance that we call agreement.
 constexpr double loss_bound = 0.02;
 
 SavedRun read(std::string const& directory) {

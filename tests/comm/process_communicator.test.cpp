@@ -9,10 +9,10 @@
 #include <string>
 #include <thread>
 
-#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
 #include "comm/faults.hpp"
 #include "launch/ranks.hpp"
+#include "malloc_count.hpp"
 
 using namespace lockstep_test;
 

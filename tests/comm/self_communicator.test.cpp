@@ -3,8 +3,8 @@
 
 #include <lockstep/comm/self_communicator.hpp>
 
-#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
+#include "malloc_count.hpp"
 
 using namespace lockstep_test;
 

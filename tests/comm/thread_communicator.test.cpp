@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "malloc_count.hpp"
 #include "comm/conformance.hpp"
 #include "comm/faults.hpp"
+#include "malloc_count.hpp"
 
 using namespace lockstep_test;
 using lockstep::CollectiveMismatch;

@@ -425,8 +425,7 @@ TEST_CASE("options and places out of range are refused by name") {
   CHECK(loader.next().step() == 4);
 }
 
-TEST_CASE("no allocation per batch once the largest has been seen" *
-          doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("no allocation per batch once the largest has been seen" * doctest::skip(!lockstep_test::counts_mallocs)) {
   for (int workers : {0, 1, 2}) {
     data::DataLoader loader{
         in_memory(96), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 16, .workers = workers}};

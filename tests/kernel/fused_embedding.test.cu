@@ -20,9 +20,9 @@ class CudaBackend {
     OnDevice<std::int32_t> const ids(c.ids), lengths(c.lengths);
     OnDevice<Index> const positions(c.positions);
     OnDevice<T> const token(c.token), position(c.position), out(std::vector<T>(c.dy.size(), T{-7}));
-    Kernel::forward<T>(stream_.view(), {ids.view(c.rows, c.length), lengths.view(c.rows)}, token.view(c.vocabulary, c.width),
-                       position.view(c.most_positions, c.width), c.mask, positions.view(c.rows),
-                       out.view(c.rows * c.length, c.width));
+    Kernel::forward<T>(stream_.view(), {ids.view(c.rows, c.length), lengths.view(c.rows)},
+                       token.view(c.vocabulary, c.width), position.view(c.most_positions, c.width), c.mask,
+                       positions.view(c.rows), out.view(c.rows * c.length, c.width));
     return out.values();
   }
 
@@ -30,12 +30,13 @@ class CudaBackend {
   EmbeddingGradients<T> backward(EmbeddingCase<T> const& c, Write write, T before) {
     OnDevice<std::int32_t> const ids(c.ids), lengths(c.lengths);
     OnDevice<Index> const positions(c.positions);
-    OnDevice<T> const dy(c.dy), token(std::vector<T>(c.token.size(), before)), position(std::vector<T>(c.position.size(), before));
+    OnDevice<T> const dy(c.dy), token(std::vector<T>(c.token.size(), before)),
+        position(std::vector<T>(c.position.size(), before));
     Kernel::Tokens const tokens{ids.view(c.rows, c.length), lengths.view(c.rows)};
     auto const gradient = dy.view(c.rows * c.length, c.width);
     if (c.mask.active())
-      kernel::Dropout<CudaSpace>::apply<T>(stream_.view(), c.mask, positions.view(c.rows), tokens.lengths, gradient, gradient,
-                                           Write::overwrite);
+      kernel::Dropout<CudaSpace>::apply<T>(stream_.view(), c.mask, positions.view(c.rows), tokens.lengths, gradient,
+                                           gradient, Write::overwrite);
     Kernel::plan(stream_.view(), tokens, {}, plan_);
     OnDevice<T> const partial(std::vector<T>(static_cast<std::size_t>(plan_.chunks() * c.width)));
     Kernel::backward_token<T>(stream_.view(), plan_, gradient, partial.view(plan_.chunks(), c.width),

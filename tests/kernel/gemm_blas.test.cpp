@@ -64,7 +64,8 @@ std::vector<int> wrong_products(std::vector<Shape> const& shapes_tried, int roun
 }  // namespace
 
 TEST_CASE_TEMPLATE("callers on several threads get the bits that one gets alone", T, float, double) {
-  for (int wrong : wrong_products<T>({{256, 128, 128}, {32, 4, 128}, {256, 256, 512}, {130, 64, 513}}, 30)) CHECK(wrong == 0);
+  for (int wrong : wrong_products<T>({{256, 128, 128}, {32, 4, 128}, {256, 256, 512}, {130, 64, 513}}, 30))
+    CHECK(wrong == 0);
 }
 
 // Small products are over so soon that callers meet in the library's own bookkeeping: without our lock some are

@@ -11,7 +11,8 @@ using namespace lockstep;
 
 TEST_CASE("a failed call becomes an error that names the call and the reason") {
   CHECK_NOTHROW(memory::check_cuda(cudaSuccess, "fine"));
-  CHECK_THROWS_WITH_AS(memory::check_cuda(cudaErrorInvalidValue, "cudaThing"), doctest::Contains("cudaThing: invalid argument"), CudaError);
+  CHECK_THROWS_WITH_AS(memory::check_cuda(cudaErrorInvalidValue, "cudaThing"),
+                       doctest::Contains("cudaThing: invalid argument"), CudaError);
 }
 
 TEST_CASE("device memory comes zeroed, and a request that cannot be met says its size") {
@@ -22,7 +23,8 @@ TEST_CASE("device memory comes zeroed, and a request that cannot be met says its
   std::vector<unsigned char> bytes(1000, 1);
   memory::check_cuda(cudaMemcpy(bytes.data(), block.data(), 1000, cudaMemcpyDeviceToHost), "cudaMemcpy");
   CHECK(bytes == std::vector<unsigned char>(1000, 0));
-  CHECK_THROWS_WITH_AS(static_cast<void>(resource.allocate(std::size_t{1} << 50)), doctest::Contains("1125899906842624 bytes"), CudaError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(resource.allocate(std::size_t{1} << 50)),
+                       doctest::Contains("1125899906842624 bytes"), CudaError);
 }
 
 TEST_CASE("work of one stream waits for an event of another") {
@@ -35,10 +37,12 @@ TEST_CASE("work of one stream waits for an event of another") {
   std::memset(from.data(), 5, bytes);
   memory::CudaStream first, second;
   memory::CudaEvent event;
-  memory::check_cuda(cudaMemcpyAsync(on_device.data(), from.data(), bytes, cudaMemcpyHostToDevice, first.view().get()), "cudaMemcpyAsync");
+  memory::check_cuda(cudaMemcpyAsync(on_device.data(), from.data(), bytes, cudaMemcpyHostToDevice, first.view().get()),
+                     "cudaMemcpyAsync");
   event.record(first.view());
   event.block(second.view());
-  memory::check_cuda(cudaMemcpyAsync(to.data(), on_device.data(), bytes, cudaMemcpyDeviceToHost, second.view().get()), "cudaMemcpyAsync");
+  memory::check_cuda(cudaMemcpyAsync(to.data(), on_device.data(), bytes, cudaMemcpyDeviceToHost, second.view().get()),
+                     "cudaMemcpyAsync");
   second.view().synchronize();
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
 }

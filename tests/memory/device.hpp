@@ -43,7 +43,9 @@ class OnDevice {
 
  private:
   void copy(T* to, T const* from, cudaMemcpyKind kind) const {
-    if (size_ > 0) lockstep::memory::check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(size_) * sizeof(T), kind), "cudaMemcpy");
+    if (size_ > 0)
+      lockstep::memory::check_cuda(cudaMemcpy(to, from, static_cast<std::size_t>(size_) * sizeof(T), kind),
+                                   "cudaMemcpy");
   }
   lockstep::memory::Buffer<T, lockstep::CudaSpace> memory_;
   lockstep::Index size_;

@@ -54,6 +54,4 @@ TEST_CASE("a gradient that is wrong in the fifth digit, or not a number, is foun
   CHECK_FALSE(check(Wrong{std::numeric_limits<double>::quiet_NaN()}).ok());
 }
 
-TEST_CASE("a model without parameters has nothing to check and does not pass") {
-  CHECK_FALSE(check(Empty{}).ok());
-}
+TEST_CASE("a model without parameters has nothing to check and does not pass") { CHECK_FALSE(check(Empty{}).ok()); }

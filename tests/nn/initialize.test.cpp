@@ -9,7 +9,8 @@ using namespace lockstep;
 
 namespace {
 struct Model {
-  nn::Parameter one{{40'000}, nn::Initializer::uniform(0.5)}, two{{40'000}, nn::Initializer::normal(0.02)}, three{{5}, nn::Initializer::constant(1)};
+  nn::Parameter one{{40'000}, nn::Initializer::uniform(0.5)}, two{{40'000}, nn::Initializer::normal(0.02)},
+      three{{5}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("one", one), each("two", two), each("three", three); }
 };
 struct Other {

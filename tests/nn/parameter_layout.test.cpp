@@ -69,5 +69,6 @@ TEST_CASE("names that clash and parameters that are visited twice are refused by
   SameName same;
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(same)), doctest::Contains("named \"a\""), ConfigError);
   Twice twice;
-  CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(twice)), doctest::Contains("\"b\" is visited twice"), ConfigError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(twice)), doctest::Contains("\"b\" is visited twice"),
+                       ConfigError);
 }

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "malloc_count.hpp"
 #include "layer_check.hpp"
+#include "malloc_count.hpp"
 
 using namespace layer_check;
 

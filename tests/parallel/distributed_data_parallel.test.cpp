@@ -52,7 +52,9 @@ TEST_CASE("the bits are those of DataParallel over as many devices") {
     auto train = [&](auto& session, int first, int count) {
       for (int step = 1; step <= 20; ++step) {
         auto const batches = session_cases::deal(3 * shards + 1, shards, step);
-        session.micro_step(std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), {.key = 1});
+        session.micro_step(std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first),
+                                                                        static_cast<std::size_t>(count)),
+                           {.key = 1});
         session.update(optim::SGD{.momentum = 0.9}, {.step = step, .learning_rate = 0.003});
       }
     };
@@ -93,16 +95,19 @@ struct Different {
   nn::Parameter p{{1 + models++}, {}};
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const { return {}; }
+  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const {
+    return {};
+  }
 };
 }  // namespace
 
 TEST_CASE("ranks whose models differ are refused") {
-  CHECK_THROWS_WITH_AS(on_ranks<Different>(2,
-                                           [&](int, Policy& policy, Different& model, nn::ParameterLayout const&) {
-                                             Different const same = model;
-                                             auto const layout = nn::ParameterLayout::of(model);
-                                             Policy::Session<Different, optim::SGD>(policy, same, layout, start(layout));
-                                           }),
-                       doctest::Contains("rank 1 has a model with other parameter names or shapes than rank 0"), CollectiveMismatch);
+  CHECK_THROWS_WITH_AS(
+      on_ranks<Different>(2,
+                          [&](int, Policy& policy, Different& model, nn::ParameterLayout const&) {
+                            Different const same = model;
+                            auto const layout = nn::ParameterLayout::of(model);
+                            Policy::Session<Different, optim::SGD>(policy, same, layout, start(layout));
+                          }),
+      doctest::Contains("rank 1 has a model with other parameter names or shapes than rank 0"), CollectiveMismatch);
 }

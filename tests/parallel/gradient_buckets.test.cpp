@@ -24,7 +24,8 @@ struct Recorder {
   void finish() { finished = true; }
 };
 struct Fixture {
-  explicit Fixture(Index size, std::size_t bucket_bytes) : arena(static_cast<std::size_t>(size)), buckets(arena, bucket_bytes), comm{arena.data(), {}, {}} {
+  explicit Fixture(Index size, std::size_t bucket_bytes)
+      : arena(static_cast<std::size_t>(size)), buckets(arena, bucket_bytes), comm{arena.data(), {}, {}} {
     buckets.begin_step();
   }
   std::vector<float> arena;
@@ -37,7 +38,8 @@ TEST_CASE("buckets tile the arena in order, the first a quarter of the others, a
   Fixture f(1000, 256 * sizeof(float));
   f.buckets.rider()[0] = 3;
   f.buckets.finish(f.comm);
-  CHECK(f.comm.started == std::vector<std::pair<Index, Index>>{{0, 64}, {64, 320}, {320, 576}, {576, 832}, {832, 1000}});
+  CHECK(f.comm.started ==
+        std::vector<std::pair<Index, Index>>{{0, 64}, {64, 320}, {320, 576}, {576, 832}, {832, 1000}});
   CHECK(f.comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0});
   CHECK(f.comm.finished);
   CHECK(f.buckets.rider()[0] == 6);

@@ -43,11 +43,12 @@ TEST_CASE("the loss is known before backward begins, and gradients of unused par
     double weight = 0;
     float gradient = -1;
   } seen{&f};
-  f.replica.run(f.batch, {}, {[](void* self) {
-                                auto& s = *static_cast<Seen*>(self);
-                                s.weight = s.f->replica.loss().weight, s.gradient = s.f->gradient(1);
-                              },
-                              &seen});
+  f.replica.run(f.batch, {},
+                {[](void* self) {
+                   auto& s = *static_cast<Seen*>(self);
+                   s.weight = s.f->replica.loss().weight, s.gradient = s.f->gradient(1);
+                 },
+                 &seen});
   CHECK(seen.weight == 2);
   CHECK(seen.gradient == 0);
   CHECK(f.gradient(0) == 9);

@@ -43,18 +43,21 @@ struct Exact {
 };
 
 /// One step over `micro` micro-batches on the session's shards [first, first + count) of `all`; checks loss and update.
-/// float32 rounds each of the about ten operations behind a term, and each of the n additions: (n + 10) 2^-24 relative to
-/// the sum of the terms' magnitudes, which for these samples is below 10.
+/// float32 rounds each of the about ten operations behind a term, and each of the n additions: (n + 10) 2^-24 relative
+/// to the sum of the terms' magnitudes, which for these samples is below 10.
 template <class Session>
-void check_step(Session& session, nn::ParameterLayout const& layout, int samples, int micro, int first, int count, int all) {
-  auto const at = static_cast<std::size_t>(layout.entries()[1].offset), unused = static_cast<std::size_t>(layout.entries()[0].offset);
+void check_step(Session& session, nn::ParameterLayout const& layout, int samples, int micro, int first, int count,
+                int all) {
+  auto const at = static_cast<std::size_t>(layout.entries()[1].offset),
+             unused = static_cast<std::size_t>(layout.entries()[0].offset);
   double const before = session.values()[at], unused_before = session.values()[unused];
   Exact exact;
   for (int m = 0; m < micro; ++m) {
     auto const batches = deal(samples, all, 1 + m * samples);
     exact.add(batches, before);
-    session.micro_step(std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                       {.key = 1, .first = m == 0, .last = m == micro - 1});
+    session.micro_step(
+        std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+        {.key = 1, .first = m == 0, .last = m == micro - 1});
   }
   auto const loss = session.update(optim::SGD{.learning_rate = rate}, {.step = 1, .learning_rate = rate});
   CHECK(loss.weight == exact.weight);

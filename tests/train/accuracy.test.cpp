@@ -26,7 +26,8 @@ static_assert(train::Metric<Accuracy>);
 
 double accuracy(std::vector<float> logits, Index classes, std::vector<int> labels) {
   Accuracy metric{&Sample::label};
-  nn::Variable<float, 2, HostSpace> const prediction{{logits.data(), {static_cast<Index>(labels.size()), classes}}, nullptr};
+  nn::Variable<float, 2, HostSpace> const prediction{{logits.data(), {static_cast<Index>(labels.size()), classes}},
+                                                     nullptr};
   metric.add(prediction, Batch{labels});
   return metric.value();
 }

@@ -28,5 +28,6 @@ TEST_CASE("a file is there whole after commit, and not at all without") {
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"), doctest::Contains("/no/such/folder/a: cannot create"), DataError);
+  CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"), doctest::Contains("/no/such/folder/a: cannot create"),
+                       DataError);
 }

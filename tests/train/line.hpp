@@ -55,7 +55,9 @@ class Model {
 };
 
 inline auto loader(Index samples, Index batch_size, int workers = 1) {
-  return data::DataLoader{data::InMemoryDataset{points(samples)}, data::ShuffledSampler{.seed = 1}, data::PadCollate{},
+  return data::DataLoader{data::InMemoryDataset{points(samples)},
+                          data::ShuffledSampler{.seed = 1},
+                          data::PadCollate{},
                           {.batch_size = batch_size, .workers = workers}};
 }
 

@@ -40,5 +40,6 @@ TEST_CASE("runs of any length log at least ten steps (or all), the last among th
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::MetricsLog("/no/such/folder/m"), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
+  CHECK_THROWS_WITH_AS(train::MetricsLog("/no/such/folder/m"), doctest::Contains("/no/such/folder/m: cannot create"),
+                       DataError);
 }

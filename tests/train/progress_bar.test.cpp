@@ -33,7 +33,8 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
     for (char c : text) CHECK((c == '\n' || c >= ' '));
     auto const lines = std::count(text.begin(), text.end(), '\n');
     CHECK(lines == std::min<Index>(steps, 10) + 1);
-    CHECK(text.find("step " + std::to_string(steps) + "/" + std::to_string(steps) + ", loss 0.2500") != std::string::npos);
+    CHECK(text.find("step " + std::to_string(steps) + "/" + std::to_string(steps) + ", loss 0.2500") !=
+          std::string::npos);
     CHECK(text.find("epoch 1/1: evaluation loss 0.5000, accuracy 0.8750 over 10 samples") != std::string::npos);
   }
 }

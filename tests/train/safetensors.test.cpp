@@ -29,7 +29,8 @@ struct Arena {
 };
 Arena<Model> filled() {
   Arena<Model> arena;
-  for (int i = 0; i < 6; ++i) arena.values[static_cast<std::size_t>(arena.model.weight.offset + i)] = static_cast<float>(i) / 3;
+  for (int i = 0; i < 6; ++i)
+    arena.values[static_cast<std::size_t>(arena.model.weight.offset + i)] = static_cast<float>(i) / 3;
   arena.values[static_cast<std::size_t>(arena.model.bias.offset)] = -1;
   return arena;
 }
@@ -43,7 +44,8 @@ std::string file_of(std::string const& header, std::size_t data, std::uint64_t c
 TEST_CASE("what was saved is loaded, bit for bit, with its metadata") {
   TemporaryFolder folder;
   auto const saved = filled();
-  train::save_parameters(folder / "p.safetensors", saved.layout, saved.values, {{"vocabulary", "a\n\"b\"\nü"}, {"classes", "x"}});
+  train::save_parameters(folder / "p.safetensors", saved.layout, saved.values,
+                         {{"vocabulary", "a\n\"b\"\nü"}, {"classes", "x"}});
   Arena<Model> loaded;
   auto const metadata = train::load_parameters(folder / "p.safetensors", loaded.layout, loaded.values);
   CHECK(loaded.values == saved.values);
@@ -109,5 +111,6 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   refuses(whole(tensor("[0]")), "element 1");
   lockstep_test::write_file(path, whole(tensor("[0,4]")));
   train::load_parameters(path, other.layout, other.values);  // the control
-  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "none", other.layout, other.values), doctest::Contains("cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "none", other.layout, other.values),
+                       doctest::Contains("cannot be opened"), DataError);
 }

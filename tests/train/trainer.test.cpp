@@ -36,8 +36,8 @@ TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and
     int accumulation, epochs;
     Index max_steps, steps, seen;
   };
-  for (auto c : {Case{10, 4, 1, 2, 0, 6, 20}, Case{10, 2, 2, 1, 0, 3, 10}, Case{10, 4, 1, 3, 4, 4, 14}, Case{1, 4, 3, 2, 0, 2, 2},
-                 Case{12, 4, 1, 1, 9, 3, 12}}) {
+  for (auto c : {Case{10, 4, 1, 2, 0, 6, 20}, Case{10, 2, 2, 1, 0, 3, 10}, Case{10, 4, 1, 3, 4, 4, 14},
+                 Case{1, 4, 3, 2, 0, 2, 2}, Case{12, 4, 1, 1, 9, 3, 12}}) {
     CAPTURE(c.samples);
     CAPTURE(c.batch);
     CAPTURE(c.accumulation);
@@ -90,7 +90,8 @@ TEST_CASE("an evaluation counts each sample once for any number of shards, also 
       auto const report = trainer.evaluate(train::Evaluation{loader, train::Accuracy{&line::Point::label}});
       CHECK(report.samples == samples);
       double squares = 0, right = 0;
-      for (auto p : line::points(samples)) squares += static_cast<double>(p.y) * p.y, right += p.label == 0;  // the slope is 0
+      for (auto p : line::points(samples))
+        squares += static_cast<double>(p.y) * p.y, right += p.label == 0;  // the slope is 0
       CHECK(report.loss == doctest::Approx(squares / static_cast<double>(samples)));
       CHECK(report.metrics[0].second == doctest::Approx(right / static_cast<double>(samples)));
     }
@@ -102,7 +103,8 @@ TEST_CASE("the schedule scales the optimizer's learning rate by step") {
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .schedule = {.warmup_steps = 4}, .observers = {&heard}});
   REQUIRE(heard.steps.size() == 4);
-  for (std::size_t i = 0; i < 4; ++i) CHECK(heard.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(heard.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
 }
 
 TEST_CASE("the same seed gives the same bits for any number of threads and workers") {
@@ -125,6 +127,7 @@ TEST_CASE("what an observer throws ends the run, and the trainer can be used aga
   } stop;
   auto loader = line::loader(8, 2);
   Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = 2}};
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2, .observers = {&stop}}), "enough", Error);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2, .observers = {&stop}}), "enough",
+                       Error);
   CHECK(trainer.fit(loader).steps == 2);
 }

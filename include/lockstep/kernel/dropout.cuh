@@ -13,8 +13,8 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A thread takes 8 channels of a slot: one block of random bits where slots begin on multiples of 8.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, Index const* positions, std::int32_t const* lengths, Index slots, Index length,
-                                  Index width, T const* x, T* y, Write write) {
+LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, Index const* positions, std::int32_t const* lengths, Index slots,
+                                  Index length, Index width, T const* x, T* y, Write write) {
   auto const groups = (width + 7) / 8;
   auto const scale = static_cast<T>(mask.scale());
   for (auto i = grid_thread(); i < slots * groups; i += grid_threads()) {
@@ -25,8 +25,10 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, Index const* positions, std:
     for (auto c = first; c < last; ++c) {
       auto const at = slot * width + c;
       T const value = token && (!mask.active() || bits.keeps(t * width + c)) ? product(x[at], scale) : T{0};
-      if (write == Write::overwrite) y[at] = value;
-      else if (token) y[at] += value;
+      if (write == Write::overwrite)
+        y[at] = value;
+      else if (token)
+        y[at] += value;
     }
   }
 }
@@ -44,7 +46,8 @@ struct Dropout<CudaSpace> {
     auto const slots = x.extent[0], width = x.extent[1], rows = positions.size();
     if (slots == 0 || rows == 0 || width == 0) return;
     detail::dropout<T><<<detail::blocks_for(slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
-        mask, positions.data, lengths.size() == 0 ? nullptr : lengths.data, slots, slots / rows, width, x.data, y.data, write);
+        mask, positions.data, lengths.size() == 0 ? nullptr : lengths.data, slots, slots / rows, width, x.data, y.data,
+        write);
     detail::check_launch("kernel::Dropout");
   }
 };

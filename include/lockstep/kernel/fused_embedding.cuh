@@ -14,9 +14,9 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A thread takes 8 channels of a slot. An id outside the table gives nan: nobody waits for the device to ask.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void embed(std::int32_t const* ids, std::int32_t const* lengths, Index slots, Index length, Index width,
-                                T const* token, Index vocabulary, T const* position, Index most_positions, DropoutMask mask,
-                                Index const* positions, T* out) {
+LOCKSTEP_CUDA_KERNEL void embed(std::int32_t const* ids, std::int32_t const* lengths, Index slots, Index length,
+                                Index width, T const* token, Index vocabulary, T const* position, Index most_positions,
+                                DropoutMask mask, Index const* positions, T* out) {
   auto const groups = (width + 7) / 8;
   auto const scale = static_cast<T>(mask.scale());
   for (auto i = grid_thread(); i < slots * groups; i += grid_threads()) {
@@ -39,9 +39,10 @@ LOCKSTEP_CUDA_KERNEL void embed(std::int32_t const* ids, std::int32_t const* len
 
 /// A warp takes a chunk: the sum of its slots' dy, in order. The only chunk of a row is the row's gradient.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin, std::uint32_t const* chunk_row,
-                                     std::uint32_t const* first, std::int32_t const* rows, SegmentCount const* total, Index width,
-                                     T const* dy, T* partial, T* gradient, Write write) {
+LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin,
+                                     std::uint32_t const* chunk_row, std::uint32_t const* first,
+                                     std::int32_t const* rows, SegmentCount const* total, Index width, T const* dy,
+                                     T* partial, T* gradient, Write write) {
   auto const lane = static_cast<Index>(threadIdx.x % 32);
   for (auto c = grid_thread() / 32; c < total->chunks; c += grid_threads() / 32) {
     auto const row = chunk_row[c];
@@ -57,8 +58,9 @@ LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t c
 }
 /// A block takes a row of several chunks: their sums, in order.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* first, std::int32_t const* rows, SegmentCount const* total,
-                                             Index width, T const* partial, T* gradient, Write write) {
+LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* first, std::int32_t const* rows,
+                                             SegmentCount const* total, Index width, T const* partial, T* gradient,
+                                             Write write) {
   for (auto row = Index{blockIdx.x}; row < total->rows; row += gridDim.x) {
     auto const from = first[row], end = first[row + 1];
     if (end - from == 1) continue;
@@ -72,8 +74,8 @@ LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* first, std::in
 }
 /// A thread takes one channel of one position, over the batch's rows in order.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_positions(std::int32_t const* lengths, Index batch, Index length, Index most_positions, Index width,
-                                        T const* dy, T* gradient, Write write) {
+LOCKSTEP_CUDA_KERNEL void sum_positions(std::int32_t const* lengths, Index batch, Index length, Index most_positions,
+                                        Index width, T const* dy, T* gradient, Write write) {
   for (auto i = grid_thread(); i < most_positions * width; i += grid_threads()) {
     auto const t = i / width, k = i % width;
     T sum = write == Write::add ? gradient[i] : T{0};
@@ -112,8 +114,8 @@ struct FusedEmbedding<CudaSpace> {
   }
 
   template <class T>
-  static void forward(Stream stream, Tokens const& tokens, View<T const, 2> token, View<T const, 2> position, DropoutMask mask,
-                      View<Index const, 1> positions, View<T, 2> out) {
+  static void forward(Stream stream, Tokens const& tokens, View<T const, 2> token, View<T const, 2> position,
+                      DropoutMask mask, View<Index const, 1> positions, View<T, 2> out) {
     auto const slots = tokens.ids.size(), width = out.extent[1];
     if (slots == 0 || width == 0) return;
     detail::embed<T><<<detail::blocks_for(slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
@@ -125,29 +127,32 @@ struct FusedEmbedding<CudaSpace> {
   [[nodiscard]] static Index partial_rows(Tokens const&, Plan const& plan) noexcept { return plan.chunks(); }
 
   template <class T>
-  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial, View<T, 2> gradient,
-                             Write write) {
+  static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
+                             View<T, 2> gradient, Write write) {
     auto const width = gradient.extent[1];
     if (gradient.size() == 0) return;
     if (write == Write::overwrite)
-      memory::check_cuda(cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(T), stream.get()),
-                         "cudaMemsetAsync");
+      memory::check_cuda(
+          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(T), stream.get()),
+          "cudaMemsetAsync");
     if (plan.chunks() == 0) return;
     auto const warps = detail::blocks_for(plan.chunks() * 32);
     detail::sum_chunks<T><<<warps, detail::threads_per_block, 0, stream.get()>>>(
-        plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(), plan.total.data(),
-        width, dy.data, partial.data, gradient.data, write);
-    detail::sum_rows_of_chunks<T><<<detail::blocks_for(plan.chunks() * 8), detail::threads_per_block, 0, stream.get()>>>(
-        plan.first.data(), plan.rows.data(), plan.total.data(), width, partial.data, gradient.data, write);
+        plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(),
+        plan.total.data(), width, dy.data, partial.data, gradient.data, write);
+    detail::sum_rows_of_chunks<T>
+        <<<detail::blocks_for(plan.chunks() * 8), detail::threads_per_block, 0, stream.get()>>>(
+            plan.first.data(), plan.rows.data(), plan.total.data(), width, partial.data, gradient.data, write);
     detail::check_launch("kernel::FusedEmbedding::backward_token");
   }
 
   template <class T>
-  static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient, Write write) {
+  static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient,
+                                Write write) {
     if (gradient.size() == 0) return;
     detail::sum_positions<T><<<detail::blocks_for(gradient.size()), detail::threads_per_block, 0, stream.get()>>>(
-        tokens.lengths.data, tokens.rows(), tokens.length(), gradient.extent[0], gradient.extent[1], dy.data, gradient.data,
-        write);
+        tokens.lengths.data, tokens.rows(), tokens.length(), gradient.extent[0], gradient.extent[1], dy.data,
+        gradient.data, write);
     detail::check_launch("kernel::FusedEmbedding::backward_position");
   }
 };

@@ -56,7 +56,8 @@ struct DefaultResourceOf<CudaSpace> {
   using type = CudaResource;
 };
 
-/// A CUDA stream of its owner: work runs in order, after the call that queued it has returned. Cheap to copy; does not own.
+/// A CUDA stream of its owner: work runs in order, after the call that queued it has returned. Cheap to copy; does not
+/// own.
 template <>
 class Stream<CudaSpace> {
  public:
@@ -103,7 +104,9 @@ class [[nodiscard]] CudaEvent {
   /// Marks what was queued on `stream` so far.
   void record(Stream<CudaSpace> stream) { check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord"); }
   /// Work queued on `stream` from now on waits for the mark.
-  void block(Stream<CudaSpace> stream) const { check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent"); }
+  void block(Stream<CudaSpace> stream) const {
+    check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");
+  }
 
  private:
   cudaEvent_t event_ = nullptr;

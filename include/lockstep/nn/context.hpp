@@ -78,7 +78,8 @@ class Context {
   template <int Rank>
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
     Variable<Rank> v{temporary<Scalar>(extent), nullptr};
-    if (recording()) v.slot = new (scratch_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
+    if (recording())
+      v.slot = new (scratch_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
     return v;
   }
   /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
@@ -100,8 +101,8 @@ class Context {
   /// A key for the next random operation of this forward pass: the same for every replica, another for every call.
   [[nodiscard]] std::uint64_t next_key() noexcept { return mix(step_key_, ++random_operations_); }
 
-  /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs when
-  /// output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
+  /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs
+  /// when output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
   template <int Rank, class... P, class F>
   void on_backward(Variable<Rank> output, std::tuple<P const&...> parameters, F f) {
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
@@ -113,8 +114,8 @@ class Context {
       GradientSlot<Scalar>* output;
       std::tuple<P const*...> parameters;
     };
-    auto* closure = new (scratch_.take(sizeof(Closure)))
-        Closure{f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
+    auto* closure = new (scratch_.take(sizeof(Closure))) Closure{
+        f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
                        if (c.output->data) c.f(context);
@@ -122,8 +123,8 @@ class Context {
                      }});
   }
 
-  /// An object of this context that outlives the micro-batch: made at the first call for this owner and type, found again
-  /// at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
+  /// An object of this context that outlives the micro-batch: made at the first call for this owner and type, found
+  /// again at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
   template <class T>
   [[nodiscard]] T& kept(void const* owner) {
     void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };

@@ -29,12 +29,13 @@ struct GradientCheckResult {
   [[nodiscard]] bool ok() const noexcept { return checked > 0 && worst <= 1; }
 };
 
-/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for the
-/// given parameter values (`layout.size()` elements, changed meanwhile and restored).
+/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
+/// the given parameter values (`layout.size()` elements, changed meanwhile and restored).
 /// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
 template <class Model, class Batch>
-[[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout, std::vector<double>& values,
-                                                  Batch const& batch, GradientCheckOptions const& options = {}) {
+[[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,
+                                                  std::vector<double>& values, Batch const& batch,
+                                                  GradientCheckOptions const& options = {}) {
   ThreadPool pool(options.threads);
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   std::vector<double> gradients(static_cast<std::size_t>(layout.size()), 0.0);

@@ -18,9 +18,12 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
     auto* out = values + entry.offset;
     for (Index i = 0; i < entry.size; ++i) {
       switch (entry.initializer.kind) {
-        case Initializer::Kind::constant: out[i] = static_cast<Scalar>(entry.initializer.scale); break;
+        case Initializer::Kind::constant:
+          out[i] = static_cast<Scalar>(entry.initializer.scale);
+          break;
         case Initializer::Kind::uniform:
-          out[i] = static_cast<Scalar>(entry.initializer.scale * (2 * uniform(random, static_cast<std::uint64_t>(i)) - 1));
+          out[i] =
+              static_cast<Scalar>(entry.initializer.scale * (2 * uniform(random, static_cast<std::uint64_t>(i)) - 1));
           break;
         case Initializer::Kind::normal:
           out[i] = static_cast<Scalar>(entry.initializer.scale * normal(random, static_cast<std::uint64_t>(i)));

@@ -4,8 +4,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// A loss is a sum and a weight, never a mean: sums of sums and sums of weights are exact for any split of the batch over
-/// micro-batches and ranks. Gradients are those of the sum; the optimizer divides by the weight of the whole step.
+/// A loss is a sum and a weight, never a mean: sums of sums and sums of weights are exact for any split of the batch
+/// over micro-batches and ranks. Gradients are those of the sum; the optimizer divides by the weight of the whole step.
 template <class Space>
 struct Loss;
 

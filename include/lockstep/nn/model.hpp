@@ -14,7 +14,9 @@ struct AnyVisitor {
 
 /// `visit(each)` calls `each(name, child)` for every layer and parameter, in forward order.
 template <class M>
-concept HasParameters = requires(M& model, AnyVisitor each) { model.visit(each); };
+concept HasParameters = requires(M& model, AnyVisitor each) {
+  model.visit(each);
+};
 
 /// `forward(context, batch)` returns the batch's loss as a sum and a weight.
 template <class M, class Context, class Batch>
@@ -24,7 +26,9 @@ concept HasForward = requires(M const& model, Context& context, Batch const& bat
 
 /// `predict(context, batch)` returns what metrics look at.
 template <class M, class Context, class Batch>
-concept HasPredict = requires(M const& model, Context& context, Batch const& batch) { model.predict(context, batch); };
+concept HasPredict = requires(M const& model, Context& context, Batch const& batch) {
+  model.predict(context, batch);
+};
 
 /// What a trainer trains: an immutable value that names its parameters and computes a loss.
 template <class M, class Context, class Batch>

@@ -34,7 +34,9 @@ struct Parameter {
   Index offset = -1;  ///< first element in the arena
   int ordinal = -1;   ///< number in forward order
 
-  [[nodiscard]] Index size() const { return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>{}); }
+  [[nodiscard]] Index size() const {
+    return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>{});
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Where each parameter lies in the arenas. The order is the reverse of the forward order, so backward fills the gradient
-/// arena from its start and any byte range of it can leave as soon as it is full.
+/// Where each parameter lies in the arenas. The order is the reverse of the forward order, so backward fills the
+/// gradient arena from its start and any byte range of it can leave as soon as it is full.
 class ParameterLayout {
  public:
   struct Entry {
@@ -72,7 +72,8 @@ class ParameterLayout {
     for (std::size_t i = 0; i < found.size(); ++i) {
       auto const& name = entries_[i].name;
       if (!names.insert(name).second)
-        throw ConfigError("model: two parameters are named \"" + name + "\"; give the layers in visit() different names");
+        throw ConfigError("model: two parameters are named \"" + name +
+                          "\"; give the layers in visit() different names");
       if (!places.insert(found[i]).second)
         throw ConfigError("model: parameter \"" + name +
                           "\" is visited twice; to share it, visit it once and pass it to the functions that use it");

@@ -14,13 +14,13 @@ struct PaddedLayout {
   Index rows = 0;
   Index length = 0;
   TensorView<std::int32_t const, 1, Space> lengths;  // [rows]
-  TensorView<Index const, 1, Space> positions;       // [rows], each row's place in the epoch's global order: the random key
+  TensorView<Index const, 1, Space> positions;  // [rows], each row's place in the epoch's global order: the random key
 
   [[nodiscard]] Index slots() const noexcept { return rows * length; }
 };
 
-/// The activations of a batch of sequences, one vector per slot. What stands in padding slots is finite and never read by
-/// a layer that mixes tokens; its gradient is zero.
+/// The activations of a batch of sequences, one vector per slot. What stands in padding slots is finite and never read
+/// by a layer that mixes tokens; its gradient is zero.
 template <class Scalar, class Space>
 struct Sequence {
   Variable<Scalar, 2, Space> tokens;  // [rows * length, width]

@@ -16,9 +16,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Several devices of one process, a replica on each: every step computes one batch per device at the same time, sums the
-/// gradients into the first device's, updates there, and copies the parameters back to the others. The optimizer's state
-/// lives on the first device only, which therefore needs more memory than the rest.
+/// Several devices of one process, a replica on each: every step computes one batch per device at the same time, sums
+/// the gradients into the first device's, updates there, and copies the parameters back to the others. The optimizer's
+/// state lives on the first device only, which therefore needs more memory than the rest.
 /// @determinism bitwise, and equal to DistributedDataParallel over as many ranks
 struct DataParallel {
   int devices = 2;
@@ -64,7 +64,9 @@ struct DataParallel {
       auto const count = static_cast<int>(replicas_.size());
       auto const size = static_cast<Index>(first().values().size());
       threads_.run([&](int device) { replicas_[static_cast<std::size_t>(device)]->zero_unused(); });
-      threads_.run([&](int device) { tree_sum_into_first<float>(gradients_, size * device / count, size * (device + 1) / count); });
+      threads_.run([&](int device) {
+        tree_sum_into_first<float>(gradients_, size * device / count, size * (device + 1) / count);
+      });
       nn::Loss<HostSpace> const loss{
           tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
           tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
@@ -72,7 +74,8 @@ struct DataParallel {
       state_.update(optimizer, first(), loss, settings);
       auto const updated = Clock::seconds();
       threads_.run([&](int device) {
-        if (device > 0) std::ranges::copy(first().values(), replicas_[static_cast<std::size_t>(device)]->values().begin());
+        if (device > 0)
+          std::ranges::copy(first().values(), replicas_[static_cast<std::size_t>(device)]->values().begin());
       });
       phases_.communication += (reduced - begin) + (Clock::seconds() - updated);
       phases_.optimizer += updated - reduced;
@@ -104,8 +107,7 @@ struct DataParallel {
 
    private:
     static int checked(int devices) {
-      if (devices < 1)
-        throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
+      if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
       return devices;
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }

@@ -33,7 +33,9 @@ class DeviceThreads {
   /// @throws what the lowest device that throws throws
   template <class F>
   void run(F&& f) {
-    call_ = [](void const* body, int device) { (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(device); };
+    call_ = [](void const* body, int device) {
+      (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(device);
+    };
     body_ = std::addressof(f);
     running_.store(static_cast<std::uint32_t>(threads_.size()));
     start_.add(1);

@@ -18,9 +18,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// One device per rank: every rank computes its own batch, gradients are summed over ranks bucket by bucket while backward
-/// still runs, and every rank makes the same update. The policy owns the communicator.
-/// @collective constructing a session, micro_step with `last`, update and all_reduce are, on all ranks in the same order
+/// One device per rank: every rank computes its own batch, gradients are summed over ranks bucket by bucket while
+/// backward still runs, and every rank makes the same update. The policy owns the communicator.
+/// @collective constructing a session, micro_step with `last`, update and all_reduce are, on all ranks in the same
+/// order
 /// @determinism bitwise, and equal to DataParallel over as many devices
 template <comm::Communicator Communicator>
 struct DistributedDataParallel {
@@ -40,7 +41,8 @@ struct DistributedDataParallel {
    public:
     /// `values` is the arena's start; rank 0's counts.
     /// @throws CollectiveMismatch when another rank has other parameters; names the rank
-    Session(DistributedDataParallel& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+    Session(DistributedDataParallel& policy, Model const& model, nn::ParameterLayout const& layout,
+            std::span<float const> values)
         : communicator_(policy.communicator),
           replica_(model, layout, policy.threads_each(),
                    communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
@@ -80,7 +82,8 @@ struct DistributedDataParallel {
       f(0, replica_);
     }
     void all_reduce(std::span<double> numbers) {
-      comm::Piece piece{ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
+      comm::Piece piece{
+          ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
       communicator_.start(piece);
       communicator_.finish();
     }
@@ -121,9 +124,10 @@ struct DistributedDataParallel {
       communicator_.all_gather(mine.data(), all.data(), sizeof mine);
       for (std::size_t rank = 0; rank < all.size(); ++rank) {
         if (all[rank] != all[0])
-          throw CollectiveMismatch("rank " + std::to_string(rank) +
-                                   " has a model with other parameter names or shapes than rank 0; start all ranks with "
-                                   "the same program, flags and data");
+          throw CollectiveMismatch(
+              "rank " + std::to_string(rank) +
+              " has a model with other parameter names or shapes than rank 0; start all ranks with "
+              "the same program, flags and data");
       }
     }
 

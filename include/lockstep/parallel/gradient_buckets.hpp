@@ -14,16 +14,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena order
-/// on every rank. Numbers that must be summed too (loss and weight) ride with the first bucket: there is always one.
+/// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena
+/// order on every rank. Numbers that must be summed too (loss and weight) ride with the first bucket: there is always
+/// one.
 class GradientBuckets {
  public:
   GradientBuckets(std::span<float> arena, std::size_t bucket_bytes) {
     auto const size = static_cast<Index>(arena.size());
     auto const full = std::max<Index>(nn::ParameterLayout::alignment, static_cast<Index>(bucket_bytes / sizeof(float)));
     for (Index begin = 0; begin < size || buckets_.empty();) {
-      auto const end = std::min(size, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
-      buckets_.push_back({{ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
+      auto const end =
+          std::min(size, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
+      buckets_.push_back(
+          {{ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
       begin = end;
     }
     buckets_[0].piece.rider = rider_;

@@ -35,7 +35,8 @@ class OptimizerState {
   /// Applies one step to all values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
   /// divided by the loss's weight, and clipped.
   template <class Replica>
-  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
+  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<HostSpace> const& loss,
+              UpdateSettings const& settings) {
     auto const values = replica.values();
     auto const size = static_cast<Index>(values.size());
     optim::StepScalars<HostSpace> scalars;
@@ -43,14 +44,16 @@ class OptimizerState {
     scalars.learning_rate = settings.learning_rate;
     scalars.weight = loss.weight;
     if (settings.clip_norm > 0) {
-      auto const norm = optim::GlobalNorm::of(replica.stream(), TensorView<float, 1, HostSpace>(replica.gradient_data(), {size}));
+      auto const norm =
+          optim::GlobalNorm::of(replica.stream(), TensorView<float, 1, HostSpace>(replica.gradient_data(), {size}));
       scalars.clip = norm.clip(settings.clip_norm, loss.weight);
       scalars.skip = !norm.finite();
     }
     std::array<float*, Optimizer::states> states{};
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data();
     optimizer.step(replica.stream(),
-                   optim::Slice<float, HostSpace>{0, size, values.data(), replica.gradient_data(), states.data()}, &scalars);
+                   optim::Slice<float, HostSpace>{0, size, values.data(), replica.gradient_data(), states.data()},
+                   &scalars);
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t sum = 0;

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that holds
-/// their replicas. A shard is what one device (or rank) computes of each micro-step.
+/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that
+/// holds their replicas. A shard is what one device (or rank) computes of each micro-step.
 template <class P>
 concept ParallelPolicy = requires(P& policy) {
   { policy.shards() } -> std::same_as<int>;       // of this process
@@ -20,7 +20,8 @@ concept ParallelPolicy = requires(P& policy) {
   { policy.all_shards() } -> std::same_as<int>;   // of all processes together
 };
 
-/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores (at least one).
+/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores (at least
+/// one).
 [[nodiscard]] inline int threads_per_device(int asked, int devices) {
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, devices));
@@ -44,8 +45,8 @@ struct BucketTimes {
 
 /// What a session says of itself when training is over.
 struct SessionReport {
-  std::vector<BucketTimes> buckets;                 ///< of the last step, in launch order
-  std::vector<std::size_t> peak_bytes_per_device;   ///< parameters, gradients, optimizer state, activations
+  std::vector<BucketTimes> buckets;                ///< of the last step, in launch order
+  std::vector<std::size_t> peak_bytes_per_device;  ///< parameters, gradients, optimizer state, activations
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 template <class Sample, class Label>
 class Accuracy {
  public:
-  explicit Accuracy(Label Sample::* label) : label_(label) {}
+  explicit Accuracy(Label Sample::*label) : label_(label) {}
 
   /// @shape prediction [rows, classes], a Variable on the host
   template <class Prediction, class Batch>
@@ -31,7 +31,7 @@ class Accuracy {
   [[nodiscard]] static constexpr char const* name() noexcept { return "accuracy"; }
 
  private:
-  Label Sample::* label_;
+  Label Sample::*label_;
   std::array<double, 2> totals_{};  // right, all
 };
 

@@ -13,8 +13,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
-/// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the last
-/// always) and every evaluation. A line is complete in the file as soon as it is logged. For one rank only.
+/// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the
+/// last always) and every evaluation. A line is complete in the file as soon as it is logged. For one rank only.
 class MetricsLog final : public Observer {
  public:
   /// @throws DataError when the file cannot be created

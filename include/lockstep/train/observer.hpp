@@ -38,8 +38,8 @@ struct EvaluationReport {
   double seconds = 0;  ///< since the start of the run
 };
 
-/// Hears what a trainer does, on the thread that trains. Every function may be left out. What an observer throws ends the
-/// run.
+/// Hears what a trainer does, on the thread that trains. Every function may be left out. What an observer throws ends
+/// the run.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -19,7 +19,8 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
   std::ranges::sort(entries, {}, [](auto const* entry) { return entry->name; });
   Sha256 hash;
   for (auto const* entry : entries)
-    hash.update(std::as_bytes(values.subspan(static_cast<std::size_t>(entry->offset), static_cast<std::size_t>(entry->size))));
+    hash.update(
+        std::as_bytes(values.subspan(static_cast<std::size_t>(entry->offset), static_cast<std::size_t>(entry->size))));
   return hex(hash.digest());
 }
 

@@ -24,14 +24,16 @@ class ProgressBar final : public Observer {
     if (!due) return;
     drawn_ = report.seconds;
     tenths_ = tenth;
-    if (terminal_) draw(report);
-    else std::fprintf(out_, "%s\n", describe(report).c_str());
+    if (terminal_)
+      draw(report);
+    else
+      std::fprintf(out_, "%s\n", describe(report).c_str());
     std::fflush(out_);
   }
 
   void evaluation(EvaluationReport const& report) override {
-    std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ": evaluation loss " +
-                       number("%.4f", report.loss);
+    std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) +
+                       ": evaluation loss " + number("%.4f", report.loss);
     for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
     line += " over " + std::to_string(report.samples) + " samples";
     std::fprintf(out_, "%s%s\n", terminal_ ? "\r\x1b[K" : "", line.c_str());
@@ -43,15 +45,16 @@ class ProgressBar final : public Observer {
 
   void draw(StepReport const& report) {
     auto const full = static_cast<std::size_t>(report.step * width / std::max<Index>(1, report.steps));
-    auto const left = report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
+    auto const left =
+        report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
     std::fprintf(out_, "\r\x1b[K[%s%s] %s, %d:%02d left", std::string(full, '=').c_str(),
                  std::string(width - full, ' ').c_str(), describe(report).c_str(), static_cast<int>(left) / 60,
                  static_cast<int>(left) % 60);
   }
   [[nodiscard]] std::string describe(StepReport const& report) const {
     return "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ", step " +
-           std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) + ", " +
-           number("%.0f", report.samples_per_second) + " samples/s";
+           std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) +
+           ", " + number("%.0f", report.samples_per_second) + " samples/s";
   }
   static std::string number(char const* format, double value) {
     char text[64];

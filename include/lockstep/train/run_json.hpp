@@ -52,8 +52,8 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 
 }  // namespace detail
 
-/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average; `buckets` are of the last step,
-/// in milliseconds from its start.
+/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average; `buckets` are of the last
+/// step, in milliseconds from its start.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
@@ -61,8 +61,13 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
   out.member("parameters", record.parameters).member("resumed_at", std::array<Index, 0>{});
-  out.member("steps", record.steps).member("samples", record.samples).member("samples_per_second", record.samples_per_second());
-  out.key("step_ms").begin_object().member("p50", record.step_quantile(0.5) * 1e3).member("p95", record.step_quantile(0.95) * 1e3);
+  out.member("steps", record.steps)
+      .member("samples", record.samples)
+      .member("samples_per_second", record.samples_per_second());
+  out.key("step_ms")
+      .begin_object()
+      .member("p50", record.step_quantile(0.5) * 1e3)
+      .member("p95", record.step_quantile(0.95) * 1e3);
   out.end_object().member("epoch_seconds", record.epoch_seconds);
   detail::write_phases(out, record);
   detail::write_buckets(out, record);

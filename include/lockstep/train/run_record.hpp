@@ -27,8 +27,8 @@ struct RunRecord {
   double data_wait_seconds = 0;
   parallel::PhaseSeconds phases;  ///< of the whole run
   parallel::SessionReport session;
-  double step_began = 0;    ///< Clock::seconds() at the start of the last step: zero of the buckets' times
-  double train_loss = 0;    ///< mean over the last epoch
+  double step_began = 0;  ///< Clock::seconds() at the start of the last step: zero of the buckets' times
+  double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
 
   [[nodiscard]] double samples_per_second() const noexcept {

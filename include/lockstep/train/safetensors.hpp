@@ -18,7 +18,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
-static_assert(std::endian::native == std::endian::little, "Lockstep: safetensors files are little-endian, and so must the machine be");
+static_assert(std::endian::native == std::endian::little,
+              "Lockstep: safetensors files are little-endian, and so must the machine be");
 
 /// Texts that travel with parameters: a vocabulary, class names, the model's sizes.
 using Metadata = std::map<std::string, std::string>;
@@ -49,12 +50,13 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
   for (auto const& entry : layout.entries())
-    file.write(std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
+    file.write(
+        std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
   file.commit();
 }
 
-/// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns the
-/// file's metadata. Tensors that the model does not have are passed over.
+/// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
+/// the file's metadata. Tensors that the model does not have are passed over.
 /// @shape values [layout.size()]; only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter is missing or has another shape
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values);
@@ -73,7 +75,8 @@ struct SafetensorsFile {
     std::uint64_t length = 0;
     file.seekg(0);
     if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
-      throw DataError(path + ": " + std::to_string(size) + " bytes; a safetensors file begins with the 8-byte length of its header");
+      throw DataError(path + ": " + std::to_string(size) +
+                      " bytes; a safetensors file begins with the 8-byte length of its header");
     if (length > size - sizeof length)
       throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, but only " +
                       std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
@@ -94,8 +97,10 @@ struct SafetensorsFile {
       throw DataError(what + " is of type " + tensor->at("dtype").string() + "; F32 is needed");
     std::vector<Index> shape;
     for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
-    if (shape != entry.shape) throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape));
-    auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(), end = tensor->at("data_offsets").at(std::size_t{1}).integer();
+    if (shape != entry.shape)
+      throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape));
+    auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
+               end = tensor->at("data_offsets").at(std::size_t{1}).integer();
     auto const bytes = entry.size * static_cast<Index>(sizeof(float));
     if (begin < 0 || end < begin || end - begin != bytes || end > static_cast<Index>(data.size()))
       throw DataError(what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +

@@ -30,7 +30,7 @@ namespace lockstep::inline LOCKSTEP_ABI {
 struct FitOptions {
   Index epochs = 1;
   Index max_steps = 0;         ///< optimizer steps; 0 leaves it to the epochs
-  Index accumulation = 1;       ///< micro-batches in one optimizer step
+  Index accumulation = 1;      ///< micro-batches in one optimizer step
   double clip_norm = 0;        ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};  ///< factor on the optimizer's learning rate, by step
   std::vector<train::Observer*> observers{};
@@ -39,17 +39,20 @@ struct FitOptions {
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
 /// `DistributedDataParallel` it is changes nothing else in the program.
 /// With a DistributedDataParallel all ranks construct and fit alike; observers belong to one of them.
-/// @throws what the loader, the model, the communicator or an observer throws; parameters are those of the last whole step
+/// @throws what the loader, the model, the communicator or an observer throws; parameters are those of the last whole
+/// step
 template <class Model, class Optimizer, class Policy>
 class Trainer {
   static_assert(nn::HasParameters<Model>,
                 "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
                 "docs/reference/model.md");
-  static_assert(optim::Optimizer<Optimizer>,
-                "Lockstep: the optimizer has no `states` or no step(stream, slice, scalars); see docs/reference/optimizer.md");
-  static_assert(parallel::ParallelPolicy<Policy>,
-                "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
-                "see docs/reference/parallel.md");
+  static_assert(
+      optim::Optimizer<Optimizer>,
+      "Lockstep: the optimizer has no `states` or no step(stream, slice, scalars); see docs/reference/optimizer.md");
+  static_assert(
+      parallel::ParallelPolicy<Policy>,
+      "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
+      "see docs/reference/parallel.md");
 
  public:
   /// `seed` starts the parameters and keys all random operations.
@@ -68,9 +71,10 @@ class Trainer {
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Batch = typename Loader::Batch;
     constexpr bool fits = nn::HasForward<Model, typename parallel::Replica<Model>::Context, Batch>;
-    static_assert(fits,
-                  "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
-                  "type that this loader yields; see docs/reference/model.md");
+    static_assert(
+        fits,
+        "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
+        "type that this loader yields; see docs/reference/model.md");
     if constexpr (fits) {
       return train(loader, evaluation, options);
     } else {
@@ -156,7 +160,8 @@ class Trainer {
       for (Index micro = 0; micro < micro_steps && record.steps < steps;) {
         record.step_began = Clock::seconds();
         auto const last = std::min(micro_steps, micro + accumulation) - 1;
-        for (bool first = true; micro <= last; ++micro, first = false) micro_step(loader, epoch, first, micro == last, record);
+        for (bool first = true; micro <= last; ++micro, first = false)
+          micro_step(loader, epoch, first, micro == last, record);
         ++record.steps;
         auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
         auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});

@@ -13,10 +13,10 @@
 #define LOCKSTEP_CUDA_JOIN_7(a, b, c, d, e, f, g) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g
 #define LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g##_##h
 #define LOCKSTEP_CUDA_PICK(a, b, c, d, e, f, g, h, join, ...) join
-#define LOCKSTEP_CUDA_JOIN(...)                                                                                       \
-  LOCKSTEP_CUDA_PICK(__VA_ARGS__, LOCKSTEP_CUDA_JOIN_8, LOCKSTEP_CUDA_JOIN_7, LOCKSTEP_CUDA_JOIN_6,                    \
-                     LOCKSTEP_CUDA_JOIN_5, LOCKSTEP_CUDA_JOIN_4, LOCKSTEP_CUDA_JOIN_3, LOCKSTEP_CUDA_JOIN_2,           \
-                     LOCKSTEP_CUDA_JOIN_1, )                                                                           \
+#define LOCKSTEP_CUDA_JOIN(...)                                                                              \
+  LOCKSTEP_CUDA_PICK(__VA_ARGS__, LOCKSTEP_CUDA_JOIN_8, LOCKSTEP_CUDA_JOIN_7, LOCKSTEP_CUDA_JOIN_6,          \
+                     LOCKSTEP_CUDA_JOIN_5, LOCKSTEP_CUDA_JOIN_4, LOCKSTEP_CUDA_JOIN_3, LOCKSTEP_CUDA_JOIN_2, \
+                     LOCKSTEP_CUDA_JOIN_1, )                                                                 \
   (__VA_ARGS__)
 #define LOCKSTEP_CUDA_ABI LOCKSTEP_CUDA_JOIN(__CUDA_ARCH_LIST__)
 

@@ -46,7 +46,8 @@ LOCKSTEP_CUDA_KERNEL void mark_rows(Key const* keys, Index slots, Key* row_start
     row_start[i] = i > 0 && keys[i] == keys[i - 1] ? 0 : static_cast<Key>(i);
 }
 template <class Key>
-LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Index slots, Key padding, SegmentCount* counts) {
+LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Index slots, Key padding,
+                                      SegmentCount* counts) {
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
     auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
     bool const token = keys[i] != padding;
@@ -55,9 +56,9 @@ LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Ind
 }
 /// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them.
 template <class Key>
-LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCount const* counts, Index slots, Key padding,
-                              std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin, std::uint32_t* chunk_row,
-                              SegmentCount* total) {
+LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCount const* counts, Index slots,
+                              Key padding, std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin,
+                              std::uint32_t* chunk_row, SegmentCount* total) {
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
     auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
     auto const count = counts[i];
@@ -82,8 +83,9 @@ LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCoun
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// A SegmentPlan that is built and stays on the device; nothing waits for it. Its counts are known there only, so kernels
-/// are launched for the most there can be. Storage is kept from build to build and grows with the largest batch.
+/// A SegmentPlan that is built and stays on the device; nothing waits for it. Its counts are known there only, so
+/// kernels are launched for the most there can be. Storage is kept from build to build and grows with the largest
+/// batch.
 class DeviceSegmentPlan {
  public:
   memory::Buffer<std::uint32_t, CudaSpace> order, first, begin, chunk_row;
@@ -94,29 +96,31 @@ class DeviceSegmentPlan {
   [[nodiscard]] Index chunks() const noexcept { return slots_; }
 
   /// @shape ids [rows * length]   @shape lengths [rows]; ids in [0, vocabulary), others are left out
-  void build(memory::Stream<CudaSpace> stream, std::int32_t const* ids, std::int32_t const* lengths, Index slots, Index length,
-             Index vocabulary) {
+  void build(memory::Stream<CudaSpace> stream, std::int32_t const* ids, std::int32_t const* lengths, Index slots,
+             Index length, Index vocabulary) {
     reserve(stream, slots);
     slots_ = slots;
     auto const padding = static_cast<std::uint32_t>(vocabulary);
     auto const s = stream.get();
-    if (slots == 0) return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
+    if (slots == 0)
+      return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
     auto const blocks = blocks_for(slots);
     list_ids<<<blocks, threads_per_block, 0, s>>>(ids, lengths, slots, length, padding, keys_.data(), entries_.data());
     auto bytes = temporary_.bytes();
-    memory::check_cuda(cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
-                                                       order.data(), slots, 0, std::bit_width(padding), s),
-                       "cub::DeviceRadixSort");
+    memory::check_cuda(
+        cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
+                                        order.data(), slots, 0, std::bit_width(padding), s),
+        "cub::DeviceRadixSort");
     mark_rows<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), slots, row_start_.data());
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, row_start_.data(), row_start_.data(), Later{},
-                                                      slots, s),
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, row_start_.data(), row_start_.data(),
+                                                      Later{}, slots, s),
                        "cub::DeviceScan");
     mark_chunks<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), slots, padding, counts_.data());
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{},
-                                                      slots, s),
-                       "cub::DeviceScan");
-    cut<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), counts_.data(), slots, padding, rows.data(),
-                                             first.data(), begin.data(), chunk_row.data(), total.data());
+    memory::check_cuda(
+        cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{}, slots, s),
+        "cub::DeviceScan");
+    cut<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), counts_.data(), slots, padding,
+                                             rows.data(), first.data(), begin.data(), chunk_row.data(), total.data());
     check_launch("kernel::FusedEmbedding::plan");
   }
 
@@ -134,12 +138,12 @@ class DeviceSegmentPlan {
     memory::check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys_.data(), sorted_.data(), entries_.data(),
                                                        order.data(), slots, 0, 32, stream.get()),
                        "cub::DeviceRadixSort");
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, starts, row_start_.data(), row_start_.data(), Later{}, slots,
-                                                      stream.get()),
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, starts, row_start_.data(), row_start_.data(), Later{},
+                                                      slots, stream.get()),
                        "cub::DeviceScan");
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, sums, counts_.data(), counts_.data(), AddCounts{}, slots,
-                                                      stream.get()),
-                       "cub::DeviceScan");
+    memory::check_cuda(
+        cub::DeviceScan::InclusiveScan(nullptr, sums, counts_.data(), counts_.data(), AddCounts{}, slots, stream.get()),
+        "cub::DeviceScan");
     auto temporary = resource.allocate(std::max({sort, starts, sums, std::size_t{1}}));
     temporary_.swap(temporary);
   }

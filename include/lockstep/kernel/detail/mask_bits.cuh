@@ -12,7 +12,8 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// A DropoutMask as one thread evaluates it: element after element, each block of random bits made once.
 class MaskBits {
  public:
-  __device__ MaskBits(DropoutMask mask, Index position) noexcept : mask_(mask), position_(static_cast<std::uint64_t>(position)) {}
+  __device__ MaskBits(DropoutMask mask, Index position) noexcept
+      : mask_(mask), position_(static_cast<std::uint64_t>(position)) {}
 
   [[nodiscard]] __device__ bool keeps(Index element) noexcept {
     auto const e = static_cast<std::uint64_t>(element);
