@@ -24,7 +24,7 @@ void let_sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 TEST_CASE("a wait that holds already returns at once, deadline or not") {
   Signal<> signal;
   CHECK(signal.wait([](auto value) { return value == 0; }));
-  CHECK(signal.wait([](auto value) { return value == 0; }, Clock::Steady::now() - std::chrono::hours(1)));
+  CHECK(signal.wait([](auto value) { return value == 0; }, Clock::nanoseconds() - 1));
 }
 
 TEST_CASE("a wait that never holds ends at its deadline, not before") {
@@ -32,7 +32,7 @@ TEST_CASE("a wait that never holds ends at its deadline, not before") {
   for (double seconds : {0.0, 1e-6, 1e-3, 2e-2}) {
     auto const deadline = deadline_in(seconds);
     CHECK_FALSE(signal.wait([](auto value) { return value == 1; }, deadline));
-    CHECK(Clock::Steady::now() >= deadline);
+    CHECK(Clock::nanoseconds() >= deadline);
   }
 }
 

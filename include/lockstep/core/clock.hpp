@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <chrono>
+#include <time.h>
+
 #include <cstdint>
 
 #include <lockstep/core/version.hpp>
@@ -10,10 +11,10 @@ namespace lockstep::inline LOCKSTEP_ABI {
 /// Time since an arbitrary start that never goes back (CLOCK_MONOTONIC): comparable between all threads and processes
 /// of one machine until it reboots, and with nothing else.
 struct Clock {
-  using Steady = std::chrono::steady_clock;
-
   [[nodiscard]] static std::int64_t nanoseconds() noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(Steady::now().time_since_epoch()).count();
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   }
   [[nodiscard]] static double seconds() noexcept { return static_cast<double>(nanoseconds()) * 1e-9; }
 };

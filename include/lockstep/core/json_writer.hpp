@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -77,8 +77,9 @@ class Writer {
   Writer& value(std::string const& value) { return this->value(std::string_view(value)); }
   Writer& value(Value const& value);
   /// All elements of a range, as an array.
-  template <std::ranges::input_range Range>
-  requires(!std::convertible_to<Range const&, std::string_view> &&
+  template <class Range>
+  requires(requires(Range const& range) { std::begin(range) != std::end(range); } &&
+           !std::convertible_to<Range const&, std::string_view> &&
            !std::same_as<Range, Object>) Writer& value(Range const& range) {
     begin_array();
     for (auto const& element : range) value(element);

@@ -6,27 +6,26 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <climits>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
-/// The moment at which a wait gives up.
-using Deadline = Clock::Steady::time_point;
+/// The moment at which a wait gives up, as Clock::nanoseconds() counts.
+using Deadline = std::int64_t;
 
 /// Waits as long as it takes.
-inline constexpr Deadline no_deadline = Deadline::max();
+inline constexpr Deadline no_deadline = std::numeric_limits<Deadline>::max();
 
 /// The moment `seconds` from now; more than about thirty years, or infinity, is no deadline.
 [[nodiscard]] inline Deadline deadline_in(double seconds) noexcept {
   if (!(seconds < 1e9)) return no_deadline;
-  return Clock::Steady::now() +
-         std::chrono::duration_cast<Clock::Steady::duration>(std::chrono::duration<double>(seconds));
+  return Clock::nanoseconds() + static_cast<Deadline>(seconds * 1e9);
 }
 
 /// The part of a wait that does not sleep: some microseconds of spinning, then offers of the core to others, which is
@@ -40,21 +39,21 @@ class Backoff {
       relax();
       return true;
     }
-    auto const now = Clock::Steady::now();
+    auto const now = Clock::nanoseconds();
     if (spins_ == 1) start_ = now;
-    spinning_ = spinning_ && now - start_ < longest_spin;
+    spinning_ = spinning_ && now - start_ < longest_spin_ns;
     if (spinning_) {
       relax();
     } else {
-      if (now - start_ > longest_wait) return false;
+      if (now - start_ > longest_wait_ns) return false;
       ::sched_yield();
     }
     return true;
   }
 
  private:
-  static constexpr auto longest_spin = std::chrono::microseconds(5);
-  static constexpr auto longest_wait = std::chrono::microseconds(50);
+  static constexpr std::int64_t longest_spin_ns = 5'000;
+  static constexpr std::int64_t longest_wait_ns = 50'000;
   static constexpr unsigned spins_per_look = 8;  // a look at the clock costs about as much as a spin
 
   static void relax() noexcept {
@@ -65,7 +64,7 @@ class Backoff {
 #endif
   }
 
-  Deadline start_{};
+  std::int64_t start_ = 0;
   unsigned spins_ = 0;
   bool spinning_ = true;
 };
@@ -117,7 +116,7 @@ class alignas(64) Signal {
     for (;;) {
       auto const value = value_.load(std::memory_order_seq_cst);
       held = holds(value);
-      if (held || (deadline != no_deadline && Clock::Steady::now() >= deadline)) break;
+      if (held || (deadline != no_deadline && Clock::nanoseconds() >= deadline)) break;
       futex(FUTEX_WAIT_BITSET, value, deadline == no_deadline ? nullptr : &limit);  // may return for no reason
     }
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
@@ -125,8 +124,7 @@ class alignas(64) Signal {
   }
 
   static std::timespec to_timespec(Deadline deadline) noexcept {
-    auto const ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
-    return {static_cast<std::time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+    return {static_cast<std::time_t>(deadline / 1'000'000'000), static_cast<long>(deadline % 1'000'000'000)};
   }
 
   void futex(int operation, std::uint32_t argument, std::timespec const* limit) noexcept {

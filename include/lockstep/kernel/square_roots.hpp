@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <xmmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif

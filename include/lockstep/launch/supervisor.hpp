@@ -3,8 +3,8 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -20,9 +20,13 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 namespace detail {
 /// The arguments of this process, its name first.
 [[nodiscard]] inline std::vector<std::string> own_arguments() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> out;
-  for (std::string argument; std::getline(file, argument, '\0');) out.push_back(argument);
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "rbe");
+  if (!file) return out;
+  std::string argument;
+  for (int c; (c = std::fgetc(file)) != EOF; c == 0 ? argument.clear() : argument.push_back(static_cast<char>(c)))
+    if (c == 0) out.push_back(argument);
+  std::fclose(file);
   return out;
 }
 }  // namespace detail
@@ -108,7 +112,7 @@ class Supervisor {
     if (hurrying_ == Hurry::not_yet) {
       hurrying_ = Hurry::grace;
       until_ = deadline_in(options_.grace_seconds);
-    } else if (Clock::Steady::now() >= until_) {
+    } else if (Clock::nanoseconds() >= until_) {
       ranks_.signal_group(hurrying_ == Hurry::grace ? SIGTERM : SIGKILL);
       hurrying_ = Hurry::terminated;
       until_ = deadline_in(0.5);

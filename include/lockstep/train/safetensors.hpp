@@ -2,10 +2,12 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,12 +71,15 @@ struct SafetensorsFile {
   std::vector<char> data;
 
   explicit SafetensorsFile(std::string const& path) {
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) throw DataError(path + ": cannot be opened for reading");
-    auto const size = static_cast<std::uint64_t>(file.tellg());
+    auto const close = [](std::FILE* open) { std::fclose(open); };
+    std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rbe"), close);
+    auto const read = [&](void* to, std::size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
+    if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) throw DataError(path + ": cannot be opened for reading");
+    auto const end = std::ftell(file.get());
+    auto const size = end < 0 ? 0 : static_cast<std::uint64_t>(end);
     std::uint64_t length = 0;
-    file.seekg(0);
-    if (size < sizeof length || !file.read(reinterpret_cast<char*>(&length), sizeof length))
+    std::rewind(file.get());
+    if (size < sizeof length || !read(&length, sizeof length))
       throw DataError(path + ": " + std::to_string(size) +
                       " bytes; a safetensors file begins with the 8-byte length of its header");
     if (length > size - sizeof length)
@@ -82,8 +87,7 @@ struct SafetensorsFile {
                       std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
     std::string text(length, '\0');
     data.resize(size - sizeof length - length);
-    if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) ||
-        !file.read(data.data(), static_cast<std::streamsize>(data.size())))
+    if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
       throw DataError(path + ": cannot be read to its end");
     header = json::parse(text, path);
   }

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <xmmintrin.h>
 #endif
 
 #include <lockstep/core/index.hpp>
