@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
@@ -35,7 +33,9 @@ struct Parameter {
   int ordinal = -1;   ///< number in forward order
 
   [[nodiscard]] Index size() const {
-    return std::accumulate(shape.begin(), shape.end(), Index{1}, std::multiplies<>{});
+    Index elements = 1;
+    for (auto extent : shape) elements *= extent;
+    return elements;
   }
 };
 

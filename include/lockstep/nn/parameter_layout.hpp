@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_set>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -67,16 +66,16 @@ class ParameterLayout {
   }
 
   void check(std::vector<Parameter*> const& found) const {
-    std::unordered_set<std::string_view> names;
-    std::unordered_set<Parameter const*> places;
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t i = 1; i < found.size(); ++i) {
       auto const& name = entries_[i].name;
-      if (!names.insert(name).second)
-        throw ConfigError("model: two parameters are named \"" + name +
-                          "\"; give the layers in visit() different names");
-      if (!places.insert(found[i]).second)
-        throw ConfigError("model: parameter \"" + name +
-                          "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
+      for (std::size_t j = 0; j < i; ++j) {
+        if (entries_[j].name == name)
+          throw ConfigError("model: two parameters are named \"" + name +
+                            "\"; give the layers in visit() different names");
+        if (found[j] == found[i])
+          throw ConfigError("model: parameter \"" + name +
+                            "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
+      }
     }
   }
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little,
               "Lockstep: safetensors files are little-endian, and so must the machine be");
 
 /// Texts that travel with parameters: a vocabulary, class names, the model's sizes.
-using Metadata = std::map<std::string, std::string>;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 /// Saves all parameters, by name, in forward order, as float32; the file is there whole or not at all.
 /// @shape values [layout.size()]
@@ -127,7 +127,7 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
   for (auto const& entry : layout.entries()) tensors.push_back(file.tensor(path, entry));
   Metadata metadata;
   if (auto const* texts = file.header.find("__metadata__"))
-    for (auto const& [name, value] : texts->object()) metadata[name] = value.string();
+    for (auto const& [name, value] : texts->object()) metadata.emplace_back(name, value.string());
   for (std::size_t i = 0; i < tensors.size(); ++i)
     std::memcpy(values.data() + layout.entries()[i].offset, tensors[i].data(), tensors[i].size());
   return metadata;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <map>
+#include <vector>
 
 #include <lockstep/core/version.hpp>
 
@@ -18,20 +18,25 @@ class SymmetricHeap {
   /// Where `bytes` bytes may lie, a multiple of `alignment`; `none` when there is no such place.
   [[nodiscard]] std::size_t take(std::size_t bytes, std::size_t alignment) {
     std::size_t at = 0;
-    for (auto const& [begin, end] : taken_) {
-      if (at + bytes <= begin) break;
-      at = (end + alignment - 1) / alignment * alignment;
-    }
+    auto next = taken_.begin();
+    for (; next != taken_.end() && at + bytes > next->begin; ++next)
+      at = (next->end + alignment - 1) / alignment * alignment;
     if (bytes > capacity_ || at > capacity_ - bytes) return none;
-    taken_.emplace(at, at + bytes);
+    taken_.insert(next, {at, at + bytes});
     return at;
   }
 
-  void give_back(std::size_t at) { taken_.erase(at); }
+  void give_back(std::size_t at) {
+    std::erase_if(taken_, [at](Taken const& taken) { return taken.begin == at; });
+  }
 
  private:
+  struct Taken {
+    std::size_t begin, end;
+  };
+
   std::size_t capacity_;
-  std::map<std::size_t, std::size_t> taken_;  // begin -> end
+  std::vector<Taken> taken_;  // by place
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
