@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -89,7 +89,7 @@ class LabelledFilesDataset {
                         std::to_string(files.size()) +
                         " classes; telling apart takes at least two: NAME=GLOB,NAME=GLOB");
     }
-    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    Seen seen;
     for (std::size_t label = 0; label < files.size(); ++label)
       add_class(*index, label, std::move(files[label]), seen, options);
     index_ = std::move(index);
@@ -136,11 +136,20 @@ class LabelledFilesDataset {
     std::vector<Window> windows;
   };
 
-  static void add_class(IndexOfWindows& index, std::size_t label, std::vector<detail::FoundFile> found,
-                        std::set<std::pair<std::uint64_t, std::uint64_t>>& seen, LabelledFilesOptions const& options) {
+  /// The files that a class has taken: the devices on which an inode was seen, nearly always one.
+  using Seen = std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>;
+  static bool first_seen(Seen& seen, std::uint64_t device, std::uint64_t inode) {
+    auto& devices = seen[inode];
+    if (std::find(devices.begin(), devices.end(), device) != devices.end()) return false;
+    devices.push_back(device);
+    return true;
+  }
+
+  static void add_class(IndexOfWindows& index, std::size_t label, std::vector<detail::FoundFile> found, Seen& seen,
+                        LabelledFilesOptions const& options) {
     std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
     std::erase_if(found, [&](auto const& file) {
-      return head(file.bytes) + options.least_bytes > file.bytes || !seen.emplace(file.device, file.inode).second;
+      return head(file.bytes) + options.least_bytes > file.bytes || !first_seen(seen, file.device, file.inode);
     });
     if (found.empty()) {
       throw DataError("LabelledFilesDataset: no file of class " + index.classes[label] + " has " +

@@ -40,7 +40,9 @@ class TokenCounts {
       if (count >= least) order.emplace_back(-count, token);
     }
     auto const kept = std::min(order.size(), static_cast<std::size_t>(size - 2));
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end());
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+        [](auto const& a, auto const& b) { return a.first != b.first ? a.first < b.first : a.second < b.second; });
     std::vector<std::string> tokens;
     tokens.reserve(kept);
     for (std::size_t i = 0; i < kept; ++i) tokens.emplace_back(order[i].second);

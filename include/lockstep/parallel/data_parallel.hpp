@@ -44,7 +44,7 @@ struct DataParallel {
       threads_.run([&](int device) {  // each device's memory is touched first by its own thread
         auto& replica = replicas_[static_cast<std::size_t>(device)];
         replica = std::make_unique<DeviceReplica>(model, layout, policy.threads_each(), gradient_arena(layout));
-        std::ranges::copy(values, replica->values().begin());
+        std::copy(values.begin(), values.end(), replica->values().begin());
       });
       for (auto const& replica : replicas_) gradients_.push_back(replica->gradient_data());
     }
@@ -75,7 +75,7 @@ struct DataParallel {
       auto const updated = Clock::seconds();
       threads_.run([&](int device) {
         if (device > 0)
-          std::ranges::copy(first().values(), replicas_[static_cast<std::size_t>(device)]->values().begin());
+          std::copy(values().begin(), values().end(), replicas_[static_cast<std::size_t>(device)]->values().begin());
       });
       phases_.communication += (reduced - begin) + (Clock::seconds() - updated);
       phases_.optimizer += updated - reduced;
@@ -92,8 +92,8 @@ struct DataParallel {
     /// Forward and backward are the first device's; its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});
-      phases.communication += *std::ranges::max_element(busy_) - busy_[0];
-      std::ranges::fill(busy_, 0.0);
+      phases.communication += *std::max_element(busy_.begin(), busy_.end()) - busy_[0];
+      std::fill(busy_.begin(), busy_.end(), 0.0);
       phases.forward = first().take_forward_seconds();
       phases.backward = first().take_backward_seconds();
       return phases;

@@ -49,7 +49,7 @@ struct DistributedDataParallel {
           state_(layout),
           buckets_({replica_.gradient_data(), static_cast<std::size_t>(layout.size())}, policy.bucket_bytes) {
       compare_layouts(layout);
-      std::ranges::copy(values, replica_.values().begin());
+      std::copy(values.begin(), values.end(), replica_.values().begin());
       communicator_.broadcast(replica_.values().data(), replica_.values().size_bytes(), 0);
     }
 

@@ -48,7 +48,7 @@ class GradientBuckets {
   void ready(Communicator& communicator, Index offset, Index count) {
     auto const now = Clock::seconds();
     auto const end = offset + nn::ParameterLayout::padded(count);
-    auto bucket = std::ranges::upper_bound(buckets_, offset, {}, &Bucket::end);
+    auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [=](Bucket const& b) { return b.end > offset; });
     for (; bucket != buckets_.end() && bucket->begin < end; ++bucket) {
       bucket->pending -= std::min(end, bucket->end) - std::max(offset, bucket->begin);
       if (bucket->pending == 0) bucket->ready = now;

@@ -26,7 +26,7 @@ struct SingleDevice {
     /// `values` is the arena's start, `layout.size()` floats.
     Session(SingleDevice& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : replica_(model, layout, policy.threads_each(), gradient_arena(layout)), state_(layout) {
-      std::ranges::copy(values, replica_.values().begin());
+      std::copy(values.begin(), values.end(), replica_.values().begin());
     }
 
     /// Forward and backward of one batch per local device.

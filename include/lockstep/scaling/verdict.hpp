@@ -30,7 +30,8 @@ struct Verdict {
        {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help where cores are left"}}};
   double total = 0;
   for (auto const& phase : phases) total += phase.ms;
-  auto const& largest = *std::ranges::max_element(phases, {}, &Phase::ms);
+  auto const& largest =
+      *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];
   std::snprintf(share, sizeof share, "%.0f %%", total == 0 ? 0 : 100 * largest.ms / total);
   return {largest.name, "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; " +

@@ -16,7 +16,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 [[nodiscard]] inline std::string parameters_sha256(nn::ParameterLayout const& layout, std::span<float const> values) {
   std::vector<nn::ParameterLayout::Entry const*> entries;
   for (auto const& entry : layout.entries()) entries.push_back(&entry);
-  std::ranges::sort(entries, {}, [](auto const* entry) { return entry->name; });
+  std::sort(entries.begin(), entries.end(), [](auto const* a, auto const* b) { return a->name < b->name; });
   Sha256 hash;
   for (auto const* entry : entries)
     hash.update(

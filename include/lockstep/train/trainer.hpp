@@ -107,7 +107,10 @@ class Trainer {
     std::vector<double> totals;
     auto each_total = [](Part& part, auto&& f) {
       f(part.loss.sum), f(part.loss.weight), f(part.samples);
-      std::apply([&](auto&... metric) { (std::ranges::for_each(metric.totals(), f), ...); }, part.metrics);
+      auto const each_of = [&](auto& metric) {
+        for (double& total : metric.totals()) f(total);
+      };
+      std::apply([&](auto&... metric) { (each_of(metric), ...); }, part.metrics);
     };
     std::vector<std::vector<double>> by_device(parts.size());
     for (std::size_t d = 0; d < parts.size(); ++d) each_total(parts[d], [&](double& t) { by_device[d].push_back(t); });
