@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/auxv.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +66,8 @@ class RankProcesses {
 
     process.watch = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
     auto const why = errno;
+    // Where SIGCHLD is ignored a process that ends at once is gone without a trace: watch something that is over, too.
+    if (process.watch < 0 && why == ESRCH) process.watch = ::eventfd(1, EFD_CLOEXEC);
     processes_.push_back(process);  // from here on it is ended with the others
     if (process.watch < 0)
       throw ConfigError(refused("watch rank " + std::to_string(place.rank) + " (pidfd_open)", why));
