@@ -6,9 +6,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Which products a linked BLAS computes: those for which no tile of ours uses the processor's vectors. With tiles for
-/// avx2 or avx512 ours are as fast as OpenBLAS at its best, and OpenBLAS is not always at its best: a release that does
-/// not know the processor falls back to kernels from before AVX, a quarter of the speed.
+/// Which products a linked BLAS computes: those for which no tile of ours uses the processor's vectors. Where we have
+/// tiles for avx2 or avx512 they serve, because an OpenBLAS release that does not know the processor falls back to
+/// kernels from before AVX, a quarter of the speed.
 [[nodiscard]] constexpr bool blas_serves(InstructionSet set) noexcept { return set == InstructionSet::baseline; }
 
 #if defined(LOCKSTEP_BLAS)
