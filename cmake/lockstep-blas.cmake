@@ -2,7 +2,7 @@
 # lockstep::blas: matrix products by OpenBLAS where Lockstep has no tile for the processor's vectors (it has for AVX2 and
 # AVX-512, which are as fast; kernel/detail/gemm_blas.hpp says which products the library serves).
 #
-# The static archive of the flavour without threads comes first. It is called from several threads at once, one product
+# The static archive of the flavour without threads comes first. Several threads call it, one at a time, one product
 # each; a library with threads of its own starves one caller and may change bits, and a shared library could be
 # exchanged at run time by the system's alternatives.
 find_library(LOCKSTEP_OPENBLAS NAMES libopenblas.a openblas PATH_SUFFIXES openblas-serial)
