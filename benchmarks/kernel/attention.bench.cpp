@@ -46,8 +46,12 @@ class Layer {
   TensorView<float, 2, HostSpace> log_sums() { return {log_sums_.data(), {rows * heads, length}}; }
   TensorView<float, 1, HostSpace> scratch() { return {scratch_.data(), {scratch_.size()}}; }
   Kernel::Inputs<float> inputs() {
-    return {
-        matrix(query_), matrix(key_), matrix(value_), {lengths_.data(), {rows}}, {places_.data(), {rows}}, heads, {}};
+    return {matrix(query_),
+            matrix(key_),
+            matrix(value_),
+            kernel::SequenceLayout<HostSpace>::padded(length, {lengths_.data(), {rows}}, {places_.data(), {rows}}),
+            heads,
+            {}};
   }
 
   memory::Stream<HostSpace> stream_;

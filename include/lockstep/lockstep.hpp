@@ -3,6 +3,7 @@
 
 /// Everything of core to scaling that needs a C++ compiler and Linux, and nothing else.
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/element_type.hpp>
@@ -69,6 +70,7 @@
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/write.hpp>

@@ -64,8 +64,10 @@ struct Batch {
                 std::vector<T>(n, before), std::vector<T>(n, before), std::vector<T>(n, before)};
     std::vector<T> memory(static_cast<std::size_t>(Kernel::scratch(stream, length)));
     auto const tensor = [&](auto& x) { return view(x, rows * length, width()); };
-    Kernel::Inputs<T> const in{tensor(query),         tensor(key), tensor(value), view(lengths, rows),
-                               view(positions, rows), heads,       mask};
+    Kernel::Inputs<T> const in{
+        tensor(query), tensor(key),
+        tensor(value), kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), view(positions, rows)),
+        heads,         mask};
     Kernel::forward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), view(memory, memory.size()));
     Kernel::backward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), tensor(dout),
                         {r.dquery.data(), write}, {r.dkey.data(), write}, {r.dvalue.data(), write},
@@ -305,9 +307,14 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   std::vector<Index> const positions{0};
   auto const run = [&](Index heads, Index key_rows) {
     memory::Stream<HostSpace> const stream(pool);
-    Kernel::forward<float>(
-        stream, {view(x, 3, 8), view(x, key_rows, 8), view(x, 3, 8), view(lengths, 1), view(positions, 1), heads, {}},
-        view(x, 3, 8), view(x, 3, 8), view(memory, 10'000));
+    Kernel::forward<float>(stream,
+                           {view(x, 3, 8),
+                            view(x, key_rows, 8),
+                            view(x, 3, 8),
+                            kernel::SequenceLayout<HostSpace>::padded(3, view(lengths, 1), view(positions, 1)),
+                            heads,
+                            {}},
+                           view(x, 3, 8), view(x, 3, 8), view(memory, 10'000));
   };
   CHECK_THROWS_WITH_AS(run(3, 3), doctest::Contains("3 heads do not divide a width of 8"), ShapeError);
   CHECK_THROWS_WITH_AS(run(0, 3), doctest::Contains("0 heads do not divide a width of 8"), ShapeError);

@@ -29,12 +29,15 @@ struct Batch {
     }
     for (Index i = 0; i < rows * length * width; ++i) x.push_back(static_cast<T>(i % 13 + 1));
   }
+  [[nodiscard]] kernel::SequenceLayout<HostSpace> layout() const {
+    return kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, lengths.size()), view(positions, rows));
+  }
   [[nodiscard]] std::vector<T> apply(DropoutMask mask, int threads, std::vector<T> y = {},
                                      Write write = Write::overwrite) const {
     ThreadPool pool(threads);
     if (y.empty()) y.assign(x.size(), T{-7});
-    Kernel::apply<T>(memory::Stream<HostSpace>(pool), mask, view(positions, rows), view(lengths, lengths.size()),
-                     view(x, rows * length, width), view(y, rows * length, width), write);
+    Kernel::apply<T>(memory::Stream<HostSpace>(pool), mask, layout(), view(x, rows * length, width),
+                     view(y, rows * length, width), write);
     return y;
   }
 };
@@ -85,8 +88,8 @@ TEST_CASE("in place gives the same") {
   Batch<float> batch(4, 33, 10);
   auto const expected = batch.apply(mask, 1);
   ThreadPool pool(2);
-  Kernel::apply<float>(memory::Stream<HostSpace>(pool), mask, view(batch.positions, 4), view(batch.lengths, 4),
-                       view(batch.x, 132, 10), view(batch.x, 132, 10), Write::overwrite);
+  Kernel::apply<float>(memory::Stream<HostSpace>(pool), mask, batch.layout(), view(batch.x, 132, 10),
+                       view(batch.x, 132, 10), Write::overwrite);
   CHECK(batch.x == expected);
 }
 

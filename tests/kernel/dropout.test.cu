@@ -30,12 +30,15 @@ TEST_CASE_TEMPLATE("dropout on CUDA has the host's bits, at any width, with and 
             OnDevice<Index> const device_positions(positions);
             OnDevice<std::int32_t> const device_lengths(lengths);
             OnDevice<T> const device_x(x), device_y(y);
-            kernel::Dropout<CudaSpace>::apply<T>(stream.view(), mask, device_positions.view(3),
-                                                 device_lengths.view(lengths.size()), device_x.view(3 * length, width),
-                                                 device_y.view(3 * length, width), write);
-            kernel::Dropout<HostSpace>::apply<T>(memory::Stream<HostSpace>(pool), mask, view(positions, 3),
-                                                 view(lengths, lengths.size()), view(x, 3 * length, width),
-                                                 view(y, 3 * length, width), write);
+            kernel::Dropout<CudaSpace>::apply<T>(
+                stream.view(), mask,
+                kernel::SequenceLayout<CudaSpace>::padded(length, device_lengths.view(lengths.size()),
+                                                          device_positions.view(3)),
+                device_x.view(3 * length, width), device_y.view(3 * length, width), write);
+            kernel::Dropout<HostSpace>::apply<T>(
+                memory::Stream<HostSpace>(pool), mask,
+                kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, lengths.size()), view(positions, 3)),
+                view(x, 3 * length, width), view(y, 3 * length, width), write);
             CHECK(device_y.values() == y);
           }
 }

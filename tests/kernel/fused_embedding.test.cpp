@@ -36,9 +36,10 @@ class HostBackend {
     Kernel::plan(stream(), tokens(c), view(scratch, scratch.size()), plan_);
     auto dy = c.dy;
     if (c.mask.active())
-      kernel::Dropout<HostSpace>::apply<T>(stream(), c.mask, view(c.positions, c.rows), view(c.lengths, c.rows),
-                                           view(c.dy, c.rows * c.length, c.width), view(dy, c.rows * c.length, c.width),
-                                           Write::overwrite);
+      kernel::Dropout<HostSpace>::apply<T>(
+          stream(), c.mask,
+          kernel::SequenceLayout<HostSpace>::padded(c.length, view(c.lengths, c.rows), view(c.positions, c.rows)),
+          view(c.dy, c.rows * c.length, c.width), view(dy, c.rows * c.length, c.width), Write::overwrite);
     EmbeddingGradients<T> out{std::vector<T>(c.token.size(), before), std::vector<T>(c.position.size(), before)};
     auto const rows = Kernel::partial_rows(tokens(c), plan_);
     std::vector<T> partial(static_cast<std::size_t>(rows * c.width));

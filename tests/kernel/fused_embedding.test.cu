@@ -35,8 +35,10 @@ class CudaBackend {
     Kernel::Tokens const tokens{ids.view(c.rows, c.length), lengths.view(c.rows)};
     auto const gradient = dy.view(c.rows * c.length, c.width);
     if (c.mask.active())
-      kernel::Dropout<CudaSpace>::apply<T>(stream_.view(), c.mask, positions.view(c.rows), tokens.lengths, gradient,
-                                           gradient, Write::overwrite);
+      kernel::Dropout<CudaSpace>::apply<T>(
+          stream_.view(), c.mask,
+          kernel::SequenceLayout<CudaSpace>::padded(c.length, tokens.lengths, positions.view(c.rows)), gradient,
+          gradient, Write::overwrite);
     Kernel::plan(stream_.view(), tokens, {}, plan_);
     OnDevice<T> const partial(std::vector<T>(static_cast<std::size_t>(plan_.chunks() * c.width)));
     Kernel::backward_token<T>(stream_.view(), plan_, gradient, partial.view(plan_.chunks(), c.width),

@@ -167,7 +167,8 @@ TEST_CASE("the activation in passing is the one apart") {
 
   std::vector<Index> const positions{5, 9};
   auto const mask = lockstep::kernel::DropoutMask::of(77, 0.25);
-  forward({.mask = mask, .positions = view(positions, 2), .length = 35}, view(slope, c.rows, c.outputs));
+  forward({.mask = mask, .layout = lockstep::kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))},
+          view(slope, c.rows, c.outputs));
   for (Index i = 0; i < size; ++i) {
     auto const row = i / c.outputs, element = row % 35 * c.outputs + i % c.outputs;
     bool const keeps = mask.keeps(static_cast<std::uint64_t>(positions[static_cast<std::size_t>(row / 35)]),

@@ -36,17 +36,19 @@ struct Batch {
         x[static_cast<std::size_t>(r * length * width + i)] = std::numeric_limits<T>::quiet_NaN();
     }
   }
+  [[nodiscard]] kernel::SequenceLayout<HostSpace> layout() const {
+    return kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), {nullptr, {rows}});
+  }
   [[nodiscard]] std::vector<T> mean(int threads) const {
     ThreadPool pool(threads);
     std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7});
-    Kernel::mean<T>(memory::Stream<HostSpace>(pool), view(lengths, rows), view(x, rows * length, width),
-                    view(y, rows, width));
+    Kernel::mean<T>(memory::Stream<HostSpace>(pool), layout(), view(x, rows * length, width), view(y, rows, width));
     return y;
   }
   [[nodiscard]] std::vector<T> backward(int threads, Write write) const {
     ThreadPool pool(threads);
     std::vector<T> dx(x.size(), T{3});
-    Kernel::mean_backward<T>(memory::Stream<HostSpace>(pool), view(lengths, rows), view(dy, rows, width),
+    Kernel::mean_backward<T>(memory::Stream<HostSpace>(pool), layout(), view(dy, rows, width),
                              view(dx, rows * length, width), write);
     return dx;
   }

@@ -9,7 +9,8 @@
 
 TEST_CASE("an element's number counts within its sample, whatever the row") {
   std::vector<lockstep::Index> const positions{40, 7, 19};
-  lockstep::kernel::RowDropout<lockstep::HostSpace> const dropout{.positions = {positions.data(), {3}}, .length = 4};
+  lockstep::kernel::RowDropout<lockstep::HostSpace> const dropout{
+      .layout = lockstep::kernel::SequenceLayout<lockstep::HostSpace>::padded(4, {}, {positions.data(), {3}})};
   CHECK(dropout.position(0) == 40);
   CHECK(dropout.position(3) == 40);
   CHECK(dropout.position(4) == 7);

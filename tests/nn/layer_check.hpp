@@ -36,8 +36,8 @@ struct Batch {
     return out;
   }();
 
-  [[nodiscard]] nn::PaddedLayout<HostSpace> layout() const {
-    return {rows, length, {lengths.data(), {rows}}, {positions.data(), {rows}}};
+  [[nodiscard]] nn::SequenceLayout<HostSpace> layout() const {
+    return nn::SequenceLayout<HostSpace>::padded(length, {lengths.data(), {rows}}, {positions.data(), {rows}});
   }
   [[nodiscard]] bool padding(Index slot) const {
     return slot % length >= lengths[static_cast<std::size_t>(slot / length)];

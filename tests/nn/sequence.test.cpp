@@ -8,8 +8,7 @@
 using namespace lockstep;
 
 TEST_CASE("a sequence keeps its layout around another activation") {
-  nn::PaddedLayout<HostSpace> const layout{2, 3, {}, {}};
-  CHECK(layout.slots() == 6);
+  auto const layout = nn::SequenceLayout<HostSpace>::padded(3, {}, {nullptr, {2}});
   nn::Sequence<float, HostSpace> const sequence{{{nullptr, {6, 4}}, nullptr}, layout};
   auto const wider = sequence.with({{nullptr, {6, 8}}, nullptr});
   CHECK(sequence.width() == 4);

@@ -46,7 +46,9 @@ struct TokenBatch {
   [[nodiscard]] Column tokens() const { return {{ids.data(), {rows, length}}, {lengths.data(), {rows}}}; }
   [[nodiscard]] TensorView<Index const, 1, HostSpace> places() const { return {positions.data(), {rows}}; }
   [[nodiscard]] TensorView<std::int32_t const, 1, HostSpace> classes() const { return {labels.data(), {rows}}; }
-  [[nodiscard]] nn::PaddedLayout<HostSpace> layout() const { return {rows, length, tokens().lengths, places()}; }
+  [[nodiscard]] nn::SequenceLayout<HostSpace> layout() const {
+    return nn::SequenceLayout<HostSpace>::padded(length, tokens().lengths, places());
+  }
 };
 
 /// A parameter as an activation, so that the gradient checker sees the gradient of a layer's input.
@@ -67,13 +69,13 @@ typename Context::template Variable<2> learned(Context& context, nn::Parameter c
 /// zero.
 template <class Context>
 nn::Loss<HostSpace> irregular_loss(Context& context, typename Context::template Variable<2> y,
-                                   nn::PaddedLayout<HostSpace> const* layout = nullptr) {
+                                   nn::SequenceLayout<HostSpace> const* layout = nullptr) {
   using Scalar = typename Context::Scalar;
   auto const dy = context.gradient(y);
   nn::Loss<HostSpace> loss{0, static_cast<double>(y.extent(0))};
   for (Index i = 0; i < y.value.size(); ++i) {
     auto const slot = i / y.extent(1);
-    bool const counts = !layout || slot % layout->length < layout->lengths(slot / layout->length);
+    bool const counts = !layout || slot - layout->start(layout->row_of(slot)) < layout->tokens(layout->row_of(slot));
     double const w = std::sin(1.0 + 1.7 * static_cast<double>(i)), value = static_cast<double>(y.value.data[i]);
     if (counts) loss.sum += w * value + value * value / 2;
     if (dy)

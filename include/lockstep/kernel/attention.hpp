@@ -15,12 +15,13 @@
 #include <lockstep/kernel/detail/gemm_dispatch.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Scaled dot-product attention of padded sequences with themselves, several heads side by side.
+/// Scaled dot-product attention of sequences with themselves, several heads side by side.
 template <class Space>
 struct Attention {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -37,14 +38,13 @@ struct Attention<HostSpace> {
   /// What forward and backward have in common.
   template <class T>
   struct Inputs {
-    View<T const, 2> query, key, value;   // [rows * length, heads * head width]
-    View<std::int32_t const, 1> lengths;  // [rows], each in [0, length]
-    View<Index const, 1> positions;       // [rows], each sample's place in the epoch: dropout's key
+    View<T const, 2> query, key, value;  // [layout.slots, heads * head width]
+    SequenceLayout<HostSpace> layout;
     Index heads;
     DropoutMask mask;
 
-    [[nodiscard]] Index rows() const noexcept { return lengths.size(); }
-    [[nodiscard]] Index length() const noexcept { return rows() == 0 ? 0 : query.extent[0] / rows(); }
+    [[nodiscard]] Index rows() const noexcept { return layout.rows; }
+    [[nodiscard]] Index length() const noexcept { return layout.length; }
     [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
     [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
     [[nodiscard]] double scale() const noexcept { return 1 / std::sqrt(static_cast<double>(head_width())); }
@@ -60,10 +60,10 @@ struct Attention<HostSpace> {
     return stream.pool().threads() * 2 * query_block * padded(length);
   }
 
-  /// For i, j < lengths[r], per head: p[i, j] = softmax over j of query[i] . key[j] / sqrt(head width), then
-  /// out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the exponentials. Padding slots
-  /// of `out` are zero; those of the inputs are not read. `drop` keeps element (head * n + i) * m + j of the sample,
-  /// where n is its length and m = n rounded up to a multiple of 8.
+  /// For the tokens i, j of a sequence, per head: p[i, j] = softmax over j of query[i] . key[j] / sqrt(head width),
+  /// then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the exponentials. Padding
+  /// slots of `out` are zero; those of the inputs are not read. `drop` keeps element (head * n + i) * m + j of the
+  /// sample, where n is its length and m = n rounded up to a multiple of 8.
   /// @shape out as query   @shape log_sums [rows * heads, length]   @shape memory [scratch(stream, length)]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   /// @throws ShapeError when `heads` does not divide the width or the shapes disagree
@@ -133,6 +133,7 @@ struct Attention<HostSpace> {
   struct Head {
     Index index;          // counts heads over all rows
     Index tokens;         // of the row
+    Index slots;          // of the row
     Index offset;         // of the head's first element in query, key, value and out
     std::uint64_t place;  // dropout's key
     Index number;         // within the row
@@ -167,8 +168,9 @@ struct Attention<HostSpace> {
       auto* const scratch = memory.data + member * 2 * query_block * padded(in.length());
       for (Index h; (h = next.fetch_add(1, std::memory_order_relaxed)) < heads;) {
         Index const row = h / in.heads, number = h % in.heads;
-        f(Head{h, static_cast<Index>(in.lengths.data[row]), row * in.length() * in.width() + number * in.head_width(),
-               static_cast<std::uint64_t>(in.positions.data[row]), number},
+        f(Head{h, in.layout.tokens(row), in.layout.end(row) - in.layout.start(row),
+               in.layout.start(row) * in.width() + number * in.head_width(),
+               static_cast<std::uint64_t>(in.layout.positions.data[row]), number},
           scratch);
       }
     });
@@ -232,7 +234,7 @@ struct Attention<HostSpace> {
 
   template <class T>
   static void zero_padding(Inputs<T> const& in, Head const& head, T* to) {
-    for (Index t = head.tokens; t < in.length(); ++t) std::fill_n(to + t * in.width(), in.head_width(), T{0});
+    for (Index t = head.tokens; t < head.slots; ++t) std::fill_n(to + t * in.width(), in.head_width(), T{0});
   }
 };
 

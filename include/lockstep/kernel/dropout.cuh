@@ -13,15 +13,15 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A thread takes 8 channels of a slot: one block of random bits where slots begin on multiples of 8.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, Index const* positions, std::int32_t const* lengths, Index slots,
-                                  Index length, Index width, T const* x, T* y, Write write) {
+LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x, T* y,
+                                  Write write) {
   auto const groups = (width + 7) / 8;
   auto const scale = static_cast<T>(mask.scale());
-  for (auto i = grid_thread(); i < slots * groups; i += grid_threads()) {
-    auto const slot = i / groups, row = slot / length, t = slot % length;
+  for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
+    auto const slot = i / groups, row = layout.row_of(slot), t = slot - layout.start(row);
     auto const first = i % groups * 8, last = min(first + 8, width);
-    bool const token = lengths == nullptr || t < lengths[row];
-    MaskBits bits(mask, positions[row]);
+    bool const token = t < layout.tokens(row);
+    MaskBits bits(mask, layout.positions.data[row]);
     for (auto c = first; c < last; ++c) {
       auto const at = slot * width + c;
       T const value = token && (!mask.active() || bits.keeps(t * width + c)) ? product(x[at], scale) : T{0};
@@ -40,14 +40,13 @@ template <>
 struct Dropout<CudaSpace> {
   /// As on the host, bit for bit; queued on `stream`.
   template <class T>
-  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, TensorView<Index const, 1, CudaSpace> positions,
-                    TensorView<std::int32_t const, 1, CudaSpace> lengths, TensorView<T const, 2, CudaSpace> x,
-                    TensorView<T, 2, CudaSpace> y, Write write) {
-    auto const slots = x.extent[0], width = x.extent[1], rows = positions.size();
-    if (slots == 0 || rows == 0 || width == 0) return;
-    detail::dropout<T><<<detail::blocks_for(slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
-        mask, positions.data, lengths.size() == 0 ? nullptr : lengths.data, slots, slots / rows, width, x.data, y.data,
-        write);
+  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
+                    TensorView<T const, 2, CudaSpace> x, TensorView<T, 2, CudaSpace> y, Write write) {
+    auto const width = x.extent[1];
+    if (layout.slots == 0 || width == 0) return;
+    detail::dropout<T>
+        <<<detail::blocks_for(layout.slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
+            mask, layout, width, x.data, y.data, write);
     detail::check_launch("kernel::Dropout");
   }
 };

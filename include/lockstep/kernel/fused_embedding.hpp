@@ -14,6 +14,7 @@
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -66,7 +67,7 @@ struct FusedEmbedding<HostSpace> {
     check(tokens, token.extent[0], position.extent[0]);
     auto const width = out.extent[1];
     detail::for_token_runs(
-        stream.pool(), tokens.rows(), tokens.length(), tokens.lengths,
+        stream.pool(), SequenceLayout<HostSpace>::padded(tokens.length(), tokens.lengths, positions),
         [=, ids = tokens.ids.data](Index row, Index slot, Index at, Index count) {
           auto const place = static_cast<std::uint64_t>(positions.data[row]);
           with_best_instructions([=] {

@@ -4,23 +4,24 @@
 
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Dropout of a [rows, width] activation whose row r is slot r % length of sample r / length, for kernels that apply it
-/// in passing. An inactive mask drops nothing and needs no positions.
+/// Dropout of a [slots, width] activation, for kernels that apply it in passing. An inactive mask drops nothing and
+/// needs no layout.
 template <class Space>
 struct RowDropout {
   DropoutMask mask{};
-  TensorView<Index const, 1, Space> positions{};  ///< [samples], each sample's place in the epoch: the random key
-  Index length = 1;                               ///< rows per sample
+  SequenceLayout<Space> layout{};
 
-  [[nodiscard]] std::uint64_t position(Index row) const noexcept requires(Space::host_accessible) {
-    return static_cast<std::uint64_t>(positions.data[row / length]);
+  /// The random key of the sample that a slot belongs to.
+  [[nodiscard]] constexpr std::uint64_t position(Index slot) const noexcept {
+    return static_cast<std::uint64_t>(layout.positions.data[layout.row_of(slot)]);
   }
-  /// The number of a row's element within its sample.
-  [[nodiscard]] std::uint64_t element(Index row, Index width, Index column) const noexcept {
-    return static_cast<std::uint64_t>(row % length * width + column);
+  /// The number of a slot's element within its sample.
+  [[nodiscard]] constexpr std::uint64_t element(Index slot, Index width, Index column) const noexcept {
+    return static_cast<std::uint64_t>((slot - layout.start(layout.row_of(slot))) * width + column);
   }
 };
 

@@ -49,8 +49,8 @@ class MultiHeadAttention {
     auto const query = query_.forward(context, x.tokens);
     auto const key = key_.forward(context, x.tokens);
     auto const value = value_.forward(context, x.tokens);
-    typename Kernel::template Inputs<Scalar> const inputs{
-        query.value, key.value, value.value, x.layout.lengths, x.layout.positions, heads_, dropout_.mask(context)};
+    typename Kernel::template Inputs<Scalar> const inputs{query.value, key.value, value.value,
+                                                          x.layout,    heads_,    dropout_.mask(context)};
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Scalar>(Extents<2>{x.layout.rows * heads_, x.layout.length});
     auto const memory =

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 #include <tuple>
 
 #include <lockstep/kernel/dropout.hpp>
@@ -29,7 +28,7 @@ class Dropout {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
-    return x.with(forward(context, x.tokens, x.layout.positions, x.layout.lengths));
+    return x.with(forward(context, x.tokens, x.layout));
   }
 
   /// The same for one vector per sample.
@@ -38,24 +37,22 @@ class Dropout {
   [[nodiscard]] typename Context::template Variable<2> forward(
       Context& context, typename Context::template Variable<2> x,
       TensorView<Index const, 1, typename Context::Space> positions) const {
-    return forward(context, x, positions, {});
+    return forward(context, x, kernel::SequenceLayout<typename Context::Space>::padded(1, {}, positions));
   }
 
  private:
-  template <class Context, class Space = typename Context::Space>
+  template <class Context>
   typename Context::template Variable<2> forward(Context& context, typename Context::template Variable<2> x,
-                                                 TensorView<Index const, 1, Space> positions,
-                                                 TensorView<std::int32_t const, 1, Space> lengths) const {
-    using Kernel = kernel::Dropout<Space>;
+                                                 kernel::SequenceLayout<typename Context::Space> layout) const {
+    using Kernel = kernel::Dropout<typename Context::Space>;
     using Scalar = typename Context::Scalar;
     auto const mask = this->mask(context);
     if (!mask.active()) return x;
     auto y = context.template variable<2>(x.value.extent);
-    Kernel::template apply<Scalar>(context.stream(), mask, positions, lengths, x.value, y.value, Write::overwrite);
+    Kernel::template apply<Scalar>(context.stream(), mask, layout, x.value, y.value, Write::overwrite);
     context.on_backward(y, std::tuple{}, [=](Context& c) {
       if (auto dx = c.gradient(x))
-        Kernel::template apply<Scalar>(c.stream(), mask, positions, lengths, y.gradient(), {dx.data, x.value.extent},
-                                       dx.write);
+        Kernel::template apply<Scalar>(c.stream(), mask, layout, y.gradient(), {dx.data, x.value.extent}, dx.write);
     });
     return y;
   }

@@ -37,8 +37,7 @@ class FeedForward {
     if (context.recording()) slope = context.template temporary<typename Context::Scalar>(hidden.value.extent);
     kernel::Linear<typename Context::Space>::template forward_gelu<typename Context::Scalar>(
         context.stream(), input.value, context.template value<2>(first_.weight()),
-        context.template value<1>(first_.bias()),
-        {.mask = dropout_.mask(context), .positions = x.layout.positions, .length = x.layout.length}, hidden.value,
+        context.template value<1>(first_.bias()), {.mask = dropout_.mask(context), .layout = x.layout}, hidden.value,
         slope);
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.

@@ -64,15 +64,15 @@ class FusedEmbedding {
              " positions; each row needs one of each";
     });
     auto const mask = dropout_.mask(context);
+    auto const layout = kernel::SequenceLayout<Space>::padded(tokens.length(), tokens.lengths, positions);
     auto out = context.template variable<2>({tokens.ids.size(), token_.shape[1]});
     Kernel::template forward<Scalar>(context.stream(), tokens, context.template value<2>(token_),
                                      context.template value<2>(position_), mask, positions, out.value);
-    context.on_backward(out, std::tie(token_, position_), [this, tokens, mask, positions, out](Context& c) {
+    context.on_backward(out, std::tie(token_, position_), [this, tokens, mask, layout, out](Context& c) {
       TensorView<Scalar const, 2, Space> dy = out.gradient();
       if (mask.active()) {
         auto const dropped = c.template temporary<Scalar>(out.value.extent);
-        kernel::Dropout<Space>::template apply<Scalar>(c.stream(), mask, positions, tokens.lengths, dy, dropped,
-                                                       Write::overwrite);
+        kernel::Dropout<Space>::template apply<Scalar>(c.stream(), mask, layout, dy, dropped, Write::overwrite);
         dy = dropped;
       }
       auto& plan = c.template kept<typename Kernel::Plan>(this);
@@ -85,7 +85,7 @@ class FusedEmbedding {
       Kernel::template backward_position<Scalar>(
           c.stream(), tokens, dy, {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
     });
-    return {out, {tokens.rows(), tokens.ids.extent[1], tokens.lengths, positions}};
+    return {out, layout};
   }
 
  private:

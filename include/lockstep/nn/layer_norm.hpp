@@ -63,11 +63,9 @@ class LayerNorm {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
-    return x.with(normalize(
-        context, x.tokens, added.tokens,
-        Residual<Context>{
-            .value = added.tokens.value,
-            .dropout = {.mask = dropout.mask(context), .positions = x.layout.positions, .length = x.layout.length}}));
+    return x.with(normalize(context, x.tokens, added.tokens,
+                            Residual<Context>{.value = added.tokens.value,
+                                              .dropout = {.mask = dropout.mask(context), .layout = x.layout}}));
   }
 
  private:

@@ -16,10 +16,10 @@ template <class Context>
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Scalar = typename Context::Scalar;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
-  Kernel::template mean<Scalar>(context.stream(), x.layout.lengths, x.tokens.value, y.value);
+  Kernel::template mean<Scalar>(context.stream(), x.layout, x.tokens.value, y.value);
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
     if (auto dx = c.gradient(x.tokens))
-      Kernel::template mean_backward<Scalar>(c.stream(), x.layout.lengths, y.gradient(),
+      Kernel::template mean_backward<Scalar>(c.stream(), x.layout, y.gradient(),
                                              {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;

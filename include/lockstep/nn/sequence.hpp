@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
-
-#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/nn/variable.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// How the tokens of a batch of sequences lie in memory: `rows` sequences of `length` slots each, of which the first
-/// lengths[r] hold tokens and the rest is padding.
-template <class Space>
-struct PaddedLayout {
-  Index rows = 0;
-  Index length = 0;
-  TensorView<std::int32_t const, 1, Space> lengths;  // [rows]
-  TensorView<Index const, 1, Space> positions;  // [rows], each row's place in the epoch's global order: the random key
+using kernel::SequenceLayout;
 
-  [[nodiscard]] Index slots() const noexcept { return rows * length; }
-};
-
-/// The activations of a batch of sequences, one vector per slot. What stands in padding slots is finite and never read
-/// by a layer that mixes tokens; its gradient is zero.
+/// The activations of a batch of sequences, one vector per slot, padded or ragged as the layout says. What stands in
+/// padding slots is finite and never read by a layer that mixes tokens; its gradient is zero.
 template <class Scalar, class Space>
 struct Sequence {
-  Variable<Scalar, 2, Space> tokens;  // [rows * length, width]
-  PaddedLayout<Space> layout;
+  Variable<Scalar, 2, Space> tokens;  // [layout.slots, width]
+  SequenceLayout<Space> layout;
 
   [[nodiscard]] Index width() const noexcept { return tokens.extent(1); }
   /// The same layout around another activation.

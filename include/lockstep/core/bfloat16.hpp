@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// The upper half of a float32: its range, and 8 bits of precision. A type of storage: it converts, and computes in
+/// float.
+struct bfloat16 {
+  std::uint16_t bits = 0;
+
+  constexpr bfloat16() = default;
+  /// Rounds to nearest, ties to even; a nan stays a nan.
+  constexpr explicit bfloat16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
+  constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+
+ private:
+  static constexpr std::uint16_t rounded(std::uint32_t x) noexcept {
+    bool const nan = (x & 0x7fffffffu) > 0x7f800000u;
+    auto const nearest = (x + 0x7fffu + (x >> 16 & 1u)) >> 16;
+    return static_cast<std::uint16_t>(nan ? x >> 16 | 0x40u : nearest);
+  }
+};
+
+namespace detail {
+template <class T>
+struct AccumulateOf {
+  using type = T;
+};
+template <>
+struct AccumulateOf<bfloat16> {
+  using type = float;
+};
+}  // namespace detail
+
+/// What sums of T are kept in: float for bfloat16, T itself otherwise.
+template <class T>
+using Accumulate = typename detail::AccumulateOf<T>::type;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI
