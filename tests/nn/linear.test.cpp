@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "layer_check.hpp"
@@ -19,6 +20,27 @@ TEST_CASE("gradients of input, weight and bias") {
     CAPTURE(result.where);
     CHECK(result.ok());
   }
+}
+
+TEST_CASE("without a bias: gradients of input and weight, and nothing is added") {
+  auto const without = nn::Linear(5, 3, nn::Bias::none);
+  for (auto [rows, length] : {std::pair<Index, Index>{0, 1}, {1, 1}, {3, 5}, {1, 33}, {2, 300}}) {
+    auto const result = check(without, 5, {.rows = rows, .length = length}, apply);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  }
+  Model model(without, 1, 5, apply);
+  auto const layout = nn::ParameterLayout::of(model);
+  REQUIRE(layout.entries().size() == 2);
+  CHECK(layout.entries()[1].name == "layer.weight");
+  // All zeros in, all zeros out.
+  Batch const batch{.rows = 2, .length = 2};
+  auto const zero = [](auto& context, nn::Linear const& layer, auto const& x) {
+    std::fill_n(x.tokens.value.data, x.tokens.value.size(), 0);
+    return layer.forward(context, x);
+  };
+  CHECK(evaluate<double>(without, 5, batch, zero) == 0);
+  CHECK(evaluate<double>(nn::Linear(5, 3), 5, batch, zero) != 0);
 }
 
 TEST_CASE("a second micro-batch adds") {

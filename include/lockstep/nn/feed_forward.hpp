@@ -36,19 +36,17 @@ class FeedForward {
     typename Context::template View<2> slope;
     if (context.recording()) slope = context.template temporary<typename Context::Scalar>(hidden.value.extent);
     kernel::Linear<typename Context::Space>::template forward_gelu<typename Context::Scalar>(
-        context.stream(), input.value, context.template value<2>(first_.weight()),
-        context.template value<1>(first_.bias()), {.mask = dropout_.mask(context), .layout = x.layout}, hidden.value,
-        slope);
+        context.stream(), input.value, context.template value<2>(first_.weight()), first_.bias(context),
+        {.mask = dropout_.mask(context), .layout = x.layout}, hidden.value, slope);
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.
-    context.on_backward(hidden, std::tie(first_.weight(), first_.bias()),
-                        [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
+    first_.on_backward(context, hidden,
+                       [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
     auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
     kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
-        context.stream(), hidden.value, context.template value<2>(second_.weight()),
-        context.template value<1>(second_.bias()), y.value);
-    context.on_backward(y, std::tie(second_.weight(), second_.bias()),
+        context.stream(), hidden.value, context.template value<2>(second_.weight()), second_.bias(context), y.value);
+    second_.on_backward(context, y,
                         [this, hidden, slope, y](Context& c) { second_.backward(c, hidden, y.gradient(), slope); });
     return x.with(y);
   }

@@ -11,15 +11,23 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
+/// Whether a linear map adds something of its own.
+enum class Bias {
+  learned,  ///< one number per output
+  none,     ///< it does not
+};
+
 /// y = x weight^T + bias for every row, or every slot of a sequence. Starts as PyTorch's: U(-1/sqrt(inputs),
 /// 1/sqrt(inputs)).
-/// @shape weight [outputs, inputs]   @shape bias [outputs]
+/// @shape weight [outputs, inputs]   @shape bias [outputs], or there is none
 /// @determinism bitwise, for any number of threads
 class Linear {
  public:
   /// @throws ConfigError unless both are at least 1
-  Linear(Index inputs, Index outputs)
-      : weight_{{outputs, inputs}, Initializer::fan_in(inputs)}, bias_{{outputs}, Initializer::fan_in(inputs)} {
+  Linear(Index inputs, Index outputs, Bias bias = Bias::learned)
+      : weight_{{outputs, inputs}, Initializer::fan_in(inputs)},
+        bias_{{outputs}, Initializer::fan_in(inputs)},
+        has_bias_(bias == Bias::learned) {
     expect<ConfigError>(inputs >= 1 && outputs >= 1, [&] {
       return "Linear: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
              " outputs; both must be at least 1";
@@ -28,13 +36,18 @@ class Linear {
 
   void visit(auto&& each) {
     each("weight", weight_);
-    each("bias", bias_);
+    if (has_bias_) each("bias", bias_);
   }
 
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
-  [[nodiscard]] Parameter const& bias() const noexcept { return bias_; }
+  /// A null one where there is none.
+  template <class Context>
+  [[nodiscard]] TensorView<typename Context::Scalar const, 1, typename Context::Space> bias(Context& context) const {
+    if (!has_bias_) return {};
+    return context.template value<1>(bias_);
+  }
 
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError when x has another width
@@ -44,14 +57,23 @@ class Linear {
     check(x.value.extent);
     auto y = context.template variable<2>({x.extent(0), outputs()});
     kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
-        context.stream(), x.value, context.template value<2>(weight_), context.template value<1>(bias_), y.value);
-    context.on_backward(y, std::tie(weight_, bias_), [this, x, y](Context& c) { backward(c, x, y.gradient()); });
+        context.stream(), x.value, context.template value<2>(weight_), bias(context), y.value);
+    on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
     return y;
   }
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     return x.with(forward(context, x.tokens));
+  }
+
+  /// Registers the backward of a layer that made `output` from this one's parameters.
+  template <class Context, class F>
+  void on_backward(Context& context, typename Context::template Variable<2> output, F f) const {
+    if (has_bias_)
+      context.on_backward(output, std::tie(weight_, bias_), f);
+    else
+      context.on_backward(output, std::tie(weight_), f);
   }
 
   /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by
@@ -63,7 +85,8 @@ class Linear {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Linear<typename Context::Space>;
     auto const dx = c.gradient(x);
-    auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+    auto const dweight = c.gradient(weight_);
+    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Scalar>{nullptr, Write::overwrite};
     auto const partial =
         c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
     Kernel::template backward<Scalar>(c.stream(), dy, x.value, c.template value<2>(weight_), factor,
@@ -81,6 +104,7 @@ class Linear {
 
  private:
   Parameter weight_, bias_;
+  bool has_bias_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn
