@@ -67,6 +67,7 @@
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/kernel/linear.hpp>
+#include <lockstep/kernel/mean_squared_error.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
@@ -88,6 +89,7 @@
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>

@@ -22,6 +22,19 @@ TEST_CASE("padded: rows of equal length, tokens first") {
   CHECK(layout.tokens(1) == 0);
   CHECK(layout.row_of(5) == 1);
   CHECK(Layout::padded(3, {}, {positions.data(), {3}}).tokens(1) == 3);
+  std::vector<bool> tokens;
+  for (Index slot = 0; slot < 9; ++slot) tokens.push_back(layout.is_token(slot));
+  CHECK(tokens == std::vector<bool>{true, true, false, false, false, false, true, true, true});
+  CHECK(Layout::padded(3, {}, {positions.data(), {3}}).is_token(5));
+}
+
+TEST_CASE("vectors: every slot is a sequence of one token") {
+  auto const layout = Layout::vectors(4);
+  CHECK(layout.slots == 4);
+  CHECK(layout.start(3) == 3);
+  CHECK(layout.tokens(3) == 1);
+  CHECK(layout.row_of(3) == 3);
+  CHECK(layout.is_token(3));
 }
 
 TEST_CASE("ragged: every slot belongs to the sequence that holds it") {
@@ -35,8 +48,10 @@ TEST_CASE("ragged: every slot belongs to the sequence that holds it") {
     std::vector<Index> const positions(sizes.size());
     auto const layout = Layout::ragged(offsets.back(), 4, {offsets.data(), {rows + 1}}, {positions.data(), {rows}});
     RC_ASSERT(layout.slots == static_cast<Index>(owners.size()));
-    for (std::size_t slot = 0; slot < owners.size(); ++slot)
+    for (std::size_t slot = 0; slot < owners.size(); ++slot) {
       RC_ASSERT(layout.row_of(static_cast<Index>(slot)) == owners[slot]);
+      RC_ASSERT(layout.is_token(static_cast<Index>(slot)));
+    }
     for (Index row = 0; row < rows; ++row) {
       RC_ASSERT(layout.tokens(row) == sizes[static_cast<std::size_t>(row)] % 5);
       RC_ASSERT(layout.end(row) - layout.start(row) == layout.tokens(row));

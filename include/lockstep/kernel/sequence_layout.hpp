@@ -24,6 +24,11 @@ struct SequenceLayout {
                                                        TensorView<Index const, 1, Space> positions) noexcept {
     return {positions.extent[0], positions.extent[0] * length, length, lengths, {}, positions};
   }
+  /// Vectors instead of sequences: each slot is a sequence of one token. Without positions there is no dropout.
+  [[nodiscard]] static constexpr SequenceLayout vectors(Index rows,
+                                                        TensorView<Index const, 1, Space> positions = {}) noexcept {
+    return {rows, rows, 1, {}, {}, positions};
+  }
   /// `slots` is the last offset and `longest` the longest sequence: both live on the host, whatever the space.
   [[nodiscard]] static constexpr SequenceLayout ragged(Index slots, Index longest,
                                                        TensorView<Index const, 1, Space> offsets,
@@ -39,6 +44,10 @@ struct SequenceLayout {
   [[nodiscard]] constexpr Index tokens(Index row) const noexcept {
     if (is_ragged()) return offsets.data[row + 1] - offsets.data[row];
     return lengths.empty() ? length : static_cast<Index>(lengths.data[row]);
+  }
+  /// False in padding.
+  [[nodiscard]] constexpr bool is_token(Index slot) const noexcept {
+    return is_ragged() || lengths.empty() || slot % length < static_cast<Index>(lengths.data[slot / length]);
   }
   /// The sequence that a slot belongs to: a division, or a binary search over the offsets.
   [[nodiscard]] constexpr Index row_of(Index slot) const noexcept {
