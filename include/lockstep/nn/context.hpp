@@ -4,16 +4,20 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/mix.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/variable.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -38,6 +42,15 @@ struct GradientTarget {
   [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
 };
 
+/// Where the gradient of a table goes of which only some rows may be touched. Where `touched` has bits, a row that it
+/// contains is added to, any other is overwritten and entered; where it has none, `write` holds for the whole table.
+template <class Scalar>
+struct RowGradientTarget {
+  Scalar* data;
+  Write write;
+  kernel::TouchedRows touched;
+};
+
 /// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
 /// closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels spread over `stream`.
 /// Activations live in a bump arena: once the largest batch has been seen, a step allocates nothing.
@@ -54,12 +67,30 @@ class Context {
 
   explicit Context(Stream stream) : stream_(stream) {}
 
-  /// Says where values and gradients of `parameters` parameters lie.
+  /// Says where values and gradients of `parameters` parameters lie. All gradients are dense, whatever form they ask
+  /// for.
   void bind(Scalar const* values, Scalar* gradients, std::size_t parameters) {
     values_ = values;
     gradients_ = gradients;
     written_.assign(parameters, 0);
     pending_uses_.assign(parameters, 0);
+    touched_.clear();
+  }
+  /// The same for the parameters of a layout, whose gradients get the form that they ask for.
+  void bind(Scalar const* values, Scalar* gradients, ParameterLayout const& layout) {
+    bind(values, gradients, layout.entries().size());
+    if constexpr (Space::host_accessible) {
+      Index words = 0;
+      for (auto const& entry : layout.entries())
+        if (entry.by_rows()) words += kernel::TouchedRows::words_for(entry.shape[0]);
+      touched_bits_ = memory::Buffer<std::uint64_t>(words);
+      auto* next = touched_bits_.data();
+      for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {  // the arena's order
+        if (!entry->by_rows()) continue;
+        touched_.push_back({entry->offset, entry->shape[0], entry->size / entry->shape[0], next});
+        next += kernel::TouchedRows::words_for(entry->shape[0]);
+      }
+    }
   }
 
   [[nodiscard]] Stream stream() const noexcept { return stream_; }
@@ -79,7 +110,7 @@ class Context {
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
     Variable<Rank> v{temporary<Scalar>(extent), nullptr};
     if (recording())
-      v.slot = new (scratch_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
+      v.slot = new (tape_memory_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
     return v;
   }
   /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
@@ -114,7 +145,7 @@ class Context {
       GradientSlot<Scalar>* output;
       std::tuple<P const*...> parameters;
     };
-    auto* closure = new (scratch_.take(sizeof(Closure))) Closure{
+    auto* closure = new (tape_memory_.take(sizeof(Closure))) Closure{
         f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
@@ -139,7 +170,19 @@ class Context {
   /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
   [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) {
     auto const before = std::exchange(written_[index(p)], std::uint8_t{1});
+    if (auto const* touched = touched_of(p); touched && before) write_all_rows(*touched);
+    else if (touched) touched->insert_all();
     return {gradients_ + p.offset, before ? Write::add : Write::overwrite};
+  }
+  /// The same for a table of which the writer touches only some rows. The writer enters them when it has written them.
+  [[nodiscard]] RowGradientTarget<Scalar> gradient_by_rows(Parameter const& p) {
+    auto const* const touched = touched_of(p);
+    if (!touched) {
+      auto const target = gradient(p);
+      return {target.data, target.write, {}};
+    }
+    written_[index(p)] = 1;
+    return {gradients_ + p.offset, Write::add, *touched};
   }
   /// The target of an activation's gradient; empty when no gradient flows there.
   template <int Rank>
@@ -153,10 +196,14 @@ class Context {
   // ---- for who runs the model
 
   /// Forgets which gradients were written: the next writers overwrite.
-  void begin_step() { std::fill(written_.begin(), written_.end(), std::uint8_t{0}); }
+  void begin_step() {
+    std::fill(written_.begin(), written_.end(), std::uint8_t{0});
+    for (auto const& table : touched_) table.clear();
+  }
   /// Gives all activations back. `key` seeds this micro-batch's random operations.
   void begin_micro_batch(Mode mode, std::uint64_t key) {
     scratch_.rewind();
+    tape_memory_.rewind();
     tape_.clear();
     std::fill(pending_uses_.begin(), pending_uses_.end(), 0);
     mode_ = mode;
@@ -170,6 +217,8 @@ class Context {
     tape_.clear();
   }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
+  /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return touched_; }
   [[nodiscard]] std::size_t activation_bytes() const noexcept { return scratch_.capacity_bytes(); }
 
  private:
@@ -184,6 +233,20 @@ class Context {
 
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
 
+  [[nodiscard]] kernel::TouchedRows const* touched_of(Parameter const& p) const noexcept {
+    for (auto const& table : touched_)
+      if (table.offset == p.offset && table.rows > 0) return &table;
+    return nullptr;
+  }
+  /// Makes a gradient by rows dense, so that all of it can be added to.
+  void write_all_rows(kernel::TouchedRows const& table) {
+    auto* const gradient = gradients_ + table.offset;
+    table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
+      if (!touched) std::fill_n(gradient + first * table.width, (last - first) * table.width, Scalar{0});
+    });
+    table.insert_all();
+  }
+
   void used(Parameter const& p) {
     if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
   }
@@ -192,8 +255,11 @@ class Context {
   Scalar const* values_ = nullptr;
   Scalar* gradients_ = nullptr;
   std::vector<std::uint8_t> written_;
+  std::vector<kernel::TouchedRows> touched_;
+  memory::Buffer<std::uint64_t> touched_bits_;
   std::vector<int> pending_uses_;
-  memory::Scratch<memory::DefaultResource<Space>> scratch_;
+  memory::Scratch<memory::DefaultResource<Space>> scratch_;  // values and gradients
+  memory::Scratch<> tape_memory_;                            // closures and slots: the host reads them
   std::vector<Entry> tape_;
   std::vector<Kept> kept_;
   ReadySink sink_;
