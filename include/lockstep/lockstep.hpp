@@ -45,11 +45,13 @@
 #include <lockstep/data/labelled_files_dataset.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/data/subset.hpp>
 #include <lockstep/data/token_counts.hpp>

@@ -23,7 +23,7 @@ struct SumCollate {
   template <class D, class Space>
   using Batch = Sums;
 
-  Sums plan(data::BatchPlan<std::vector<double>> const& plan, memory::Scratch<>& slab) const {
+  Sums plan(data::BatchPlan<std::vector<double>> const& plan, data::Slab& slab) const {
     slab.rewind();
     auto const rows = static_cast<Index>(plan.positions.size());
     return {rows, {slab.take_elements<double>(rows), plan.positions.size()}};
@@ -37,7 +37,7 @@ struct SumCollate {
 struct WithoutRow {
   template <class D, class Space>
   using Batch = int;
-  int plan(auto const&, memory::Scratch<>&) const { return 0; }
+  int plan(auto const&, data::Slab&) const { return 0; }
 };
 struct Point {
   float x = 0;

@@ -2,78 +2,34 @@
 #include <lockstep/data/pad_collate.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "collated.hpp"
+
 using namespace lockstep;
 
 namespace {
 
-enum class Colour : std::uint8_t { red, green };
-struct Point {
-  float x = 0;
-  std::vector<std::uint8_t> trace;
-};
-struct Everything {
-  std::vector<std::int32_t> tokens;
-  int label = 0;
-  std::string title;
-  std::array<double, 3> position{};
-  std::optional<float> score;
-  Colour colour = Colour::red;
-  Point point;
-  std::vector<std::array<float, 2>> track;
-  bool flag = false;
-  int other = 0;
-};
-
+using lockstep_test::everything;
+using lockstep_test::Everything;
+using lockstep_test::Point;
 template <class Sample>
-struct Collated {
-  memory::Scratch<> slab;
-  std::vector<data::SampleExtent<Sample>> extents;
-  std::vector<Index> positions;
-  data::Columns<Sample> batch;
+using Collated = lockstep_test::Collated<Sample, data::PadCollate>;
 
-  Collated(std::vector<Sample> const& samples, data::PadCollate collate = {}) { make(samples, collate); }
-  void make(std::vector<Sample> const& samples, data::PadCollate collate = {}) {
-    extents.clear();
-    positions.clear();
-    for (auto const& sample : samples) extents.push_back(data::extent_of(sample));
-    for (std::size_t i = 0; i < samples.size(); ++i) positions.push_back(static_cast<Index>(100 + i));
-    batch = collate.plan(data::BatchPlan<Sample>{extents, positions, 7}, slab);
-    for (std::size_t i = 0; i < samples.size(); ++i) collate.row(batch, static_cast<Index>(i), samples[i]);
-  }
+struct Words {
+  std::vector<std::int32_t> ids;
 };
-
-Everything sample(int seed, std::size_t length) {
-  Everything s;
-  for (std::size_t i = 0; i < length; ++i) {
-    s.tokens.push_back(seed * 100 + static_cast<int>(i));
-    s.point.trace.push_back(static_cast<std::uint8_t>(seed + 1));
-    s.track.push_back({static_cast<float>(seed), static_cast<float>(i)});
-  }
-  s.label = seed;
-  s.title = std::string(length, static_cast<char>('a' + seed));
-  s.position = {1.0 * seed, 2.0 * seed, 3.0 * seed};
-  if (seed % 2) s.score = static_cast<float>(seed);
-  s.colour = seed % 2 ? Colour::green : Colour::red;
-  s.point.x = static_cast<float>(seed) / 2;
-  s.flag = seed % 2 == 1;
-  s.other = -seed;
-  return s;
-}
 
 }  // namespace
 
 TEST_CASE("every kind of member becomes its column") {
   for (std::size_t rows : {1u, 2u, 31u, 32u, 33u}) {
     std::vector<Everything> samples;
-    for (std::size_t r = 0; r < rows; ++r) samples.push_back(sample(static_cast<int>(r % 20), (r * 7) % 5));
+    for (std::size_t r = 0; r < rows; ++r) samples.push_back(everything(static_cast<int>(r % 20), (r * 7) % 5));
     Collated<Everything> collated(samples, {.value = 9});
     auto const& batch = collated.batch;
     CHECK(batch.rows() == static_cast<Index>(rows));
@@ -115,10 +71,10 @@ TEST_CASE("every kind of member becomes its column") {
 }
 
 TEST_CASE("nothing of an earlier batch shows through") {
-  auto shorter = sample(2, 3);
+  auto shorter = everything(2, 3);
   shorter.title.resize(9);  // the columns lie where they lay before
-  Collated<Everything> collated({sample(1, 9), sample(3, 9)}, {.value = 2});
-  collated.make({shorter, sample(4, 9)}, {.value = 2});
+  Collated<Everything> collated({everything(1, 9), everything(3, 9)}, {.value = 2});
+  collated.make({shorter, everything(4, 9)}, {.value = 2});
   auto const& batch = collated.batch;
   CHECK(!batch[&Everything::score].present(0));
   CHECK(!batch[&Everything::score].present(1));
@@ -136,7 +92,7 @@ TEST_CASE("a batch without rows has all its columns, empty") {
 }
 
 TEST_CASE("columns are aligned to 64 bytes") {
-  Collated<Everything> collated({sample(1, 3), sample(2, 5)});
+  Collated<Everything> collated({everything(1, 3), everything(2, 5)});
   auto const aligned = [](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; };
   CHECK(aligned(collated.batch[&Everything::tokens].values.data));
   CHECK(aligned(collated.batch[&Everything::label].values.data));
@@ -146,8 +102,8 @@ TEST_CASE("columns are aligned to 64 bytes") {
 
 TEST_CASE("the slab stops growing once the largest batch was seen") {
   std::vector<Everything> large, small;
-  for (int i = 0; i < 20; ++i) large.push_back(sample(i, 20000));
-  for (int i = 0; i < 20; ++i) small.push_back(sample(i, 7));
+  for (int i = 0; i < 20; ++i) large.push_back(everything(i, 20000));
+  for (int i = 0; i < 20; ++i) small.push_back(everything(i, 7));
   Collated<Everything> collated(large);
   collated.make(large);
   auto const capacity = collated.slab.capacity_bytes();
@@ -159,22 +115,84 @@ TEST_CASE("the slab stops growing once the largest batch was seen") {
 }
 
 TEST_CASE("a padding value that the elements cannot hold is refused") {
-  CHECK_THROWS_WITH_AS(Collated<Everything>({sample(1, 1)}, {.value = 0.5}),
+  CHECK_THROWS_WITH_AS(Collated<Everything>({everything(1, 1)}, {.value = 0.5}),
                        doctest::Contains("padding value 0.500000"), ConfigError);
-  CHECK_THROWS_AS(Collated<Everything>({sample(1, 1)}, {.value = 256}), ConfigError);  // the trace is of bytes
-  CHECK_THROWS_AS(Collated<Everything>({sample(1, 1)}, {.value = -1}), ConfigError);
-  CHECK_NOTHROW(Collated<Everything>({sample(1, 1)}, {.value = 255}));
+  CHECK_THROWS_AS(Collated<Everything>({everything(1, 1)}, {.value = 256}), ConfigError);  // the trace is of bytes
+  CHECK_THROWS_AS(Collated<Everything>({everything(1, 1)}, {.value = -1}), ConfigError);
+  CHECK_NOTHROW(Collated<Everything>({everything(1, 1)}, {.value = 255}));
 }
 
 TEST_CASE("a sample whose length is not the announced one is refused") {
-  struct Words {
-    std::vector<int> ids;
-  };
   std::vector<data::SampleExtent<Words>> const extents{{{2}}};
   std::vector<Index> const positions{0};
-  memory::Scratch<> slab;
+  data::Slab slab;
   data::PadCollate const collate;
   auto const batch = collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab);
   CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}), doctest::Contains("length 3 where 2 was announced"),
                        DataError);
+}
+
+TEST_CASE("rows are as long as asked for") {
+  std::vector<Words> const samples{{{1, 2, 3}}, {{}}, {{4, 5, 6, 7, 8}}};
+  auto const length = [&](data::PadCollate collate) {
+    return Collated<Words>(samples, collate).batch[&Words::ids].values.extent[1];
+  };
+  CHECK(length({}) == 5);
+  CHECK(length({.multiple = 5}) == 5);
+  CHECK(length({.multiple = 4}) == 8);
+  CHECK(length({.multiple = 8}) == 8);
+  CHECK(length({.length = 5}) == 5);
+  CHECK(length({.multiple = 3, .length = 9}) == 9);
+  CHECK(Collated<Words>({{{}}}, {.multiple = 8}).batch[&Words::ids].values.extent[1] == 0);
+  CHECK(Collated<Words>({{{}}}, {.length = 8}).batch[&Words::ids].values.extent[1] == 8);
+  CHECK_THROWS_WITH_AS(length({.length = 4}),
+                       doctest::Contains("the sample in row 2 has length 5, and rows are padded to 4"), DataError);
+  CHECK_THROWS_WITH_AS(length({.multiple = 0}), doctest::Contains("multiple is 0"), ConfigError);
+  CHECK_THROWS_WITH_AS(length({.length = -1}), doctest::Contains("length is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(length({.multiple = 4, .length = 6}), doctest::Contains("length is 6"), ConfigError);
+}
+
+TEST_CASE("padding stands at either side, and a mask says where") {
+  std::vector<Words> const samples{{{1, 2}}, {{}}, {{3, 4, 5}}};
+  for (auto side : {data::Side::end, data::Side::start}) {
+    Collated<Words> collated(samples, {.value = 9, .side = side, .mask = data::Mask::build});
+    auto const& ids = collated.batch[&Words::ids];
+    CHECK(ids.side == side);
+    REQUIRE(ids.mask.extent == Extents<2>{3, 3});
+    auto const values = side == data::Side::end ? std::vector<std::int32_t>{1, 2, 9, 9, 9, 9, 3, 4, 5}
+                                                : std::vector<std::int32_t>{9, 1, 2, 9, 9, 9, 3, 4, 5};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      CHECK(ids.values.data[i] == values[i]);
+      CHECK(ids.mask.data[i] == (values[i] != 9));
+    }
+  }
+  CHECK(Collated<Words>(samples).batch[&Words::ids].mask.data == nullptr);
+}
+
+TEST_CASE("rows of several numbers an element are padded at the start, too") {
+  Collated<Everything> collated({everything(1, 2), everything(2, 4)}, {.value = 9, .side = data::Side::start});
+  auto const& track = collated.batch[&Everything::track].values;
+  CHECK(track(0, 1, 1) == 9);
+  CHECK(track(0, 2, 0) == 1);
+  CHECK(track(0, 3, 1) == 1);
+  CHECK(track(1, 0, 0) == 2);
+}
+
+TEST_CASE("the segment plan of ids leaves padding out and is that of the ids' slots") {
+  std::vector<Words> const samples{{{7, 3}}, {{}}, {{3, 0, 7}}};
+  for (auto side : {data::Side::end, data::Side::start}) {
+    Collated<Words> collated(samples, {.side = side, .segment_plans = data::SegmentPlans::build});
+    auto const* plan = collated.batch[&Words::ids].plan;
+    REQUIRE(plan != nullptr);
+    CHECK(plan->rows == std::vector<std::int32_t>{0, 3, 7});
+    CHECK(plan->order == (side == data::Side::end ? std::vector<std::uint32_t>{7, 1, 6, 0, 8}
+                                                  : std::vector<std::uint32_t>{7, 2, 6, 1, 8}));
+    collated.make({{{5}}}, {.segment_plans = data::SegmentPlans::build});
+    CHECK(collated.batch[&Words::ids].plan == plan);  // its storage is used again
+    CHECK(plan->rows == std::vector<std::int32_t>{5});
+    collated.make({}, {.segment_plans = data::SegmentPlans::build});
+    CHECK(plan->rows.empty());
+    collated.make(samples);
+    CHECK(collated.batch[&Words::ids].plan == nullptr);
+  }
 }

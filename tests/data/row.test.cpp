@@ -33,7 +33,7 @@ struct Sample {
 TEST_CASE("a row can be written member by member, beside its padding and its neighbours") {
   std::vector<data::SampleExtent<Sample>> const extents{{{4, 0, 2}}, {{2, 3, 1}}};
   std::vector<Index> const positions{0, 1};
-  memory::Scratch<> slab;
+  data::Slab slab;
   data::PadCollate const collate{.value = 5};
   auto const batch = collate.plan(data::BatchPlan<Sample>{extents, positions, 0}, slab);
   auto const other = collate.open_row(batch, 0);

@@ -6,7 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/sample_extent.hpp>
-#include <lockstep/memory/scratch.hpp>
+#include <lockstep/data/slab.hpp>
 #include <lockstep/memory/space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -23,10 +23,17 @@ struct BatchPlan {
 /// reused; then `row` writes samples into their rows, several threads at once, each row by one.
 template <class C, class D>
 concept Collate = Dataset<D> && std::default_initializable<typename C::template Batch<D, HostSpace>> &&
-    requires(C const& collate, BatchPlan<SampleOf<D>> const& plan, memory::Scratch<>& slab,
+    requires(C const& collate, BatchPlan<SampleOf<D>> const& plan, Slab& slab,
              typename C::template Batch<D, HostSpace>& batch, Index row, SampleOf<D> const& sample) {
   { collate.plan(plan, slab) } -> std::same_as<typename C::template Batch<D, HostSpace>>;
   collate.row(batch, row, sample);
+};
+
+/// A collate that works on the whole batch once all its rows are written: `finish` is called by one thread.
+template <class C, class D>
+concept FinishesBatches = Collate<C, D> &&
+    requires(C const& collate, Slab& slab, typename C::template Batch<D, HostSpace>& batch) {
+  collate.finish(batch, slab);
 };
 
 /// A dataset that knows a sample's extent without reading it and reads it straight into the collate's row.

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/memory/space.hpp>
@@ -39,13 +40,37 @@ struct OptionalColumn {
   TensorView<bool const, 1, Space> present;  // [rows]
 };
 
-/// Sequences padded at their ends to the longest of the batch: of numbers, from `std::vector<T>`, or of N numbers each,
-/// from `std::vector<std::array<T, N>>`.
+/// The end of a sequence at which padding stands.
+enum class Side { end, start };
+
+/// Sequences padded to one length: of numbers, from `std::vector<T>`, or of N numbers each, from
+/// `std::vector<std::array<T, N>>`.
 template <Number T, class Space, std::size_t N = 0>
 struct PaddedColumn {
   static constexpr int rank = N == 0 ? 2 : 3;
   TensorView<T const, rank, Space> values;           // [rows, length] or [rows, length, N]
   TensorView<std::int32_t const, 1, Space> lengths;  // [rows], each at most `length`
+  TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty unless asked for
+  SegmentPlan const* plan = nullptr;                 // of the ids' slots, padding left out; null unless asked for
+  Side side = Side::end;                             // where the padding is
+};
+
+/// Sequences one after the other, without padding: sequence r is the elements [offsets[r], offsets[r + 1]): of numbers,
+/// from `std::vector<T>`, or of N numbers each, from `std::vector<std::array<T, N>>`. The offsets are what
+/// FlashAttention calls cu_seqlens.
+template <Number T, class Space, std::size_t N = 0>
+struct RaggedColumn {
+  static constexpr int rank = N == 0 ? 1 : 2;
+  TensorView<T const, rank, Space> values;    // [total] or [total, N], total = offsets[rows]
+  TensorView<Index const, 1, Space> offsets;  // [rows + 1], ascending from 0
+  Index longest = 0;                          // elements of the longest sequence
+  SegmentPlan const* plan = nullptr;          // of the ids; null unless asked for
+};
+
+/// What variable-length members of a batch's samples become.
+enum class Sequences {
+  padded,  ///< PaddedColumn
+  ragged,  ///< RaggedColumn
 };
 
 /// Texts one after the other: text r is the characters [offsets[r], offsets[r + 1]).
@@ -60,50 +85,50 @@ struct TextColumn {
 };
 
 /// The columns of an aggregate; defined in columns.hpp.
-template <class Sample, class Space>
+template <class Sample, class Space = HostSpace, Sequences sequences = Sequences::padded>
 class Columns;
 
 namespace detail {
 
-template <class T, class Space>
+template <class T, class Space, Sequences sequences>
 struct ColumnFor {
   static constexpr bool collatable = false;
 };
-template <Number T, class Space>
-struct ColumnFor<T, Space> {
+template <Number T, class Space, Sequences sequences>
+struct ColumnFor<T, Space, sequences> {
   static constexpr bool collatable = true;
   using type = NumberColumn<T, Space>;
 };
-template <Number T, std::size_t N, class Space>
-struct ColumnFor<std::array<T, N>, Space> {
+template <Number T, std::size_t N, class Space, Sequences sequences>
+struct ColumnFor<std::array<T, N>, Space, sequences> {
   static constexpr bool collatable = true;
   using type = ArrayColumn<T, N, Space>;
 };
-template <Number T, class Space>
-struct ColumnFor<std::optional<T>, Space> {
+template <Number T, class Space, Sequences sequences>
+struct ColumnFor<std::optional<T>, Space, sequences> {
   static constexpr bool collatable = true;
   using type = OptionalColumn<T, Space>;
 };
-template <Number T, class Space>
+template <Number T, class Space, Sequences sequences>
 requires(!std::same_as<T, bool>)  // std::vector<bool> holds bits, not elements
-    struct ColumnFor<std::vector<T>, Space> {
+    struct ColumnFor<std::vector<T>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = PaddedColumn<T, Space>;
+  using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space>, PaddedColumn<T, Space>>;
 };
-template <Number T, std::size_t N, class Space>
-struct ColumnFor<std::vector<std::array<T, N>>, Space> {
+template <Number T, std::size_t N, class Space, Sequences sequences>
+struct ColumnFor<std::vector<std::array<T, N>>, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = PaddedColumn<T, Space, N>;
+  using type = std::conditional_t<sequences == Sequences::ragged, RaggedColumn<T, Space, N>, PaddedColumn<T, Space, N>>;
 };
-template <class Space>
-struct ColumnFor<std::string, Space> {
+template <class Space, Sequences sequences>
+struct ColumnFor<std::string, Space, sequences> {
   static constexpr bool collatable = true;
   using type = TextColumn<Space>;
 };
-template <Aggregate T, class Space>
-struct ColumnFor<T, Space> {
+template <Aggregate T, class Space, Sequences sequences>
+struct ColumnFor<T, Space, sequences> {
   static constexpr bool collatable = true;
-  using type = Columns<T, Space>;
+  using type = Columns<T, Space, sequences>;
 };
 
 }  // namespace detail
@@ -111,10 +136,10 @@ struct ColumnFor<T, Space> {
 /// A member of a sample that has a column: number, enum, std::array, std::optional, std::vector of numbers or of
 /// std::array, std::string, or an aggregate of these.
 template <class Member>
-concept Collatable = detail::ColumnFor<Member, HostSpace>::collatable;
+concept Collatable = detail::ColumnFor<Member, HostSpace, Sequences::padded>::collatable;
 
 /// The column that a member of type `Member` becomes.
-template <Collatable Member, class Space>
-using ColumnOf = typename detail::ColumnFor<Member, Space>::type;
+template <Collatable Member, class Space, Sequences sequences = Sequences::padded>
+using ColumnOf = typename detail::ColumnFor<Member, Space, sequences>::type;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -23,12 +23,13 @@ struct CheckMember {
   static constexpr bool value = Collatable<Type>;
 };
 
-template <class Sample, class Members, class Space, class = std::make_index_sequence<std::tuple_size_v<Members>>>
+template <class Sample, class Members, class Space, Sequences sequences,
+          class = std::make_index_sequence<std::tuple_size_v<Members>>>
 struct ColumnTuple;
-template <class Sample, class... Member, class Space, std::size_t... I>
-struct ColumnTuple<Sample, std::tuple<Member&...>, Space, std::index_sequence<I...>> {
+template <class Sample, class... Member, class Space, Sequences sequences, std::size_t... I>
+struct ColumnTuple<Sample, std::tuple<Member&...>, Space, sequences, std::index_sequence<I...>> {
   static_assert((CheckMember<Sample, I, Member>::value && ...));
-  using type = std::tuple<ColumnOf<Member, Space>...>;
+  using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 
 /// Only its members' addresses are used, to find a member's place from a pointer to member.
@@ -40,13 +41,13 @@ inline Sample const prototype{};
 /// A batch of samples, column by column: `batch[&Article::tokens]` is the column of all samples' tokens. The type of a
 /// column follows from the member's type: see column.hpp. A view: the memory belongs to whoever made it.
 /// @cost `operator[]` compares the addresses of members of the same type, at run time
-template <class Sample, class Space = HostSpace>
+template <class Sample, class Space, Sequences sequences>
 class Columns {
   static_assert(Aggregate<Sample>,
                 "Lockstep: the sample is not an aggregate (a struct without constructors, default-constructible)");
 
  public:
-  using Tuple = typename detail::ColumnTuple<Sample, MembersOf<Sample>, Space>::type;
+  using Tuple = typename detail::ColumnTuple<Sample, MembersOf<Sample>, Space, sequences>::type;
 
   Columns() = default;
   Columns(Index rows, TensorView<Index const, 1, HostSpace> positions, Index epoch) noexcept
@@ -60,7 +61,7 @@ class Columns {
 
   /// The column of a member; for a nested aggregate, its columns.
   template <class Member>
-  [[nodiscard]] ColumnOf<Member, Space> const& operator[](Member Sample::*member) const noexcept {
+  [[nodiscard]] ColumnOf<Member, Space, sequences> const& operator[](Member Sample::*member) const noexcept {
     return find(member, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
   }
 
@@ -74,10 +75,10 @@ class Columns {
     auto const& sample = detail::prototype<Sample>;
     using Members = decltype(members(sample));
     Members const all = members(sample);
-    ColumnOf<Member, Space> const* found = nullptr;
+    ColumnOf<Member, Space, sequences> const* found = nullptr;
     auto const look = [&]<std::size_t J>(std::integral_constant<std::size_t, J>) {
       if constexpr (std::same_as<std::tuple_element_t<J, Members>, Member const&>) {
-        if (&std::get<J>(all) == &(sample.*member)) found = &std::get<J>(columns_);
+        if (&std::get<J>(all) == &(detail::prototype<Sample>.*member)) found = &std::get<J>(columns_);
       }
     };
     (look(std::integral_constant<std::size_t, I>{}), ...);

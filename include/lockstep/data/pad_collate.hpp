@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/columns.hpp>
 #include <lockstep/data/detail/collate_column.hpp>
@@ -8,41 +11,62 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds), variable-length members padded
-/// at their ends to the longest of the batch. The columns lie in one slab, each aligned to 64 bytes; nothing is
-/// allocated once the largest batch has been seen.
+/// to one length. The columns lie in one slab, each aligned to 64 bytes; nothing is allocated once the largest batch
+/// has been seen.
 /// @cost one copy per byte, and the padding
-/// @throws ConfigError from `plan` when `value` is not a value of a padded member's type
-/// @throws DataError when a sample's length is not the announced one
+/// @throws ConfigError from `plan` when `value` is not a value of a padded member's type, or another option is out of
+/// range
+/// @throws DataError when a sample's length is not the announced one, or above `length`
 struct PadCollate {
-  /// What stands where a sample is shorter than the longest, and for an absent optional.
+  /// What stands where a sample is shorter than its row, and for an absent optional.
   double value = 0;
+  Index multiple = 1;                               ///< rows are as long as the longest sample, rounded up to this
+  Index length = 0;                                 ///< rows are this long, 0: as above
+  Side side = Side::end;                            ///< where padding stands
+  Mask mask = Mask::none;                           ///< `column.mask` beside `column.lengths`
+  SegmentPlans segment_plans = SegmentPlans::none;  ///< `column.plan` for sequences of std::int32_t
 
   template <class D, class Space>
   using Batch = Columns<SampleOf<D>, Space>;
 
   /// Fixes the layout of a batch; its memory is taken from `slab`, which is rewound.
   template <class Sample>
-  [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, memory::Scratch<>& slab) const {
-    auto const rows = static_cast<Index>(plan.positions.size());
-    Columns<Sample, HostSpace> batch(rows, {plan.positions.data(), {rows}}, plan.epoch);
-    slab.rewind();
-    detail::Lengths<Sample> lengths{plan.extents};
-    detail::lay_out(batch, rows, lengths, slab, value);
-    return batch;
+  [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
+    require(multiple >= 1, "multiple", multiple, "at least 1");
+    require(length >= 0, "length", length, "at least 0; 0 stands for the longest sample of the batch");
+    require(length % multiple == 0, "length", length, "a multiple of `multiple`");
+    return detail::plan_columns<Sequences::padded>(plan, slab, rules());
   }
 
   /// Copies a sample into its row. Rows may be written at the same time.
   template <class Sample>
   void row(Columns<Sample, HostSpace> const& batch, Index row, Sample const& sample) const {
-    detail::pad(batch, row, value);
-    detail::put(batch, row, sample);
+    auto const told = rules();
+    detail::pad(batch, row, told);
+    detail::put(batch, row, sample, told);
   }
 
   /// A row for a dataset to fill: padded, the rest as it was.
   template <class Sample>
   [[nodiscard]] Row<Sample> open_row(Columns<Sample, HostSpace> const& batch, Index row) const {
-    detail::pad(batch, row, value);
+    detail::pad(batch, row, rules());
     return {batch, row};
+  }
+
+  /// Adds what needs all rows.
+  template <class Sample>
+  void finish(Columns<Sample, HostSpace>& batch, Slab& slab) const {
+    detail::finish(batch, slab, rules());
+  }
+
+ private:
+  [[nodiscard]] detail::CollateRules rules() const noexcept {
+    return {"PadCollate", value, multiple, length, side, mask, segment_plans};
+  }
+  static void require(bool holds, char const* what, Index is, char const* rule) {
+    if (!holds) {
+      throw ConfigError(std::string("PadCollate: ") + what + " is " + std::to_string(is) + "; it must be " + rule);
+    }
   }
 };
 

@@ -29,48 +29,58 @@ std::span<T, N> cell(ArrayColumn<T, N, HostSpace> const& column, Index row) noex
   return std::span<T, N>(writable(column.values) + row * static_cast<Index>(N), N);
 }
 template <Number T>
-auto cell(OptionalColumn<T, HostSpace> const& column, Index row) noexcept {
-  struct OptionalCell {
-    T& value;
-    bool& present;
-  };
-  return OptionalCell{writable(column.values)[row], writable(column.present)[row]};
+struct OptionalCell {
+  T& value;
+  bool& present;
+};
+template <Number T>
+OptionalCell<T> cell(OptionalColumn<T, HostSpace> const& column, Index row) noexcept {
+  return {writable(column.values)[row], writable(column.present)[row]};
 }
+template <std::size_t N>
+inline constexpr auto element_width = static_cast<Index>(N == 0 ? 1 : N);  // numbers in an element of a sequence
 template <Number T, std::size_t N>
 std::span<T> cell(PaddedColumn<T, HostSpace, N> const& column, Index row) noexcept {
-  constexpr auto width = static_cast<Index>(N == 0 ? 1 : N);
-  return {writable(column.values) + row * column.values.extent[1] * width,
-          static_cast<std::size_t>(column.lengths(row) * width)};
+  auto const length = column.values.extent[1], used = static_cast<Index>(column.lengths(row));
+  auto const first = row * length + (column.side == Side::start ? length - used : 0);
+  return {writable(column.values) + first * element_width<N>, static_cast<std::size_t>(used * element_width<N>)};
+}
+template <Number T, std::size_t N>
+std::span<T> cell(RaggedColumn<T, HostSpace, N> const& column, Index row) noexcept {
+  auto const first = column.offsets(row), used = column.offsets(row + 1) - first;
+  return {writable(column.values) + first * element_width<N>, static_cast<std::size_t>(used * element_width<N>)};
 }
 inline std::span<char> cell(TextColumn<HostSpace> const& column, Index row) noexcept {
   auto const begin = column.offsets(row);
   return {writable(column.characters) + begin, static_cast<std::size_t>(column.offsets(row + 1) - begin)};
 }
-template <class Nested>
-Row<Nested> cell(Columns<Nested, HostSpace> const& columns, Index row) noexcept;
+template <class Nested, Sequences sequences>
+Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row) noexcept;
 
 }  // namespace detail
 
-/// Where a dataset writes one sample. `row[&Sample::member]` is a reference to a number, a span of a std::array's, a
-/// std::vector's (those of std::array: all numbers in a row) or a std::string's elements, of exactly the announced
-/// length, {value, present} of an optional, or the Row of a nested aggregate.
+/// Where a dataset writes one sample, whatever the collate. `row[&Sample::member]` is a reference to a number, a span
+/// of a std::array's, a std::vector's (those of std::array: all numbers in a row) or a std::string's elements, of
+/// exactly the announced length, {value, present} of an optional, or the Row of a nested aggregate.
 template <class Sample>
 class Row {
  public:
-  Row(Columns<Sample, HostSpace> const& batch, Index row) noexcept : batch_(&batch), row_(row) {}
+  Row(Columns<Sample, HostSpace, Sequences::padded> const& batch, Index row) noexcept : padded_(&batch), row_(row) {}
+  Row(Columns<Sample, HostSpace, Sequences::ragged> const& batch, Index row) noexcept : ragged_(&batch), row_(row) {}
 
   template <class Member>
   [[nodiscard]] decltype(auto) operator[](Member Sample::*member) const noexcept {
-    return detail::cell((*batch_)[member], row_);
+    return padded_ ? detail::cell((*padded_)[member], row_) : detail::cell((*ragged_)[member], row_);
   }
 
  private:
-  Columns<Sample, HostSpace> const* batch_;
+  Columns<Sample, HostSpace, Sequences::padded> const* padded_ = nullptr;
+  Columns<Sample, HostSpace, Sequences::ragged> const* ragged_ = nullptr;
   Index row_;
 };
 
-template <class Nested>
-Row<Nested> detail::cell(Columns<Nested, HostSpace> const& columns, Index row) noexcept {
+template <class Nested, Sequences sequences>
+Row<Nested> detail::cell(Columns<Nested, HostSpace, sequences> const& columns, Index row) noexcept {
   return {columns, row};
 }
 

@@ -181,9 +181,9 @@ class LoaderCore {
     auto& batch = slot->batches[static_cast<std::size_t>(shard->shard - split_.first)];
     auto row = begin;
     try {
-      if (phase == Phase::plan) {
+      if (phase == Phase::plan || phase == Phase::finish) {
         row = -1;
-        shard->plan(collate_, slot->epoch, batch);
+        phase == Phase::plan ? shard->plan(collate_, slot->epoch, batch) : shard->finish(collate_, batch);
         return true;
       }
       auto const index_at = order_.in(slot->epoch);

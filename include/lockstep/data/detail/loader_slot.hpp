@@ -11,13 +11,13 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
-#include <lockstep/memory/scratch.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// What happens to a batch, in this order. Rows are read and written by several workers; one plans.
-enum class Phase { read, plan, write, done };
+/// What happens to a batch, in this order. Rows are read and written by several workers; one plans, one finishes.
+enum class Phase { read, plan, write, finish, done };
 
 /// A failure in a batch: of the row with the lowest position, so that which one is told does not depend on timing.
 struct RowFailure {
@@ -38,7 +38,7 @@ struct LoaderShard {
   static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
   using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
-  memory::Scratch<> slab;
+  Slab slab;
   std::vector<Index> indices, positions;
   std::vector<SampleExtent<Sample>> extents;
   std::vector<Kept> samples;  // between reading and writing
@@ -66,11 +66,17 @@ struct LoaderShard {
     claimed = finished = 0;
   }
   /// How much there is to claim in this phase.
-  [[nodiscard]] Index total() const noexcept { return phase == Phase::done ? 0 : phase == Phase::plan ? 1 : rows; }
+  [[nodiscard]] Index total() const noexcept {
+    return phase == Phase::done ? 0 : phase == Phase::plan || phase == Phase::finish ? 1 : rows;
+  }
   /// After the last of a phase has finished.
   void advance() noexcept {
-    if (failure.error || phase == Phase::write || (phase == Phase::plan && rows == 0)) return enter(Phase::done);
-    enter(phase == Phase::read ? Phase::plan : Phase::write);
+    constexpr auto last = FinishesBatches<C, D> ? Phase::finish : Phase::done;
+    auto const after_plan = rows == 0 ? last : Phase::write;
+    enter(failure.error || phase == Phase::finish ? Phase::done
+          : phase == Phase::read                  ? Phase::plan
+          : phase == Phase::plan                  ? after_plan
+                                                  : last);
   }
 
   void read(D const& dataset, Index row, Index position, Index index) {
@@ -91,6 +97,10 @@ struct LoaderShard {
   void plan(C const& collate, Index epoch, Batch& batch) {
     auto const n = static_cast<std::size_t>(rows);
     batch = collate.plan(BatchPlan<Sample>{{extents.data(), n}, {positions.data(), n}, epoch}, slab);
+  }
+  template <class Batch>
+  void finish(C const& collate, Batch& batch) {
+    if constexpr (FinishesBatches<C, D>) collate.finish(batch, slab);
   }
   template <class Batch>
   void write(D const& dataset, C const& collate, Batch& batch, Index row) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/detail/collate_rules.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/slab.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// The length that rows are padded to. @throws DataError when a sample is longer than the fixed one
+inline Index padded_length(CollateRules const& rules, Index longest, Index longest_row) {
+  if (rules.length == 0) return (longest + rules.multiple - 1) / rules.multiple * rules.multiple;
+  if (longest <= rules.length) return rules.length;
+  throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(longest_row) + " has length " +
+                  std::to_string(longest) + ", and rows are padded to " + std::to_string(rules.length) +
+                  "; shorten the samples or raise `length`");
+}
+
+template <Number T, std::size_t N, class Sample>
+void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
+             CollateRules const& rules) {
+  static_cast<void>(padding_as<T>(rules));  // refused here, before any row is written
+  auto* const out = slab.template take_elements<std::int32_t>(rows);
+  Index longest = 0, longest_row = 0;
+  lengths.take(rules, [&](Index row, Index length) {
+    out[row] = static_cast<std::int32_t>(length);
+    if (length > longest) longest = length, longest_row = row;
+  });
+  auto const length = padded_length(rules, longest, longest_row);
+  column.lengths = {out, {rows}};
+  column.side = rules.side;
+  column.values.extent[0] = rows;
+  column.values.extent[1] = length;
+  if constexpr (N != 0) column.values.extent[2] = static_cast<Index>(N);
+  column.values.data = slab.template take_elements<T>(column.values.size());
+  if (rules.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
+}
+
+template <Number T, std::size_t N>
+void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules const& rules) {
+  auto const used = cell(column, row);
+  auto const length = column.values.extent[1];
+  auto* const begin = writable(column.values) + row * length * element_width<N>;
+  auto const value = padding_as<T>(rules);
+  std::fill(begin, used.data(), value);
+  std::fill(used.data() + used.size(), begin + length * element_width<N>, value);
+  if (column.mask.data == nullptr) return;
+  auto* const mask = writable(column.mask) + row * length;
+  auto const first = (used.data() - begin) / element_width<N>, count = static_cast<Index>(column.lengths(row));
+  std::fill(mask, mask + first, false);
+  std::fill(mask + first, mask + first + count, true);
+  std::fill(mask + first + count, mask + length, false);
+}
+
+template <Number T, std::size_t N, class Element>
+void put(PaddedColumn<T, HostSpace, N> const& column, Index row, std::vector<Element> const& values,
+         CollateRules const& rules) {
+  static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
+  auto const to = cell(column, row);
+  check_length(rules, values.size(), to.size() / element_width<N>, row);
+  if (!values.empty()) std::memcpy(to.data(), values.data(), to.size_bytes());
+}
+
+template <Number T, std::size_t N>
+void finish(PaddedColumn<T, HostSpace, N>& column, Slab& slab, CollateRules const& rules) {
+  if constexpr (std::same_as<T, std::int32_t> && N == 0) {
+    if (rules.segment_plans == SegmentPlans::none) return;
+    auto const slots = column.values.size();
+    auto* const ids = slab.template take_elements<std::int32_t>(slots);
+    std::fill_n(ids, slots, -1);  // a plan leaves negative ids out
+    for (Index row = 0; row < column.values.extent[0]; ++row) {
+      auto const used = cell(column, row);
+      std::copy(used.begin(), used.end(), ids + (used.data() - column.values.data));
+    }
+    auto& plan = slab.take_segment_plan();
+    plan.build({ids, static_cast<std::size_t>(slots)});
+    column.plan = &plan;
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

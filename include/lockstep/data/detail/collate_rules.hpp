@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/column.hpp>
+#include <lockstep/data/sample_extent.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Whether a batch's columns have a mask beside their lengths.
+enum class Mask { none, build };
+
+/// Whether sequences of std::int32_t get a segment plan, which the backward pass of an embedding sums by.
+enum class SegmentPlans { none, build };
+
+namespace detail {
+
+/// What a collate was told, for the functions that treat one column.
+struct CollateRules {
+  char const* who;
+  double value = 0;
+  Index multiple = 1, length = 0;
+  Side side = Side::end;
+  Mask mask = Mask::none;
+  SegmentPlans segment_plans = SegmentPlans::none;
+};
+
+/// The padding value as an element. @throws ConfigError when an integer type does not have it
+template <Number T>
+T padding_as(CollateRules const& rules) {
+  if constexpr (std::is_enum_v<T>) {
+    return static_cast<T>(padding_as<std::underlying_type_t<T>>(rules));
+  } else if constexpr (std::floating_point<T>) {
+    return static_cast<T>(rules.value);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    constexpr double beyond = 2.0 * static_cast<double>(T{1} << (Limits::digits - 1));  // the largest value plus one
+    bool const fits = rules.value >= static_cast<double>(Limits::min()) && rules.value < beyond;
+    if (!fits || static_cast<double>(static_cast<T>(rules.value)) != rules.value) {
+      throw ConfigError(std::string(rules.who) + ": the padding value " + std::to_string(rules.value) +
+                        " does not fit a member of whole numbers of " + std::to_string(sizeof(T) * 8) +
+                        " bits; choose a whole number within their range");
+    }
+    return static_cast<T>(rules.value);
+  }
+}
+
+/// The lengths that one variable-length member of the batch's samples announced.
+template <class Sample>
+struct Lengths {
+  std::span<SampleExtent<Sample> const> extents;
+  std::size_t next = 0;  // the number of the next variable-length member
+
+  template <class Each>
+  void take(CollateRules const& rules, Each&& each) {
+    for (std::size_t row = 0; row < extents.size(); ++row) {
+      auto const length = extents[row].lengths[next];
+      if (length < 0 || length > std::numeric_limits<std::int32_t>::max()) {
+        throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(row) + " announces length " +
+                        std::to_string(length) + "; a length lies in [0, 2^31)");
+      }
+      each(static_cast<Index>(row), length);
+    }
+    ++next;
+  }
+};
+
+inline void check_length(CollateRules const& rules, std::size_t found, std::size_t announced, Index row) {
+  if (found == announced) return;
+  throw DataError(std::string(rules.who) + ": the sample in row " + std::to_string(row) + " has a member of length " +
+                  std::to_string(found) + " where " + std::to_string(announced) +
+                  " was announced; a dataset gives the same sample for the same number each time");
+}
+
+}  // namespace detail
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <lockstep/core/segment_plan.hpp>
+#include <lockstep/memory/scratch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// The memory of one batch, reused from batch to batch: a bump arena, and segment plans with their storage.
+class Slab : public memory::Scratch<> {
+ public:
+  using memory::Scratch<>::Scratch;
+
+  /// A plan to build, valid until `rewind`; its storage is that of an earlier batch's.
+  [[nodiscard]] SegmentPlan& take_segment_plan() {
+    if (taken_ == plans_.size()) plans_.push_back(std::make_unique<SegmentPlan>());
+    return *plans_[taken_++];
+  }
+  void rewind() {
+    taken_ = 0;
+    memory::Scratch<>::rewind();
+  }
+
+ private:
+  std::vector<std::unique_ptr<SegmentPlan>> plans_;  // by pointer: columns refer to them
+  std::size_t taken_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
