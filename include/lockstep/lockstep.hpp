@@ -80,6 +80,7 @@
 
 #include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>

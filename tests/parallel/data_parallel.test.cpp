@@ -53,3 +53,14 @@ TEST_CASE("no device at all is refused") {
   Fixture f(0);
   CHECK_THROWS_AS(Session(f.policy, f.model, f.layout, f.start), ConfigError);
 }
+
+TEST_CASE("buffers are each device's own until the first device's are shared") {
+  for (int devices : {1, 2, 3}) {
+    session_cases::Counting model;
+    auto const layout = nn::ParameterLayout::of(model);
+    parallel::DataParallel policy{.devices = devices, .threads = 1};
+    std::vector<float> const values(static_cast<std::size_t>(layout.size()), session_cases::start_value);
+    parallel::DataParallel::Session<session_cases::Counting, optim::SGD> session(policy, model, layout, values);
+    session_cases::check_buffers(session, 0, devices, devices);
+  }
+}

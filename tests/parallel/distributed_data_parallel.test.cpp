@@ -111,3 +111,12 @@ TEST_CASE("ranks whose models differ are refused") {
                           }),
       doctest::Contains("rank 1 has a model with other parameter names or shapes than rank 0"), CollectiveMismatch);
 }
+
+TEST_CASE("buffers are each rank's own until rank 0's are shared") {
+  for (int ranks : {1, 2, 3})
+    on_ranks<session_cases::Counting>(
+        ranks, [&](int rank, Policy& policy, session_cases::Counting& model, nn::ParameterLayout const& layout) {
+          Policy::Session<session_cases::Counting, optim::SGD> session(policy, model, layout, start(layout));
+          session_cases::check_buffers(session, rank, 1, ranks);
+        });
+}

@@ -78,4 +78,32 @@ void check_steps(Session& session, nn::ParameterLayout const& layout, int first,
     for (int micro : {1, 3}) check_step(session, layout, samples, micro, first, count, all);
 }
 
+/// A model that keeps how many samples it was trained on.
+struct Counting {
+  toy::Model model;
+  nn::Buffer seen{{1}, 100};
+  void visit(auto&& each) { each("model", model), each("seen", seen); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {
+    if (context.recording()) context.template value<1>(seen)(0) += static_cast<float>(batch.rows());
+    return model.forward(context, batch);
+  }
+};
+
+/// Each replica keeps what its own samples gave, until all take the first one's; updates change nothing of it.
+template <class Session>
+void check_buffers(Session& session, int first, int count, int all) {
+  auto const batches = deal(all + 1, all);  // the first shard has two samples, the others one
+  for (int step = 1; step <= 2; ++step) {
+    session.micro_step(
+        std::span<toy::Batch const>(batches).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+        {.key = 1});
+    session.update(optim::SGD{.learning_rate = rate}, {.step = step, .learning_rate = rate});
+  }
+  session.each([&](int device, auto& replica) { CHECK(replica.buffers()[0] == (first + device == 0 ? 104 : 102)); });
+  session.share_buffers();
+  session.each([&](int, auto& replica) { CHECK(replica.buffers()[0] == 104); });
+  CHECK(session.buffers()[0] == 104);
+}
+
 }  // namespace session_cases

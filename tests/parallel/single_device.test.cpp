@@ -18,3 +18,12 @@ TEST_CASE("a single device steps by the gradient of the weighted mean") {
     CHECK(policy.threads_each() == threads);
   }
 }
+
+TEST_CASE("buffers are kept") {
+  session_cases::Counting model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::SingleDevice policy{.threads = 1};
+  std::vector<float> const values(static_cast<std::size_t>(layout.size()), session_cases::start_value);
+  parallel::SingleDevice::Session<session_cases::Counting, optim::SGD> session(policy, model, layout, values);
+  session_cases::check_buffers(session, 0, 1, 1);
+}

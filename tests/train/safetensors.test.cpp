@@ -34,6 +34,11 @@ Arena<Model> filled() {
   arena.values[static_cast<std::size_t>(arena.model.bias.offset)] = -1;
   return arena;
 }
+struct Normalised {
+  nn::Parameter weight{{2}, {}};
+  nn::Buffer mean{{3}}, variance{{3}, 1};
+  void visit(auto&& each) { each("weight", weight), each("mean", mean), each("variance", variance); }
+};
 /// The bytes of a file with this header and these many data bytes.
 std::string file_of(std::string const& header, std::size_t data, std::uint64_t claimed) {
   std::string bytes(reinterpret_cast<char const*>(&claimed), sizeof claimed);
@@ -113,4 +118,24 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   train::load_parameters(path, other.layout, other.values);  // the control
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "none", other.layout, other.values),
                        doctest::Contains("cannot be opened"), DataError);
+}
+
+TEST_CASE("buffers are saved and loaded beside the parameters, and not forgotten") {
+  TemporaryFolder folder;
+  Arena<Normalised> saved, loaded;
+  std::vector<float> buffers(static_cast<std::size_t>(saved.layout.buffer_size()), 0.0f), read(buffers.size(), 0.0f);
+  saved.values[1] = 3;
+  for (int i = 0; i < 3; ++i) {
+    buffers[static_cast<std::size_t>(saved.model.mean.offset + i)] = static_cast<float>(i) / 7;
+    buffers[static_cast<std::size_t>(saved.model.variance.offset + i)] = 5;
+  }
+  train::save_parameters(folder / "p", saved.layout, saved.values, {}, buffers);
+  train::load_parameters(folder / "p", loaded.layout, loaded.values, read);
+  CHECK(loaded.values == saved.values);
+  CHECK(read == buffers);
+  CHECK(lockstep_test::read_file(folder / "p").find("\"variance\"") != std::string::npos);
+  CHECK_THROWS_WITH_AS(
+      train::save_parameters(folder / "p", saved.layout, saved.values),
+      "save_parameters: 16 parameter and 0 buffer elements were passed; the model's layout has 16 and 32", ShapeError);
+  CHECK_THROWS_AS(train::load_parameters(folder / "p", loaded.layout, loaded.values), ShapeError);
 }

@@ -93,7 +93,7 @@ class Training {
         if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
       }
       auto record = trainer.fit(loader, evaluation, fit);
-      if (saves()) save(record, trainer.layout(), trainer.values(), metadata);
+      if (saves()) save(record, trainer.layout(), trainer.values(), trainer.buffers(), metadata);
       return record;
     });
   }
@@ -118,10 +118,10 @@ class Training {
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
 
   void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values,
-            train::Metadata const& metadata) const {
+            std::span<float const> buffers, train::Metadata const& metadata) const {
     std::filesystem::create_directories(file("checkpoints"));
     train::save_parameters(file("checkpoints/step_" + std::to_string(record.steps) + ".safetensors"), layout, values,
-                           metadata);
+                           metadata, buffers);
     train::RunLabels labels;
     labels.example = options_.program;
     labels.parameters_sha256 = train::parameters_sha256(layout, values);

@@ -16,6 +16,7 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>
+#include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/variable.hpp>
@@ -93,6 +94,9 @@ class Context {
     }
   }
 
+  /// Says where the values of the model's buffers lie; only needed for a model that has any.
+  void bind_buffers(Scalar* buffers) noexcept { buffers_ = buffers; }
+
   [[nodiscard]] Stream stream() const noexcept { return stream_; }
   [[nodiscard]] Mode mode() const noexcept { return mode_; }
   [[nodiscard]] bool recording() const noexcept { return mode_ == Mode::training; }
@@ -103,6 +107,13 @@ class Context {
   [[nodiscard]] TensorView<Scalar const, Rank, Space> value(Parameter const& p) const {
     TensorView<Scalar const, Rank, Space> view(values_ + p.offset, {});
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
+    return view;
+  }
+  /// A buffer of the model, to read or to write.
+  template <int Rank>
+  [[nodiscard]] TensorView<Scalar, Rank, Space> value(Buffer const& b) const {
+    TensorView<Scalar, Rank, Space> view(buffers_ + b.offset, {});
+    std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;
   }
   /// A new activation, uninitialised.
@@ -254,6 +265,7 @@ class Context {
   Stream stream_;
   Scalar const* values_ = nullptr;
   Scalar* gradients_ = nullptr;
+  Scalar* buffers_ = nullptr;
   std::vector<std::uint8_t> written_;
   std::vector<kernel::TouchedRows> touched_;
   memory::Buffer<std::uint64_t> touched_bits_;

@@ -8,6 +8,7 @@
 
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
@@ -40,6 +41,9 @@ template <class Model, class Batch>
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   std::vector<double> gradients(static_cast<std::size_t>(layout.size()), 0.0);
   context.bind(values.data(), gradients.data(), layout.entries().size());
+  std::vector<double> buffers(static_cast<std::size_t>(layout.buffer_size()));
+  initialize_buffers(layout, buffers.data());
+  context.bind_buffers(buffers.data());
   auto loss_sum = [&] {
     context.begin_micro_batch(Mode::training, options.seed);
     return model.forward(context, batch).sum;

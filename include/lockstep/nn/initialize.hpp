@@ -33,4 +33,11 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
   }
 }
 
+/// Writes the start of every buffer into a host arena of `layout.buffer_size()` elements.
+template <class Scalar>
+void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
+  for (auto const& entry : layout.buffers())
+    for (Index i = 0; i < entry.size; ++i) buffers[entry.offset + i] = static_cast<Scalar>(entry.initializer.scale);
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

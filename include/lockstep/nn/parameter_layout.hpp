@@ -6,12 +6,14 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/parameter.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Where each parameter lies in the arenas. The order is the reverse of the forward order, so backward fills the
-/// gradient arena from its start and any byte range of it can leave as soon as it is full.
+/// Where each parameter lies in the arenas, and each buffer in an arena of its own. The parameters' order is the reverse
+/// of the forward order, so backward fills the gradient arena from its start and any byte range of it can leave as soon
+/// as it is full.
 class ParameterLayout {
  public:
   struct Entry {
@@ -24,18 +26,23 @@ class ParameterLayout {
   /// Every parameter starts on a multiple of this many elements: a cache line of float32.
   static constexpr Index alignment = 16;
 
-  /// Visits the model, names its parameters and writes their places into them.
-  /// @throws ConfigError when two parameters share a name or one is visited twice
+  /// Visits the model, names its parameters and buffers and writes their places into them.
+  /// @throws ConfigError when two of them share a name or one is visited twice
   template <class Model>
   [[nodiscard]] static ParameterLayout of(Model& model) {
     ParameterLayout layout;
     std::vector<Parameter*> found;
-    layout.collect("", model, found);
-    layout.check(found);
+    std::vector<Buffer*> buffers;
+    layout.collect("", model, found, buffers);
+    layout.check(found, buffers);
     for (std::size_t i = found.size(); i-- > 0;) {
       found[i]->offset = layout.entries_[i].offset = layout.size_;
       found[i]->ordinal = static_cast<int>(i);
       layout.size_ += padded(layout.entries_[i].size);
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i]->offset = layout.buffers_[i].offset = layout.buffer_size_;
+      layout.buffer_size_ += padded(layout.buffers_[i].size);
     }
     return layout;
   }
@@ -44,6 +51,10 @@ class ParameterLayout {
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
   /// Elements of an arena, padding included.
   [[nodiscard]] Index size() const noexcept { return size_; }
+  /// The buffers, in forward order; most models have none.
+  [[nodiscard]] std::vector<Entry> const& buffers() const noexcept { return buffers_; }
+  /// Elements of the arena of buffers, padding included.
+  [[nodiscard]] Index buffer_size() const noexcept { return buffer_size_; }
   /// Learned elements, without padding.
   [[nodiscard]] Index parameters() const noexcept {
     Index n = 0;
@@ -54,33 +65,43 @@ class ParameterLayout {
 
  private:
   template <class Node>
-  void collect(std::string const& name, Node& node, std::vector<Parameter*>& found) {
+  void collect(std::string const& name, Node& node, std::vector<Parameter*>& found, std::vector<Buffer*>& buffers) {
     if constexpr (std::is_same_v<Node, Parameter>) {
       found.push_back(&node);
       entries_.push_back({name, node.shape, node.initializer, 0, node.size()});
+    } else if constexpr (std::is_same_v<Node, Buffer>) {
+      buffers.push_back(&node);
+      buffers_.push_back({name, node.shape, Initializer::constant(node.start), 0, node.size()});
     } else {
       node.visit([&](std::string_view child_name, auto& child) {
-        collect(name.empty() ? std::string(child_name) : name + "." + std::string(child_name), child, found);
+        collect(name.empty() ? std::string(child_name) : name + "." + std::string(child_name), child, found, buffers);
       });
     }
   }
 
-  void check(std::vector<Parameter*> const& found) const {
-    for (std::size_t i = 1; i < found.size(); ++i) {
-      auto const& name = entries_[i].name;
+  void check(std::vector<Parameter*> const& found, std::vector<Buffer*> const& buffers) const {
+    struct Named {
+      std::string const* name;
+      void const* address;
+    };
+    std::vector<Named> all;
+    for (std::size_t i = 0; i < found.size(); ++i) all.push_back({&entries_[i].name, found[i]});
+    for (std::size_t i = 0; i < buffers.size(); ++i) all.push_back({&buffers_[i].name, buffers[i]});
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      auto const& name = *all[i].name;
       for (std::size_t j = 0; j < i; ++j) {
-        if (entries_[j].name == name)
-          throw ConfigError("model: two parameters are named \"" + name +
+        if (*all[j].name == name)
+          throw ConfigError("model: two parameters or buffers are named \"" + name +
                             "\"; give the layers in visit() different names");
-        if (found[j] == found[i])
-          throw ConfigError("model: parameter \"" + name +
+        if (all[j].address == all[i].address)
+          throw ConfigError("model: \"" + name +
                             "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
       }
     }
   }
 
-  std::vector<Entry> entries_;
-  Index size_ = 0;
+  std::vector<Entry> entries_, buffers_;
+  Index size_ = 0, buffer_size_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -88,6 +88,15 @@ struct DataParallel {
     }
     void all_reduce(std::span<double>) {}
 
+    /// Every replica takes the buffers of the first one.
+    void share_buffers() {
+      if (buffers().empty()) return;
+      each([&](int device, DeviceReplica& replica) {
+        if (device > 0) std::copy(buffers().begin(), buffers().end(), replica.buffers().begin());
+      });
+    }
+    [[nodiscard]] std::span<float const> buffers() const noexcept { return replicas_[0]->buffers(); }
+
     [[nodiscard]] std::span<float const> values() const noexcept { return replicas_[0]->values(); }
     /// Forward and backward are the first device's; its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {

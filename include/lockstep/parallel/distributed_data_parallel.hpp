@@ -20,8 +20,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// One device per rank: every rank computes its own batch, gradients are summed over ranks bucket by bucket while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
-/// @collective constructing a session, micro_step with `last`, update and all_reduce are, on all ranks in the same
-/// order
+/// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks in
+/// the same order
 /// @determinism bitwise, and equal to DataParallel over as many devices
 template <comm::Communicator Communicator>
 struct DistributedDataParallel {
@@ -88,6 +88,13 @@ struct DistributedDataParallel {
       communicator_.finish();
     }
 
+    /// Every rank takes the buffers of rank 0.
+    void share_buffers() {
+      auto const buffers = replica_.buffers();
+      if (!buffers.empty()) communicator_.broadcast(buffers.data(), buffers.size_bytes(), 0);
+    }
+    [[nodiscard]] std::span<float const> buffers() const noexcept { return replica_.buffers(); }
+
     [[nodiscard]] std::span<float const> values() const noexcept { return replica_.values(); }
     /// What communication took out of backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
@@ -115,9 +122,11 @@ struct DistributedDataParallel {
 
     void compare_layouts(nn::ParameterLayout const& layout) {
       Sha256 hash;
-      for (auto const& entry : layout.entries()) {
-        hash.update(std::as_bytes(std::span(entry.name.data(), entry.name.size() + 1)));
-        hash.update(std::as_bytes(std::span(entry.shape)));
+      for (auto const* entries : {&layout.entries(), &layout.buffers()}) {
+        for (auto const& entry : *entries) {
+          hash.update(std::as_bytes(std::span(entry.name.data(), entry.name.size() + 1)));
+          hash.update(std::as_bytes(std::span(entry.shape)));
+        }
       }
       auto const mine = hash.digest();
       std::vector<std::remove_const_t<decltype(mine)>> all(static_cast<std::size_t>(communicator_.size()));

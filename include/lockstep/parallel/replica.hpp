@@ -10,6 +10,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -43,9 +44,12 @@ class Replica {
         layout_(&layout),
         pool_(std::make_unique<ThreadPool>(threads)),
         values_(layout.size()),
+        buffers_(layout.buffer_size()),
         gradients_(std::move(gradients)),
         context_(memory::Stream<Space>(*pool_)) {
     context_.bind(values_.data(), gradient_data(), layout.entries().size());
+    nn::initialize_buffers(layout, buffers_.data());
+    context_.bind_buffers(buffers_.data());
   }
 
   /// Forward and backward of one batch: adds its loss and its gradients to those of the step.
@@ -87,6 +91,8 @@ class Replica {
 
   [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return loss_; }
   [[nodiscard]] std::span<float> values() const noexcept { return values_.span(); }
+  /// What the model keeps but does not learn; of this replica's own samples.
+  [[nodiscard]] std::span<float> buffers() const noexcept { return buffers_.span(); }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
   [[nodiscard]] int threads() const noexcept { return pool_->threads(); }
@@ -102,7 +108,7 @@ class Replica {
   Model const* model_;
   nn::ParameterLayout const* layout_;
   std::unique_ptr<ThreadPool> pool_;
-  memory::Buffer<float, Space> values_;
+  memory::Buffer<float, Space> values_, buffers_;
   memory::Block gradients_;
   Context context_;
   nn::Loss<Space> loss_;

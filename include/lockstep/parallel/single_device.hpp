@@ -52,6 +52,10 @@ struct SingleDevice {
     /// Sums numbers over all processes, in place.
     void all_reduce(std::span<double>) {}
 
+    /// Every replica takes the buffers of the first one.
+    void share_buffers() {}
+    [[nodiscard]] std::span<float const> buffers() const noexcept { return replica_.buffers(); }
+
     [[nodiscard]] std::span<float const> values() const noexcept { return replica_.values(); }
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});

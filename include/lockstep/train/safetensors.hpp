@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
@@ -26,22 +27,43 @@ static_assert(std::endian::native == std::endian::little,
 /// Texts that travel with parameters: a vocabulary, class names, the model's sizes.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Saves all parameters, by name, in forward order, as float32; the file is there whole or not at all.
-/// @shape values [layout.size()]
-/// @throws DataError when the file cannot be written
+namespace detail {
+/// A model with buffers is not whole without them.
+inline void check_arenas(char const* what, nn::ParameterLayout const& layout, std::size_t values, std::size_t buffers) {
+  auto const wanted = static_cast<std::size_t>(layout.size()), kept = static_cast<std::size_t>(layout.buffer_size());
+  expect<ShapeError>(values == wanted && buffers == kept, [&] {
+    return std::string(what) + ": " + std::to_string(values) + " parameter and " + std::to_string(buffers) +
+           " buffer elements were passed; the model's layout has " + std::to_string(wanted) + " and " +
+           std::to_string(kept);
+  });
+}
+}  // namespace detail
+
+/// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
+/// or not at all.
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
+/// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
-                            Metadata const& metadata = {}) {
+                            Metadata const& metadata = {}, std::span<float const> buffers = {}) {
+  detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
+  struct Part {
+    std::vector<nn::ParameterLayout::Entry> const& entries;
+    std::span<float const> arena;
+  };
+  std::array<Part, 2> const parts{Part{layout.entries(), values}, Part{layout.buffers(), buffers}};
   json::Writer header;
   header.begin_object().key("__metadata__").begin_object();
   for (auto const& [name, text] : metadata) header.member(name, text);
   header.end_object();
   std::size_t begin = 0;
-  for (auto const& entry : layout.entries()) {
-    auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
-    header.key(entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
-    header.member("data_offsets", std::array{begin, end}).end_object();
-    begin = end;
+  for (auto const& part : parts) {
+    for (auto const& entry : part.entries) {
+      auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+      header.key(entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+      header.member("data_offsets", std::array{begin, end}).end_object();
+      begin = end;
+    }
   }
   header.end_object();
   auto text = header.text();
@@ -51,17 +73,20 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
   std::uint64_t const length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
-  for (auto const& entry : layout.entries())
-    file.write(
-        std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
+  for (auto const& part : parts)
+    for (auto const& entry : part.entries)
+      file.write(std::as_bytes(
+          part.arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
   file.commit();
 }
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
 /// the file's metadata. Tensors that the model does not have are passed over.
-/// @shape values [layout.size()]; only changed when all is well
-/// @throws DataError when the file cannot be read or is malformed, or a parameter is missing or has another shape
-Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values);
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
+/// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
+/// shape; ShapeError when an arena has another size than the layout
+Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
+                         std::span<float> buffers = {});
 
 namespace detail {
 
@@ -121,15 +146,19 @@ struct SafetensorsFile {
 
 }  // namespace detail
 
-inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values) {
+inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
+                                std::span<float> buffers) {
+  detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   detail::SafetensorsFile const file(path);
-  std::vector<std::span<char const>> tensors;
-  for (auto const& entry : layout.entries()) tensors.push_back(file.tensor(path, entry));
+  std::vector<std::pair<float*, std::span<char const>>> tensors;
+  for (auto const& entry : layout.entries())
+    tensors.emplace_back(values.data() + entry.offset, file.tensor(path, entry));
+  for (auto const& entry : layout.buffers())
+    tensors.emplace_back(buffers.data() + entry.offset, file.tensor(path, entry));
   Metadata metadata;
   if (auto const* texts = file.header.find("__metadata__"))
     for (auto const& [name, value] : texts->object()) metadata.emplace_back(name, value.string());
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    std::memcpy(values.data() + layout.entries()[i].offset, tensors[i].data(), tensors[i].size());
+  for (auto const& [to, from] : tensors) std::memcpy(to, from.data(), from.size());
   return metadata;
 }
 

@@ -92,6 +92,7 @@ class Trainer {
       std::tuple<Metrics...> metrics;
     };
     std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
+    session_.share_buffers();
     auto const steps = evaluation.loader.steps(split());
     evaluation.loader.start(split(), 0, 0, 1);
     for (Index step = 0; step < steps; ++step) {
@@ -129,6 +130,8 @@ class Trainer {
   }
 
   [[nodiscard]] std::span<float const> values() const noexcept { return session_.values(); }
+  /// What the model keeps but does not learn, such as running statistics: the first device's, or this rank's.
+  [[nodiscard]] std::span<float const> buffers() const noexcept { return session_.buffers(); }
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
   [[nodiscard]] Model const& model() const noexcept { return model_; }
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
