@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -26,9 +27,10 @@ class Layer {
 
   void forward() { Kernel::forward<float>(stream_, inputs(), matrix(out_), log_sums(), scratch()); }
   void backward() {
-    Kernel::backward<float>(stream_, inputs(), matrix(out_), log_sums(), matrix(dout_),
-                            {dquery_.data(), Write::overwrite}, {dkey_.data(), Write::overwrite},
-                            {dvalue_.data(), Write::overwrite}, scratch());
+    Kernel::backward<float>(
+        stream_, inputs(), matrix(out_), log_sums(), matrix(dout_),
+        {{dquery_.data(), Write::overwrite}, {dkey_.data(), Write::overwrite}, {dvalue_.data(), Write::overwrite}},
+        scratch());
   }
 
  private:
@@ -46,12 +48,17 @@ class Layer {
   TensorView<float, 2, HostSpace> log_sums() { return {log_sums_.data(), {rows * heads, length}}; }
   TensorView<float, 1, HostSpace> scratch() { return {scratch_.data(), {scratch_.size()}}; }
   Kernel::Inputs<float> inputs() {
-    return {matrix(query_),
-            matrix(key_),
-            matrix(value_),
-            kernel::SequenceLayout<HostSpace>::padded(length, {lengths_.data(), {rows}}, {places_.data(), {rows}}),
-            heads,
-            {}};
+    auto const layout =
+        kernel::SequenceLayout<HostSpace>::padded(length, {lengths_.data(), {rows}}, {places_.data(), {rows}});
+    return {.query = matrix(query_),
+            .key = matrix(key_),
+            .value = matrix(value_),
+            .queries = layout,
+            .keys = layout,
+            .heads = heads,
+            .scale = 1 / std::sqrt(static_cast<double>(head_width)),
+            .bias = {},
+            .mask = {}};
   }
 
   memory::Stream<HostSpace> stream_;
@@ -59,7 +66,7 @@ class Layer {
   std::vector<Index> places_;
   Floats query_ = filled(), key_ = filled(), value_ = filled(), out_ = filled(), dout_ = filled(), dquery_ = filled(),
          dkey_ = filled(), dvalue_ = filled(), log_sums_ = Floats(rows * heads * length),
-         scratch_ = Floats(Kernel::scratch(stream_, length));
+         scratch_ = Floats(Kernel::scratch<float>(stream_, inputs()));
 };
 
 }  // namespace

@@ -62,15 +62,20 @@ struct Batch {
     auto const n = query.size();
     Result<T> r{std::vector<T>(n, T{-7}), std::vector<T>(static_cast<std::size_t>(rows * heads * length)),
                 std::vector<T>(n, before), std::vector<T>(n, before), std::vector<T>(n, before)};
-    std::vector<T> memory(static_cast<std::size_t>(Kernel::scratch(stream, length)));
     auto const tensor = [&](auto& x) { return view(x, rows * length, width()); };
-    Kernel::Inputs<T> const in{
-        tensor(query), tensor(key),
-        tensor(value), kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), view(positions, rows)),
-        heads,         mask};
+    auto const layout = kernel::SequenceLayout<HostSpace>::padded(length, view(lengths, rows), view(positions, rows));
+    Kernel::Inputs<T> const in{.query = tensor(query),
+                               .key = tensor(key),
+                               .value = tensor(value),
+                               .queries = layout,
+                               .keys = layout,
+                               .heads = heads,
+                               .scale = 1 / std::sqrt(static_cast<double>(head_width)),
+                               .mask = mask};
+    std::vector<T> memory(static_cast<std::size_t>(Kernel::scratch<T>(stream, in)));
     Kernel::forward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), view(memory, memory.size()));
     Kernel::backward<T>(stream, in, tensor(r.out), view(r.log_sums, rows * heads, length), tensor(dout),
-                        {r.dquery.data(), write}, {r.dkey.data(), write}, {r.dvalue.data(), write},
+                        {{r.dquery.data(), write}, {r.dkey.data(), write}, {r.dvalue.data(), write}},
                         view(memory, memory.size()));
     return r;
   }
@@ -307,13 +312,15 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   std::vector<Index> const positions{0};
   auto const run = [&](Index heads, Index key_rows) {
     memory::Stream<HostSpace> const stream(pool);
+    auto const layout = kernel::SequenceLayout<HostSpace>::padded(3, view(lengths, 1), view(positions, 1));
     Kernel::forward<float>(stream,
-                           {view(x, 3, 8),
-                            view(x, key_rows, 8),
-                            view(x, 3, 8),
-                            kernel::SequenceLayout<HostSpace>::padded(3, view(lengths, 1), view(positions, 1)),
-                            heads,
-                            {}},
+                           {.query = view(x, 3, 8),
+                            .key = view(x, key_rows, 8),
+                            .value = view(x, 3, 8),
+                            .queries = layout,
+                            .keys = layout,
+                            .heads = heads,
+                            .scale = 1},
                            view(x, 3, 8), view(x, 3, 8), view(memory, 10'000));
   };
   CHECK_THROWS_WITH_AS(run(3, 3), doctest::Contains("3 heads do not divide a width of 8"), ShapeError);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/nn/attention.hpp>
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "nn/sequence_model.hpp"
@@ -16,8 +18,10 @@ namespace {
 struct Model {
   nn::Parameter x;
   nn::MultiHeadAttention attention;
-  Model(TokenBatch const& batch, Index d_model, Index heads, double dropout)
-      : x{{batch.rows * batch.length, d_model}, nn::Initializer::normal(1)}, attention(d_model, heads, dropout) {}
+  Model(TokenBatch const& batch, nn::MultiHeadAttention::Options const& options)
+      : x{{batch.rows * batch.length, options.width}, nn::Initializer::normal(1)}, attention(options) {}
+  Model(TokenBatch const& batch, Index width, Index heads, double dropout)
+      : Model(batch, {.width = width, .heads = heads, .dropout = dropout}) {}
   void visit(auto&& each) {
     each("x", x);
     each("attention", attention);
@@ -64,6 +68,34 @@ TEST_CASE("attention layer: gradients over more than one block of queries") {
   CHECK(result.ok());
 }
 
+TEST_CASE("attention layer: gradients of causal attention") {
+  TokenBatch const more_than_a_block({40}, 41, 11);
+  for (auto const* batch : {&mixed_lengths, &more_than_a_block})
+    for (double dropout : {0.0, 0.3}) {
+      auto const result =
+          check_model(Model(*batch, {.width = 6, .heads = 2, .dropout = dropout, .causal = true}), *batch);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+}
+
+TEST_CASE("attention layer: causal attention does not look ahead") {
+  TokenBatch const batch({40}, 40, 11);
+  auto const tokens = [&](bool causal, float last) {
+    Trial<Model, float> trial(Model(batch, {.width = 6, .heads = 2, .causal = causal}));
+    trial.values[static_cast<std::size_t>(trial.layout.entries()[0].offset + 39 * 6)] = last;
+    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    auto const y = trial.model.mixed(trial.context(), batch).tokens.value;
+    return std::vector<float>(y.data, y.data + y.size());
+  };
+  auto const first_difference = [&](bool causal) {
+    auto const one = tokens(causal, 1), other = tokens(causal, 2);
+    return std::mismatch(one.begin(), one.end(), other.begin()).first - one.begin();
+  };
+  CHECK(first_difference(true) / 6 == 39);
+  CHECK(first_difference(false) / 6 == 0);
+}
+
 TEST_CASE("attention layer: batches without rows or tokens") {
   for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({0, 0}, 9, 11), TokenBatch({0}, 0, 11)}) {
     Trial<Model, float> trial(Model(batch, 6, 2, 0.1));
@@ -102,12 +134,12 @@ TEST_CASE("attention layer: the same bits for any number of threads") {
 }
 
 TEST_CASE("attention layer: bad options and inputs are refused with the numbers") {
-  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention(6, 4), doctest::Contains("4 heads do not divide a d_model of 6"),
-                       ShapeError);
-  CHECK_THROWS_AS(nn::MultiHeadAttention(6, 0), ShapeError);
-  CHECK_THROWS_AS(nn::MultiHeadAttention(6, 2, 1.0), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 4}),
+                       doctest::Contains("4 heads do not divide a width of 6"), ShapeError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 0}), ShapeError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .dropout = 1}), ConfigError);
   Model model(mixed_lengths, 6, 2, 0);
-  model.attention = nn::MultiHeadAttention(8, 2);
+  model.attention = nn::MultiHeadAttention({.width = 8, .heads = 2});
   Trial<Model, float> trial(model);
   CHECK_THROWS_AS(trial.step(mixed_lengths), ShapeError);
 }

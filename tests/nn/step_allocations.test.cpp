@@ -19,7 +19,7 @@ namespace {
 
 struct Classifier {
   nn::FusedEmbedding embedding{{.vocabulary = 300, .length = 80, .width = 32, .dropout = 0.1}};
-  nn::MultiHeadAttention attention{32, 4, 0.1};
+  nn::MultiHeadAttention attention{{.width = 32, .heads = 4, .dropout = 0.1}};
   nn::Dropout dropout{0.1};
   nn::Linear head{32, 3};
   void visit(auto&& each) {

@@ -20,7 +20,7 @@ nn::TransformerEncoderLayer make(double dropout = 0) {
 
 /// The same from separate layers.
 struct Parts {
-  nn::MultiHeadAttention attention{6, 2};
+  nn::MultiHeadAttention attention{{.width = 6, .heads = 2}};
   nn::LayerNorm attention_norm{6};
   nn::Linear first{6, 10}, second{10, 6};
   nn::LayerNorm feed_forward_norm{6};

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -10,10 +9,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
-#include <lockstep/kernel/detail/exp.hpp>
-#include <lockstep/kernel/detail/gemm_dispatch.hpp>
-#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/attention_rows.hpp>
+#include <lockstep/kernel/detail/packed_product.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -21,14 +19,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Scaled dot-product attention of sequences with themselves, several heads side by side.
+/// Scaled dot-product attention of sequences to themselves or to others, several heads side by side.
 template <class Space>
 struct Attention {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
-/// One task per sequence and head. A block of queries at a time is held against all keys, and only its logarithm of the
-/// sum is kept: memory grows with the tokens, not with their square, and backward recomputes the probabilities.
+/// One task per sequence and head. A block of queries at a time is held against all keys that it meets, and only its
+/// logarithm of the sum is kept: memory grows with the tokens, not with their square, and backward recomputes the
+/// probabilities.
 template <>
 struct Attention<HostSpace> {
   using Stream = memory::Stream<HostSpace>;
@@ -38,203 +37,268 @@ struct Attention<HostSpace> {
   /// What forward and backward have in common.
   template <class T>
   struct Inputs {
-    View<T const, 2> query, key, value;  // [layout.slots, heads * head width]
-    SequenceLayout<HostSpace> layout;
+    View<T const, 2> query;                     // [queries.slots, heads * head width]
+    View<T const, 2> key, value;                // [keys.slots, heads * head width]
+    SequenceLayout<HostSpace> queries, keys{};  // of as many rows
     Index heads;
-    DropoutMask mask;
+    double scale;             ///< of query . key
+    bool causal = false;      ///< query i meets the keys up to i only
+    View<T const, 2> bias{};  ///< [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
+    DropoutMask mask{};
 
-    [[nodiscard]] Index rows() const noexcept { return layout.rows; }
-    [[nodiscard]] Index length() const noexcept { return layout.length; }
+    [[nodiscard]] Index rows() const noexcept { return queries.rows; }
     [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
     [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
-    [[nodiscard]] double scale() const noexcept { return 1 / std::sqrt(static_cast<double>(head_width())); }
+    /// How many differences there are between the places of a key and a query.
+    [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
   };
   template <class T>
   struct Target {
-    T* data;
-    Write write;
+    T* data = nullptr;
+    Write write = Write::overwrite;
+  };
+  template <class T>
+  struct Gradients {
+    Target<T> query, key, value;
+    Target<T> bias{};  ///< null: left out
   };
 
   /// Elements of scratch memory that `forward` and `backward` take.
-  [[nodiscard]] static Index scratch(Stream stream, Index length) {
-    return stream.pool().threads() * 2 * query_block * padded(length);
+  template <class T>
+  [[nodiscard]] static Index scratch(Stream stream, Inputs<T> const& in) {
+    return stream.pool().threads() * Scratch<T>(in).size + (in.bias.data ? in.rows() * in.bias.size() : 0);
   }
 
-  /// For the tokens i, j of a sequence, per head: p[i, j] = softmax over j of query[i] . key[j] / sqrt(head width),
-  /// then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the exponentials. Padding
-  /// slots of `out` are zero; those of the inputs are not read. `drop` keeps element (head * n + i) * m + j of the
-  /// sample, where n is its length and m = n rounded up to a multiple of 8.
-  /// @shape out as query   @shape log_sums [rows * heads, length]   @shape memory [scratch(stream, length)]
+  /// For the tokens i of a row's queries and j of its keys, per head: p[i, j] = softmax over j of (scale query[i] .
+  /// key[j] + bias[j - i]), then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the
+  /// exponentials. Padding slots of `out` are zero, as is a query that meets no key; those of the inputs are not read.
+  /// `drop` keeps element (head * n + i) * m + j of the sample, where n is the number of its queries and m that of its
+  /// keys, rounded up to a multiple of 8.
+  /// @shape out as query   @shape log_sums [rows * heads, queries.length]   @shape memory [scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   /// @throws ShapeError when `heads` does not divide the width or the shapes disagree
-  /// @source the definition (Vaswani et al. 2017), in blocks of queries
+  /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory) {
     check(in, out.extent);
-    for_heads(stream, in, memory, [&](Head const& head, T* scores) {
-      auto* const to = out.data + head.offset;
-      for (Index i = 0; i < head.tokens; i += query_block) {
-        Index const queries = std::min(query_block, head.tokens - i);
-        multiply_scores(in, head, i, queries, scores);
-        auto* const sums = log_sums.data + head.index * in.length() + i;
-        with_best_instructions([=, tokens = head.tokens, mask = in.mask, place = head.place, first = head.element(i)] {
-          for (Index q = 0; q < queries; ++q) {
-            auto* const row = scores + q * padded(tokens);
-            T const most = detail::largest(row, tokens);
-            for (Index j = 0; j < tokens; ++j) row[j] = detail::exp(row[j] - most);
-            T const sum = detail::sum(row, tokens);
-            sums[q] = most + std::log(sum);
-            T const factor = 1 / sum;
-            for (Index j = 0; j < tokens; ++j) row[j] *= factor;
-            if (mask.active())
-              detail::drop(mask, place, first + static_cast<std::uint64_t>(q * padded(tokens)), tokens, row, row);
-          }
-        });
-        multiply<T>({queries, in.head_width(), head.tokens}, 1, {scores, padded(head.tokens), 1},
-                    {in.value.data + head.offset, in.width(), 1}, 0, to + i * in.width(), in.width());
-      }
-      zero_padding(in, head, to);
+    detail::with_packed_product<T>([&](auto product) {
+      for_heads(stream, in, memory, [&](Head const& head, Scratch<T> const& at) {
+        forward_head(product, in, head, at, out.data + head.query, log_sums.data + head.index * in.queries.length);
+      });
     });
   }
 
   /// The gradients of the inputs, from that of `out`.
-  /// @shape out, log_sums as forward left them   @shape dout as out   @shape dquery, dkey, dvalue as query
+  /// @shape out, log_sums as forward left them   @shape dout as out   @shape gradients as their inputs
+  /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<T const, 2> log_sums,
-                       View<T const, 2> dout, Target<T> dquery, Target<T> dkey, Target<T> dvalue, View<T, 1> memory) {
-    auto const width = in.width(), head_width = in.head_width();
-    auto const scale = static_cast<T>(in.scale());
-    for_heads(stream, in, memory, [&](Head const& head, T* p) {
-      auto const stride = padded(head.tokens);
-      auto* const ds = p + query_block * stride;  // first the gradient of p, then that of the scores
-      for (Index i = 0; i < head.tokens; i += query_block) {
-        Index const queries = std::min(query_block, head.tokens - i), at = head.offset + i * width;
-        multiply_scores(in, head, i, queries, p);
-        multiply<T>({queries, head.tokens, head_width}, 1, {dout.data + at, width, 1},
-                    {in.value.data + head.offset, 1, width}, 0, ds, stride);
-        score_gradients(in, head, i, queries, out.data + at, dout.data + at,
-                        log_sums.data + head.index * in.length() + i, p, ds);
-        auto const beta = [&](Target<T> target) { return i == 0 && target.write == Write::overwrite ? T{0} : T{1}; };
-        multiply<T>({head.tokens, head_width, queries}, 1, {p, 1, stride}, {dout.data + at, width, 1}, beta(dvalue),
-                    dvalue.data + head.offset, width);
-        multiply<T>({head.tokens, head_width, queries}, scale, {ds, 1, stride}, {in.query.data + at, width, 1},
-                    beta(dkey), dkey.data + head.offset, width);
-        multiply<T>({queries, head_width, head.tokens}, scale, {ds, stride, 1}, {in.key.data + head.offset, width, 1},
-                    dquery.write == Write::overwrite ? T{0} : T{1}, dquery.data + at, width);
-      }
-      for (auto const& target : {dquery, dkey, dvalue})
-        if (target.write == Write::overwrite) zero_padding(in, head, target.data + head.offset);
+                       View<T const, 2> dout, Gradients<T> const& to, View<T, 1> memory) {
+    Index const per_row = in.bias.size();  // each row's part of the bias's gradient, summed in order
+    auto* const partial = memory.data + stream.pool().threads() * Scratch<T>(in).size;
+    detail::with_packed_product<T>([&](auto product) {
+      for_heads(stream, in, memory, [&](Head const& head, Scratch<T> const& at) {
+        auto* const dbias = to.bias.data ? partial + head.index * in.distances() : nullptr;
+        if (dbias) std::fill_n(dbias, in.distances(), T{0});
+        backward_head(product, in, head, at, out.data + head.query, dout.data + head.query,
+                      log_sums.data + head.index * in.queries.length, to, dbias);
+      });
     });
+    if (to.bias.data)
+      stream.pool().for_ranges(per_row, 4096, [&](Index begin, Index end) {
+        detail::sum_rows(partial + begin, per_row, end - begin, detail::Consecutive{}, in.rows(), to.bias.data + begin,
+                         to.bias.write);
+      });
   }
 
  private:
-  static constexpr Index query_block = 128;
+  static constexpr Index query_block = 32;
 
   struct Head {
-    Index index;          // counts heads over all rows
-    Index tokens;         // of the row
-    Index slots;          // of the row
-    Index offset;         // of the head's first element in query, key, value and out
-    std::uint64_t place;  // dropout's key
-    Index number;         // within the row
+    Index index;                       // counts heads over all rows
+    Index number;                      // within the row
+    Index queries, keys;               // tokens of the row
+    Index query, key;                  // its first element in query and out, and in key and value
+    Index query_padding, key_padding;  // slots behind the tokens
+    std::uint64_t place;               // dropout's key
 
     /// The number, within the sample, of the probability of query i and key 0.
     [[nodiscard]] std::uint64_t element(Index i) const noexcept {
-      return static_cast<std::uint64_t>((number * tokens + i) * padded(tokens));
+      return static_cast<std::uint64_t>((number * queries + i) * ((keys + 7) / 8 * 8));
     }
   };
 
-  [[nodiscard]] static constexpr Index padded(Index tokens) noexcept { return (tokens + 7) / 8 * 8; }
+  /// A thread's memory: operands packed for the widest tile, and the scores of a block of queries.
+  template <class T>
+  struct Scratch {
+    static constexpr Index most_columns = 64 / Index{sizeof(T)} * 2;
+    Index stride, width;  // keys and head width, rounded up to whole tiles
+    Index size;
+    T *keys_across = nullptr, *values_across = nullptr;  // transposed: the products over the head's width
+    T *keys = nullptr, *queries = nullptr, *gradients = nullptr;
+    T *p = nullptr, *ds = nullptr;  // [query_block, stride]
+
+    explicit Scratch(Inputs<T> const& in)
+        : stride((in.keys.length + most_columns - 1) / most_columns * most_columns),
+          width((in.head_width() + most_columns - 1) / most_columns * most_columns),
+          size(2 * stride * in.head_width() + in.keys.length * width + 2 * query_block * (width + stride)) {}
+    Scratch(Inputs<T> const& in, T* memory) : Scratch(in) {
+      Index const sizes[] = {stride * in.head_width(), stride * in.head_width(), in.keys.length * width,
+                             query_block * width,      query_block * width,      query_block * stride};
+      T** const parts[] = {&keys_across, &values_across, &keys, &queries, &gradients, &p};
+      for (Index i = 0; i < 6; memory += sizes[i++]) *parts[i] = memory;
+      ds = memory;
+    }
+  };
 
   template <class T>
   static void check(Inputs<T> const& in, Extents<2> out) {
     expect<ShapeError>(in.heads >= 1 && in.width() % in.heads == 0, [&] {
       return "Attention: " + std::to_string(in.heads) + " heads do not divide a width of " + std::to_string(in.width());
     });
-    expect<ShapeError>(
-        in.query.extent == in.key.extent && in.query.extent == in.value.extent && in.query.extent == out, [&] {
-          return "Attention: query " + to_string(in.query.extent) + ", key " + to_string(in.key.extent) + ", value " +
-                 to_string(in.value.extent) + " and output " + to_string(out) + " must have the same shape";
-        });
+    expect<ShapeError>(in.query.extent == out && in.key.extent == in.value.extent && in.key.extent[1] == in.width(),
+                       [&] {
+                         return "Attention: query " + to_string(in.query.extent) + " and output " + to_string(out) +
+                                " must have the same shape, and so must key " + to_string(in.key.extent) +
+                                " and value " + to_string(in.value.extent) + "; all must be equally wide";
+                       });
+    expect<ShapeError>(in.query.extent[0] == in.queries.slots && in.key.extent[0] == in.keys.slots, [&] {
+      return "Attention: query " + to_string(in.query.extent) + " and key " + to_string(in.key.extent) +
+             " belong to sequences of " + std::to_string(in.queries.slots) + " and " + std::to_string(in.keys.slots) +
+             " slots; each slot needs one row";
+    });
+    expect<ShapeError>(in.queries.rows == in.keys.rows, [&] {
+      return "Attention: " + std::to_string(in.queries.rows) + " sequences of queries meet " +
+             std::to_string(in.keys.rows) + " of keys; each needs one";
+    });
+    expect<ShapeError>(!in.bias.data || in.bias.extent == Extents<2>{in.heads, in.distances()}, [&] {
+      return "Attention: bias is " + to_string(in.bias.extent) + " where " + std::to_string(in.heads) + " heads and " +
+             std::to_string(in.distances()) + " distances need " + to_string(Extents<2>{in.heads, in.distances()});
+    });
   }
 
   /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
   template <class T, class F>
   static void for_heads(Stream stream, Inputs<T> const& in, View<T, 1> memory, F const& f) {
-    if (in.query.empty()) return;
     Index const members = stream.pool().threads(), heads = in.rows() * in.heads;
     std::atomic<Index> next{0};
     stream.pool().run(std::min(members, heads), [&](Index member) {
-      auto* const scratch = memory.data + member * 2 * query_block * padded(in.length());
+      Scratch<T> const scratch(in, memory.data + member * Scratch<T>(in).size);
       for (Index h; (h = next.fetch_add(1, std::memory_order_relaxed)) < heads;) {
-        Index const row = h / in.heads, number = h % in.heads;
-        f(Head{h, in.layout.tokens(row), in.layout.end(row) - in.layout.start(row),
-               in.layout.start(row) * in.width() + number * in.head_width(),
-               static_cast<std::uint64_t>(in.layout.positions.data[row]), number},
+        Index const row = h / in.heads, number = h % in.heads, column = number * in.head_width();
+        auto const &q = in.queries, &k = in.keys;
+        f(Head{.index = h,
+               .number = number,
+               .queries = q.tokens(row),
+               .keys = k.tokens(row),
+               .query = q.start(row) * in.width() + column,
+               .key = k.start(row) * in.width() + column,
+               .query_padding = q.end(row) - q.start(row) - q.tokens(row),
+               .key_padding = k.end(row) - k.start(row) - k.tokens(row),
+               .place = static_cast<std::uint64_t>(q.positions.data[row])},
           scratch);
       }
     });
   }
 
-  struct Extent {
-    Index m, n, k;
-  };
+  /// How many keys the query i meets.
   template <class T>
-  static void multiply(Extent extent, T alpha, detail::Strided<T const> a, detail::Strided<T const> b, T beta, T* c,
-                       Index c_row) {
-    detail::multiply_on_this_thread(detail::GemmBlock<T>{.m = extent.m,
-                                                         .n = extent.n,
-                                                         .k = extent.k,
-                                                         .alpha = alpha,
-                                                         .a = a,
-                                                         .b = b,
-                                                         .beta = beta,
-                                                         .c = c,
-                                                         .c_row = c_row,
-                                                         .bias = nullptr});
+  [[nodiscard]] static Index met(Inputs<T> const& in, Head const& head, Index i) noexcept {
+    return in.causal ? std::min(head.keys, i + 1) : head.keys;
+  }
+  /// Its bias for key 0.
+  template <class T>
+  [[nodiscard]] static T const* bias(Inputs<T> const& in, Head const& head, Index i) noexcept {
+    return in.bias.data ? in.bias.data + head.number * in.distances() + in.queries.length - 1 - i : nullptr;
   }
 
-  /// scores[q, j] = query[i + q] . key[j] / sqrt(head width).
-  template <class T>
-  static void multiply_scores(Inputs<T> const& in, Head const& head, Index i, Index queries, T* scores) {
-    multiply<T>({queries, head.tokens, in.head_width()}, static_cast<T>(in.scale()),
-                {in.query.data + head.offset + i * in.width(), in.width(), 1},
-                {in.key.data + head.offset, 1, in.width()}, 0, scores, padded(head.tokens));
-  }
-
-  /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of
-  /// the scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum equals dout . out.
-  template <class T>
-  static void score_gradients(Inputs<T> const& in, Head const& head, Index i, Index queries, T const* out,
-                              T const* dout, T const* log_sums, T* p, T* ds) {
-    with_best_instructions([=, tokens = head.tokens, width = in.width(), head_width = in.head_width(), mask = in.mask,
-                            place = head.place, first = head.element(i)] {
-      auto const keep = static_cast<T>(mask.scale());
-      auto const dropped = static_cast<std::uint16_t>(mask.dropped);
-      for (Index q = 0; q < queries; ++q) {
-        T const log_sum = log_sums[q], mean = detail::dot(out + q * width, dout + q * width, head_width);
-        auto* const row = p + q * padded(tokens);
-        auto* const gradient = ds + q * padded(tokens);
-        for (Index j = 0; j < tokens; ++j) row[j] = detail::exp(row[j] - log_sum);
-        if (!mask.active()) {
-          for (Index j = 0; j < tokens; ++j) gradient[j] = row[j] * (gradient[j] - mean);
-          continue;
+  template <class T, class Product>
+  static void forward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T* out,
+                           T* log_sums) {
+    auto const width = in.width(), head_width = in.head_width();
+    product.pack({in.key.data + head.key, 1, width}, head_width, head.keys, at.keys_across);
+    product.pack({in.value.data + head.key, width, 1}, head.keys, head_width, at.keys);
+    for (Index i = 0; i < head.queries; i += query_block) {
+      Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
+      multiply_scores(product, in, head, i, queries, keys, at);
+      T reciprocals[query_block];
+      with_best_instructions([=, &in, &head, to = &reciprocals[0], p = at.p, stride = at.stride] {
+        for (Index q = 0; q < queries; ++q) {
+          auto* const row = p + q * stride;
+          Index const here = met(in, head, i + q);
+          auto const sum = detail::softmax_row(row, bias(in, head, i + q), here);
+          log_sums[i + q] = sum.logarithm;
+          to[q] = sum.reciprocal;
+          if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
+          std::fill_n(row + here, keys - here, T{0});
         }
-        detail::for_dropout_bits(mask, place, first + static_cast<std::uint64_t>(q * padded(tokens)), tokens,
-                                 [=](Index done, Index here, std::uint16_t const* bits) {
-                                   for (Index j = 0; j < here; ++j) {
-                                     T const factor = bits[j] >= dropped ? keep : T{0}, x = row[done + j];
-                                     gradient[done + j] = x * (gradient[done + j] * factor - mean);
-                                     row[done + j] = x * factor;
-                                   }
-                                 });
-      }
-    });
+      });
+      auto* const to = out + i * width;
+      product.multiply(queries, head_width, keys, T{1}, {at.p, at.stride, 1}, at.keys, head.keys, T{0}, to, width);
+      with_best_instructions([=, by = &reciprocals[0]] {
+        for (Index q = 0; q < queries; ++q)
+          for (Index c = 0; c < head_width; ++c) to[q * width + c] *= by[q];
+      });
+    }
+    zero(out + head.queries * width, head.query_padding, width, head_width);
+  }
+
+  template <class T, class Product>
+  static void backward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T const* out,
+                            T const* dout, T const* log_sums, Gradients<T> const& to, T* dbias) {
+    auto const width = in.width(), head_width = in.head_width(), stride = at.stride;
+    auto const scale = static_cast<T>(in.scale);
+    auto const *query = in.query.data + head.query, *key = in.key.data + head.key;
+    product.pack({key, 1, width}, head_width, head.keys, at.keys_across);
+    product.pack({in.value.data + head.key, 1, width}, head_width, head.keys, at.values_across);
+    product.pack({key, width, 1}, head.keys, head_width, at.keys);
+    for (auto const& target : {to.key, to.value})
+      if (target.write == Write::overwrite)
+        zero(target.data + head.key, head.keys + head.key_padding, width, head_width);
+    if (to.query.write == Write::overwrite)
+      zero(to.query.data + head.query + head.queries * width, head.query_padding, width, head_width);
+    for (Index i = 0; i < head.queries; i += query_block) {
+      Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
+      multiply_scores(product, in, head, i, queries, keys, at);
+      product.multiply(queries, product.columns(keys), head_width, T{1}, {dout + i * width, width, 1}, at.values_across,
+                       head_width, T{0}, at.ds, stride);
+      with_best_instructions([=, &in, &head, p = at.p, ds = at.ds] {
+        for (Index q = 0; q < queries; ++q) {
+          auto *const row = p + q * stride, *const gradient = ds + q * stride;
+          Index const here = met(in, head, i + q);
+          T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, head_width);
+          detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
+                                      head.place, head.element(i + q));
+          std::fill_n(row + here, keys - here, T{0});
+          std::fill_n(gradient + here, keys - here, T{0});
+          if (!dbias) continue;
+          auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
+          for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];
+        }
+      });
+      product.pack({dout + i * width, width, 1}, queries, head_width, at.gradients);
+      product.multiply(keys, head_width, queries, T{1}, {at.p, 1, stride}, at.gradients, queries, T{1},
+                       to.value.data + head.key, width);
+      product.pack({query + i * width, width, 1}, queries, head_width, at.queries);
+      product.multiply(keys, head_width, queries, scale, {at.ds, 1, stride}, at.queries, queries, T{1},
+                       to.key.data + head.key, width);
+      product.multiply(queries, head_width, keys, scale, {at.ds, stride, 1}, at.keys, head.keys,
+                       to.query.write == Write::overwrite ? T{0} : T{1}, to.query.data + head.query + i * width, width);
+    }
+  }
+
+  /// p[q, j] = scale query[i + q] . key[j].
+  template <class T, class Product>
+  static void multiply_scores(Product product, Inputs<T> const& in, Head const& head, Index i, Index queries,
+                              Index keys, Scratch<T> const& at) {
+    product.multiply(queries, product.columns(keys), in.head_width(), static_cast<T>(in.scale),
+                     {in.query.data + head.query + i * in.width(), in.width(), 1}, at.keys_across, in.head_width(),
+                     T{0}, at.p, at.stride);
   }
 
   template <class T>
-  static void zero_padding(Inputs<T> const& in, Head const& head, T* to) {
-    for (Index t = head.tokens; t < head.slots; ++t) std::fill_n(to + t * in.width(), in.head_width(), T{0});
+  static void zero(T* to, Index rows, Index row_size, Index count) {
+    for (Index row = 0; row < rows; ++row) std::fill_n(to + row * row_size, count, T{0});
   }
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -13,24 +15,34 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Multi-head self-attention over the tokens of each sequence: out = output(attention(query(x), key(x), value(x))),
-/// with dropout on the attention weights. Padding neither attends nor is attended to.
+/// Multi-head attention of the tokens of each sequence, to each other or to those of another sequence, the memory:
+/// out = output(attention(query(x), key(memory), value(memory))), with dropout on the attention weights. Padding
+/// neither attends nor is attended to; a token without anything to attend to receives output(0).
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
-  /// @throws ShapeError unless `heads` divides `d_model`   @throws ConfigError unless 0 <= dropout < 1
-  MultiHeadAttention(Index d_model, Index heads, double dropout = 0)
-      : query_(d_model, d_model),
-        key_(d_model, d_model),
-        value_(d_model, d_model),
-        output_(d_model, d_model),
-        heads_(heads),
-        dropout_(dropout) {
-    expect<ShapeError>(heads >= 1 && d_model % heads == 0, [&] {
-      return "MultiHeadAttention: " + std::to_string(heads) + " heads do not divide a d_model of " +
-             std::to_string(d_model) + "; each head takes an equal share of it";
-    });
-  }
+  struct Options {
+    Index width;                    ///< channels of every token, those of the memory too
+    Index heads;                    ///< share the width equally, unless head_width says otherwise
+    double dropout = 0;             ///< probability
+    bool causal = false;            ///< token i attends to tokens up to i only; keys beyond are not even computed
+    Bias bias = Bias::learned;      ///< of the four linear maps
+    Index head_width = 0;           ///< channels of a head; 0: width / heads
+    std::optional<double> scale{};  ///< of query . key; without: 1 / sqrt(head width)
+  };
+
+  /// @throws ConfigError for a size below 1 or unless 0 <= dropout < 1
+  /// @throws ShapeError unless `heads` divides `width` or head_width is given
+  explicit MultiHeadAttention(Options const& options)
+      : head_width_(width_of_head(options)),
+        query_(options.width, options.heads * head_width_, options.bias),
+        key_(options.width, options.heads * head_width_, options.bias),
+        value_(options.width, options.heads * head_width_, options.bias),
+        output_(options.heads * head_width_, options.width, options.bias),
+        heads_(options.heads),
+        scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(head_width_)))),
+        causal_(options.causal),
+        dropout_(options.dropout) {}
 
   void visit(auto&& each) {
     each("query", query_);
@@ -39,37 +51,75 @@ class MultiHeadAttention {
     each("output", output_);
   }
 
-  /// @shape x.tokens [rows * length, d_model]   @shape returns as x
-  /// @throws ShapeError when x has another width
+  /// Self-attention. A `bias` is added to the scores by distance: see RelativePositionBias.
+  /// @shape x.tokens [slots, width]   @shape bias [heads, 2 * x.layout.length - 1], or a null one   @shape returns as x
+  /// @throws ShapeError when x has another width or bias another shape
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      typename Context::template Variable<2> bias = {}) const {
+    return forward(context, x, x, bias);
+  }
+
+  /// Attention to the tokens of `memory`, which has as many sequences.
+  /// @shape bias [heads, x.layout.length + memory.layout.length - 1], or a null one   @shape returns as x
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      Sequence<typename Context::Scalar, typename Context::Space> const& memory,
+      typename Context::template Variable<2> bias = {}) const {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Attention<typename Context::Space>;
     auto const query = query_.forward(context, x.tokens);
-    auto const key = key_.forward(context, x.tokens);
-    auto const value = value_.forward(context, x.tokens);
-    typename Kernel::template Inputs<Scalar> const inputs{query.value, key.value, value.value,
-                                                          x.layout,    heads_,    dropout_.mask(context)};
+    auto const key = key_.forward(context, memory.tokens);
+    auto const value = value_.forward(context, memory.tokens);
+    typename Kernel::template Inputs<Scalar> const inputs{.query = query.value,
+                                                          .key = key.value,
+                                                          .value = value.value,
+                                                          .queries = x.layout,
+                                                          .keys = memory.layout,
+                                                          .heads = heads_,
+                                                          .scale = scale_,
+                                                          .causal = causal_,
+                                                          .bias = bias.value,
+                                                          .mask = dropout_.mask(context)};
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Scalar>(Extents<2>{x.layout.rows * heads_, x.layout.length});
-    auto const memory =
-        context.template temporary<Scalar>(Extents<1>{Kernel::scratch(context.stream(), x.layout.length)});
-    Kernel::template forward<Scalar>(context.stream(), inputs, mixed.value, log_sums, memory);
+    auto const scratch =
+        context.template temporary<Scalar>(Extents<1>{Kernel::template scratch<Scalar>(context.stream(), inputs)});
+    Kernel::template forward<Scalar>(context.stream(), inputs, mixed.value, log_sums, scratch);
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
       auto const target = [&](auto const& variable) {
         auto const gradient = c.gradient(variable);
         return typename Kernel::template Target<Scalar>{gradient.data, gradient.write};
       };
-      Kernel::template backward<Scalar>(c.stream(), inputs, mixed.value, log_sums, mixed.gradient(), target(query),
-                                        target(key), target(value), memory);
+      Kernel::template backward<Scalar>(c.stream(), inputs, mixed.value, log_sums, mixed.gradient(),
+                                        {target(query), target(key), target(value), target(bias)}, scratch);
     });
     return output_.forward(context, x.with(mixed));
   }
 
  private:
+  static Index width_of_head(Options const& options) {
+    if (options.head_width != 0) {
+      expect<ConfigError>(options.head_width >= 1 && options.heads >= 1, [&] {
+        return "MultiHeadAttention: " + std::to_string(options.heads) + " heads of width " +
+               std::to_string(options.head_width) + "; both must be at least 1";
+      });
+      return options.head_width;
+    }
+    expect<ShapeError>(options.heads >= 1 && options.width % options.heads == 0, [&] {
+      return "MultiHeadAttention: " + std::to_string(options.heads) + " heads do not divide a width of " +
+             std::to_string(options.width) + "; each head takes an equal share of it, or give .head_width";
+    });
+    return options.width / options.heads;
+  }
+
+  Index head_width_;
   Linear query_, key_, value_, output_;
   Index heads_;
+  double scale_;
+  bool causal_;
   Dropout dropout_;
 };
 

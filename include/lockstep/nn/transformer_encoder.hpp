@@ -17,11 +17,12 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 class TransformerEncoder {
  public:
   struct Options {
-    Index layers;        ///< 0 leaves its input as it is
-    Index width;         ///< channels of every token
-    Index heads;         ///< share the width equally
-    Index feed_forward;  ///< width inside each feed-forward part
-    double dropout = 0;  ///< probability
+    Index layers;         ///< 0 leaves its input as it is
+    Index width;          ///< channels of every token
+    Index heads;          ///< share the width equally
+    Index feed_forward;   ///< width inside each feed-forward part
+    double dropout = 0;   ///< probability
+    bool causal = false;  ///< token i attends to tokens up to i only
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -30,7 +31,11 @@ class TransformerEncoder {
     expect<ConfigError>(options.layers >= 0, [&] {
       return "TransformerEncoder: " + std::to_string(options.layers) + " layers; there cannot be fewer than 0";
     });
-    TransformerEncoderLayer const layer({options.width, options.heads, options.feed_forward, options.dropout});
+    TransformerEncoderLayer const layer({.width = options.width,
+                                         .heads = options.heads,
+                                         .feed_forward = options.feed_forward,
+                                         .dropout = options.dropout,
+                                         .causal = options.causal});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

@@ -17,16 +17,18 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 class TransformerEncoderLayer {
  public:
   struct Options {
-    Index width;         ///< channels of every token
-    Index heads;         ///< share the width equally
-    Index feed_forward;  ///< width inside the feed-forward part
-    double dropout = 0;  ///< probability
+    Index width;          ///< channels of every token
+    Index heads;          ///< share the width equally
+    Index feed_forward;   ///< width inside the feed-forward part
+    double dropout = 0;   ///< probability
+    bool causal = false;  ///< token i attends to tokens up to i only
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
   /// width
   explicit TransformerEncoderLayer(Options const& options)
-      : attention_(options.width, options.heads, options.dropout),
+      : attention_(
+            {.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = options.causal}),
         attention_norm_(options.width),
         feed_forward_(options.width, options.feed_forward, options.dropout),
         feed_forward_norm_(options.width),

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/gemm_block.hpp>
+#include <lockstep/kernel/detail/gemm_pack.hpp>
+#include <lockstep/kernel/detail/gemm_tile.hpp>
+#include <lockstep/kernel/detail/strided.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Products of small matrices with an operand that is packed once and used many times, with one of the tiles.
+template <class T, class Tile>
+struct PackedProduct {
+  /// Columns as they are packed: a whole number of tiles.
+  [[nodiscard]] static constexpr Index columns(Index count) noexcept {
+    return (count + Tile::columns - 1) / Tile::columns * Tile::columns;
+  }
+  /// Lays out B [depth, count] for `multiply`; takes depth * columns(count) elements.
+  static void pack(Strided<T const> b, Index depth, Index count, T* packed) {
+    detail::pack<T, Tile::columns>(b, depth, count, packed);
+  }
+  /// C [m, n] = alpha A B + beta C, where A is [m, k] and B the first k rows and n columns of what was packed with
+  /// `depth` rows. With an n beyond B's columns, C receives zeros there.
+  static void multiply(Index m, Index n, Index k, T alpha, Strided<T const> a, T const* packed, Index depth, T beta,
+                       T* c, Index c_row) {
+    for (Index j = 0; j < n; j += Tile::columns)
+      for (Index i = 0; i < m; i += Tile::rows)
+        Tile::multiply({.rows = std::min(Tile::rows, m - i),
+                        .columns = std::min(Tile::columns, n - j),
+                        .k = k,
+                        .a = a.data + i * a.row,
+                        .a_row = a.row,
+                        .a_step = a.column,
+                        .b = packed + j * depth,
+                        .alpha = alpha,
+                        .beta = beta,
+                        .bias = nullptr,
+                        .c = c + i * c_row + j,
+                        .c_row = c_row});
+  }
+};
+
+/// f(PackedProduct) with the best tile for this processor.
+template <class T, class F>
+decltype(auto) with_packed_product(F&& f) {
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+  auto const set = gemm_instruction_set();
+  if (set == InstructionSet::avx512) return f(PackedProduct<T, Avx512Tile<T>>{});
+  if (set == InstructionSet::avx2) return f(PackedProduct<T, Avx2Tile<T>>{});
+#endif
+  return f(PackedProduct<T, BaselineTile<T>>{});
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
