@@ -24,15 +24,21 @@ target_compile_definitions(
 # Exit code 77 counts as skipped.
 function(lockstep_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
-  lockstep_test_program(${name} .test.cpp)
+  lockstep_test_program(${name} "${name}.test.cpp")
 endfunction()
 
-# lockstep_cuda_test(folder/name …): the same for folder/name.test.cu; skipped by name where there is no nvcc.
+# lockstep_cuda_test(folder/name …): the same for folder/name.test.cu, as `cuda/folder/name`; skipped by name where there
+# is no nvcc. And everywhere the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/.
 function(lockstep_cuda_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.test.cpp")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "#include \"@name@.test.cu\"\n" @ONLY)
+  lockstep_test_program(emulated/${name} "${file}")
+  target_include_directories("${target}" BEFORE PRIVATE cuda_emulation)
+  target_compile_definitions("${target}" PRIVATE __CUDA_ARCH_LIST__=0)
   if(TARGET lockstep::cuda)
     list(APPEND test_LINK lockstep::cuda)
-    lockstep_test_program(${name} .test.cu)
+    lockstep_test_program(cuda/${name} "${name}.test.cu")
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
   else()
     add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo
@@ -41,14 +47,10 @@ function(lockstep_cuda_test name)
   endif()
 endfunction()
 
-# For the two above: reads their test_… variables.
-function(lockstep_test_program name extension)
-  set(entry ${name})
-  if(extension STREQUAL .test.cu)
-    set(entry cuda/${name})
-  endif()
+# For the two above: reads their test_… variables, and leaves the target's name in `target`.
+function(lockstep_test_program entry file)
   string(REPLACE "/" "." target "test.${entry}")
-  add_executable(${target} "${name}${extension}" ${test_SOURCES})
+  add_executable(${target} "${file}" ${test_SOURCES})
   target_link_libraries(${target} PRIVATE lockstep_test_main lockstep_warnings ${test_LINK})
   add_test(NAME ${entry} COMMAND ${target})
   set(environment "")
@@ -68,6 +70,7 @@ function(lockstep_test_program name extension)
     ${entry}
     PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${test_PROCESSORS} TIMEOUT ${test_TIMEOUT}
                WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" ENVIRONMENT "${environment}")
+  set(target ${target} PARENT_SCOPE)
 endfunction()
 
 # lockstep_compile_fail(folder/name [LINK targets…]): see compile_fail/check.cmake.

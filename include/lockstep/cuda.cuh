@@ -2,6 +2,8 @@
 #pragma once
 
 /// Everything that needs nvcc.
+#include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
+#include <lockstep/kernel/gelu.cuh>
 #include <lockstep/memory/cuda.cuh>

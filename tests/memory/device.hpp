@@ -28,6 +28,8 @@ class OnDevice {
     lockstep::memory::CudaResource resource;
     memory_ = lockstep::memory::Buffer<T, lockstep::CudaSpace>(size_, resource);
     copy(memory_.data(), values.data(), cudaMemcpyHostToDevice);
+    // The call returns while the last bytes are on their way, and our streams do not wait for its own.
+    lockstep::memory::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   template <class... I>
   [[nodiscard]] lockstep::TensorView<T, sizeof...(I), lockstep::CudaSpace> view(I... extents) const {

@@ -43,11 +43,8 @@ struct Dropout<CudaSpace> {
   static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
                     TensorView<T const, 2, CudaSpace> x, TensorView<T, 2, CudaSpace> y, Write write) {
     auto const width = x.extent[1];
-    if (layout.slots == 0 || width == 0) return;
-    detail::dropout<T>
-        <<<detail::blocks_for(layout.slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
-            mask, layout, width, x.data, y.data, write);
-    detail::check_launch("kernel::Dropout");
+    detail::launch("kernel::Dropout", stream, layout.slots * ((width + 7) / 8), detail::dropout<T>, mask, layout, width,
+                   x.data, y.data, write);
   }
 };
 

@@ -117,11 +117,9 @@ struct FusedEmbedding<CudaSpace> {
   static void forward(Stream stream, Tokens const& tokens, View<T const, 2> token, View<T const, 2> position,
                       DropoutMask mask, View<Index const, 1> positions, View<T, 2> out) {
     auto const slots = tokens.ids.size(), width = out.extent[1];
-    if (slots == 0 || width == 0) return;
-    detail::embed<T><<<detail::blocks_for(slots * ((width + 7) / 8)), detail::threads_per_block, 0, stream.get()>>>(
-        tokens.ids.data, tokens.lengths.data, slots, tokens.length(), width, token.data, token.extent[0], position.data,
-        position.extent[0], mask, positions.data, out.data);
-    detail::check_launch("kernel::FusedEmbedding::forward");
+    detail::launch("kernel::FusedEmbedding::forward", stream, slots * ((width + 7) / 8), detail::embed<T>,
+                   tokens.ids.data, tokens.lengths.data, slots, tokens.length(), width, token.data, token.extent[0],
+                   position.data, position.extent[0], mask, positions.data, out.data);
   }
 
   [[nodiscard]] static Index partial_rows(Tokens const&, Plan const& plan) noexcept { return plan.chunks(); }
@@ -136,24 +134,20 @@ struct FusedEmbedding<CudaSpace> {
           cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(T), stream.get()),
           "cudaMemsetAsync");
     if (plan.chunks() == 0) return;
-    auto const warps = detail::blocks_for(plan.chunks() * 32);
-    detail::sum_chunks<T><<<warps, detail::threads_per_block, 0, stream.get()>>>(
-        plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(),
-        plan.total.data(), width, dy.data, partial.data, gradient.data, write);
-    detail::sum_rows_of_chunks<T>
-        <<<detail::blocks_for(plan.chunks() * 8), detail::threads_per_block, 0, stream.get()>>>(
-            plan.first.data(), plan.rows.data(), plan.total.data(), width, partial.data, gradient.data, write);
-    detail::check_launch("kernel::FusedEmbedding::backward_token");
+    auto const name = "kernel::FusedEmbedding::backward_token";
+    detail::launch(name, stream, plan.chunks() * 32, detail::sum_chunks<T>, plan.order.data(), plan.begin.data(),
+                   plan.chunk_row.data(), plan.first.data(), plan.rows.data(), plan.total.data(), width, dy.data,
+                   partial.data, gradient.data, write);
+    detail::launch(name, stream, plan.chunks() * 8, detail::sum_rows_of_chunks<T>, plan.first.data(), plan.rows.data(),
+                   plan.total.data(), width, partial.data, gradient.data, write);
   }
 
   template <class T>
   static void backward_position(Stream stream, Tokens const& tokens, View<T const, 2> dy, View<T, 2> gradient,
                                 Write write) {
-    if (gradient.size() == 0) return;
-    detail::sum_positions<T><<<detail::blocks_for(gradient.size()), detail::threads_per_block, 0, stream.get()>>>(
-        tokens.lengths.data, tokens.rows(), tokens.length(), gradient.extent[0], gradient.extent[1], dy.data,
-        gradient.data, write);
-    detail::check_launch("kernel::FusedEmbedding::backward_position");
+    detail::launch("kernel::FusedEmbedding::backward_position", stream, gradient.size(), detail::sum_positions<T>,
+                   tokens.lengths.data, tokens.rows(), tokens.length(), gradient.extent[0], gradient.extent[1], dy.data,
+                   gradient.data, write);
   }
 };
 

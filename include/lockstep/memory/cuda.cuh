@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/memory/detail/kept_objects.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -31,6 +33,7 @@ class CudaResource {
       throw CudaError("cudaMalloc of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
     Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
     check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
+    check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // our streams do not wait for the default one
     return block;
   }
 };
@@ -56,37 +59,53 @@ struct DefaultResourceOf<CudaSpace> {
   using type = CudaResource;
 };
 
-/// A CUDA stream of its owner: work runs in order, after the call that queued it has returned. Cheap to copy; does not
-/// own.
+/// A CudaStream as kernels see it: work runs in order, after the call that queued it has returned. Cheap to copy; does
+/// not own. Used by one thread at a time.
 template <>
 class Stream<CudaSpace> {
  public:
-  explicit Stream(cudaStream_t stream) noexcept : stream_(stream) {}
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
   /// Waits for everything that was queued.
   /// @throws CudaError for whatever failed since the last look
   void synchronize() const { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  /// The stream's own T, made at the first call: handles, plans and small memory that kernels keep between calls.
+  template <class T>
+  [[nodiscard]] T& kept() const {
+    return kept_->get<T>();
+  }
 
  private:
+  friend class CudaStream;
+  Stream(cudaStream_t stream, detail::KeptObjects* kept) noexcept : stream_(stream), kept_(kept) {}
+
   cudaStream_t stream_;
+  detail::KeptObjects* kept_;
 };
 
-/// Owns a CUDA stream that does not wait for the default stream.
+/// Owns a CUDA stream that does not wait for the default stream, and what kernels keep with it. The destructor waits
+/// for the work that is queued.
 class [[nodiscard]] CudaStream {
  public:
-  CudaStream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"); }
-  ~CudaStream() {
-    if (stream_) cudaStreamDestroy(stream_);
+  CudaStream() : kept_(std::make_unique<detail::KeptObjects>()) {
+    check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
-  CudaStream(CudaStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  ~CudaStream() {
+    if (!kept_) return;
+    cudaStreamSynchronize(stream_);  // queued work may use what is kept
+    kept_.reset();
+    cudaStreamDestroy(stream_);
+  }
+  CudaStream(CudaStream&& other) noexcept = default;
   CudaStream& operator=(CudaStream&& other) noexcept {
     std::swap(stream_, other.stream_);
+    std::swap(kept_, other.kept_);
     return *this;
   }
-  [[nodiscard]] Stream<CudaSpace> view() const noexcept { return Stream<CudaSpace>(stream_); }
+  [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, kept_.get()}; }
 
  private:
   cudaStream_t stream_ = nullptr;
+  std::unique_ptr<detail::KeptObjects> kept_;
 };
 
 /// A point in a stream that others can wait for.

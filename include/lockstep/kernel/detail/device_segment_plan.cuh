@@ -104,24 +104,25 @@ class DeviceSegmentPlan {
     auto const s = stream.get();
     if (slots == 0)
       return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
-    auto const blocks = blocks_for(slots);
-    list_ids<<<blocks, threads_per_block, 0, s>>>(ids, lengths, slots, length, padding, keys_.data(), entries_.data());
+    auto const name = "kernel::FusedEmbedding::plan";
+    launch(name, stream, slots, list_ids<std::int32_t>, ids, lengths, slots, length, padding, keys_.data(),
+           entries_.data());
     auto bytes = temporary_.bytes();
     memory::check_cuda(
         cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
-                                        order.data(), slots, 0, std::bit_width(padding), s),
+                                        order.data(), slots, 0, static_cast<int>(std::bit_width(padding)), s),
         "cub::DeviceRadixSort");
-    mark_rows<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), slots, row_start_.data());
+    launch(name, stream, slots, mark_rows<std::uint32_t>, sorted_.data(), slots, row_start_.data());
     memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, row_start_.data(), row_start_.data(),
                                                       Later{}, slots, s),
                        "cub::DeviceScan");
-    mark_chunks<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), slots, padding, counts_.data());
+    launch(name, stream, slots, mark_chunks<std::uint32_t>, sorted_.data(), row_start_.data(), slots, padding,
+           counts_.data());
     memory::check_cuda(
         cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{}, slots, s),
         "cub::DeviceScan");
-    cut<<<blocks, threads_per_block, 0, s>>>(sorted_.data(), row_start_.data(), counts_.data(), slots, padding,
-                                             rows.data(), first.data(), begin.data(), chunk_row.data(), total.data());
-    check_launch("kernel::FusedEmbedding::plan");
+    launch(name, stream, slots, cut<std::uint32_t>, sorted_.data(), row_start_.data(), counts_.data(), slots, padding,
+           rows.data(), first.data(), begin.data(), chunk_row.data(), total.data());
   }
 
  private:

@@ -8,6 +8,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 inline constexpr unsigned threads_per_block = 256;
+inline constexpr unsigned warp = 32;
+inline constexpr Index warps_per_block = threads_per_block / warp;
 
 /// Blocks of `threads_per_block` that give `threads` threads; kernels step over the grid, so a cap costs nothing.
 [[nodiscard]] inline unsigned blocks_for(Index threads) noexcept {
@@ -15,14 +17,48 @@ inline constexpr unsigned threads_per_block = 256;
   return static_cast<unsigned>(std::min<Index>(blocks, Index{1} << 20));
 }
 
-/// What a launch before this call went wrong with; a kernel's own faults come out when its stream is waited for.
-inline void check_launch(char const* kernel) { memory::check_cuda(cudaGetLastError(), kernel); }
+/// Queues kernel(arguments...) on the stream; its own faults come out when the stream is waited for. A grid without
+/// blocks is no launch.
+/// @throws CudaError, naming `name`, when CUDA refuses the launch
+template <class... Parameters, class... Arguments>
+void launch_grid(char const* name, memory::Stream<CudaSpace> stream, dim3 blocks, dim3 threads,
+                 void (*kernel)(Parameters...), Arguments const&... arguments) {
+  if (blocks.x == 0 || blocks.y == 0) return;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.stream = stream.get();
+  memory::check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+/// The same for a kernel that steps over the grid with `count` threads' worth of work.
+template <class... Parameters, class... Arguments>
+void launch(char const* name, memory::Stream<CudaSpace> stream, Index count, void (*kernel)(Parameters...),
+            Arguments const&... arguments) {
+  launch_grid(name, stream, blocks_for(count), threads_per_block, kernel, arguments...);
+}
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// This thread's number in the grid, and the grid's size.
 __device__ inline Index grid_thread() noexcept { return Index{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline Index grid_threads() noexcept { return Index{gridDim.x} * blockDim.x; }
+/// The same, counted in warps; and this thread's place in its own.
+__device__ inline Index grid_warp() noexcept { return grid_thread() / warp; }
+__device__ inline Index grid_warps() noexcept { return grid_threads() / warp; }
+__device__ inline Index lane() noexcept { return threadIdx.x % warp; }
+
+template <class F>
+LOCKSTEP_CUDA_KERNEL void run_elements(Index count, F f) {
+  for (auto i = grid_thread(); i < count; i += grid_threads()) f(i);
+}
 
 }  // namespace LOCKSTEP_CUDA_ABI
+
+/// Queues f(i) for every i in [0, count), a thread each.
+template <class F>
+void for_elements(char const* name, memory::Stream<CudaSpace> stream, Index count, F const& f) {
+  launch(name, stream, count, run_elements<F>, count, f);
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
+#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -35,10 +36,6 @@ class MaskBits {
   std::uint64_t block_ = ~std::uint64_t{0};
   Philox::Block words_{};
 };
-
-/// a * b, rounded by itself: nvcc would fuse it with an addition that follows, and bits would differ from the host's.
-[[nodiscard]] __device__ inline float product(float a, float b) noexcept { return __fmul_rn(a, b); }
-[[nodiscard]] __device__ inline double product(double a, double b) noexcept { return __dmul_rn(a, b); }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

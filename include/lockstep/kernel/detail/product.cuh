@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <lockstep/kernel/detail/cuda_abi.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// a * b, rounded by itself: nvcc would fuse it with an addition that follows, and bits would differ from the host's.
+[[nodiscard]] __device__ inline float product(float a, float b) noexcept { return __fmul_rn(a, b); }
+[[nodiscard]] __device__ inline double product(double a, double b) noexcept { return __dmul_rn(a, b); }
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

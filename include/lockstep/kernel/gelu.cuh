@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/normal_distribution.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/gelu.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream; the exponential is the device's own.
+template <>
+struct Gelu<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
+    detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
+      auto const at = x.data[i];
+      y.data[i] = at * detail::device_normal_distribution(at).integral;
+    });
+  }
+
+  template <class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
+    detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
+      auto const at = x.data[i];
+      auto const normal = detail::device_normal_distribution(at);
+      y.data[i] = at * normal.integral;
+      slope.data[i] = normal.integral + at * normal.density;
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> slope, Vector<T> dx, Write write) {
+    detail::for_elements("kernel::Gelu::backward", stream, dy.size(), [=] __device__(Index i) {
+      auto const here = detail::product(dy.data[i], slope.data[i]);
+      dx.data[i] = write == Write::overwrite ? here : dx.data[i] + here;
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

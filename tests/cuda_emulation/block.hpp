@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+/// Runs CUDA kernels on the host, a fiber for each thread of a block, so that their logic can be tested where there is
+/// no GPU. Blocks run one after the other and threads in one order, then in the opposite one with the next launch, so
+/// that a sum whose order is not fixed, or a barrier that is missing, tends to show. It says nothing of speed, and
+/// nothing of races between blocks.
+namespace cuda_emulation {
+
+struct Three {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+inline constexpr unsigned warp_size = 32, most_threads = 1024;
+
+class Machine {
+ public:
+  Three thread{0, 0, 0}, block{0, 0, 0}, threads, blocks;
+
+  /// One after the other: what a kernel shares within a block lies in static memory.
+  static Machine& instance() {
+    static Machine machine;
+    return machine;
+  }
+
+  template <class Body>
+  void run(Three grid, Three block_size, Body& body) {
+    std::lock_guard const lock(mutex_);
+    blocks = grid;
+    threads = block_size;
+    call_ = [](void* b) { (*static_cast<Body*>(b))(); };
+    body_ = &body;
+    backwards_ = !backwards_;
+    for (unsigned i = 0; i < grid.x * grid.y; ++i) {
+      auto const number = backwards_ ? grid.x * grid.y - 1 - i : i;
+      block = {number % grid.x, number / grid.x, 0};
+      run_block();
+    }
+  }
+
+  void wait_for_block() { wait(block_barrier_, count()); }
+  void wait_for_warp() { wait(warp_barriers_[current_ / warp_size], warp_size); }
+
+  /// Every lane leaves a value and takes that of another, all at once.
+  template <class T>
+  T exchange(T value, unsigned from) {
+    static_assert(sizeof(T) <= sizeof(std::uint64_t));
+    auto* const warp = &exchanged_[current_ / warp_size * warp_size];
+    std::memcpy(&warp[current_ % warp_size], &value, sizeof value);
+    wait_for_warp();
+    std::memcpy(&value, &warp[from % warp_size], sizeof value);
+    wait_for_warp();
+    return value;
+  }
+  [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
+
+ private:
+  static constexpr std::size_t stack_bytes = std::size_t{128} << 10;
+
+  struct Fiber {
+    ucontext_t start{};  // how it is entered for the first time
+    jmp_buf here;        // where it left
+    std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]};
+    bool started = false, finished = true;
+  };
+  struct Barrier {
+    unsigned arrived = 0, opened = 0;
+  };
+
+  [[nodiscard]] unsigned count() const noexcept { return threads.x * threads.y; }
+
+  void run_block() {
+    while (fibers_.size() < count()) add_fiber();
+    for (unsigned i = 0; i < count(); ++i) fibers_[i]->finished = false;
+    for (unsigned left = count(); left > 0;) {
+      auto const before = progress_;
+      for (unsigned i = 0; i < count(); ++i) {
+        current_ = backwards_ ? count() - 1 - i : i;
+        auto& fiber = *fibers_[current_];
+        if (fiber.finished) continue;
+        thread = {current_ % threads.x, current_ / threads.x, 0};
+        resume(fiber);
+        if (fiber.finished) --left, ++progress_;
+      }
+      if (progress_ == before) fail("the threads of a block wait at different barriers, or some have returned");
+    }
+  }
+
+  void add_fiber() {
+    fibers_.push_back(std::make_unique<Fiber>());
+    auto& fiber = *fibers_.back();
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack.get();
+    fiber.start.uc_stack.ss_size = stack_bytes;
+    makecontext(
+        &fiber.start, [] { instance().live(); }, 0);
+  }
+  /// Jumps, because switching contexts asks the system for the signal mask each time.
+  void resume(Fiber& fiber) {
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.started) _longjmp(fiber.here, 1);
+    fiber.started = true;
+    setcontext(&fiber.start);
+  }
+  void leave() {
+    if (_setjmp(fibers_[current_]->here) == 0) _longjmp(scheduler_, 1);
+  }
+  /// A fiber runs one thread of one block after another.
+  [[noreturn]] void live() {
+    for (;;) {
+      call_(body_);
+      fibers_[current_]->finished = true;
+      leave();
+    }
+  }
+
+  void wait(Barrier& barrier, unsigned expected) {
+    auto const opened = barrier.opened;
+    if (++barrier.arrived == expected) {
+      barrier.arrived = 0;
+      ++barrier.opened;
+      ++progress_;
+    } else {
+      while (barrier.opened == opened) leave();
+    }
+  }
+
+  [[noreturn]] static void fail(char const* why) {
+    std::fprintf(stderr, "CUDA emulation: %s\n", why);
+    std::abort();
+  }
+
+  std::mutex mutex_;
+  jmp_buf scheduler_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  Barrier block_barrier_, warp_barriers_[most_threads / warp_size];
+  std::uint64_t exchanged_[most_threads] = {};
+  std::uint64_t progress_ = 0;
+  unsigned current_ = 0;
+  bool backwards_ = true;
+  void (*call_)(void*) = nullptr;
+  void* body_ = nullptr;
+};
+
+}  // namespace cuda_emulation
