@@ -62,6 +62,7 @@
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
+#include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
@@ -72,6 +73,7 @@
 #include <lockstep/kernel/mean_squared_error.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
+#include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/square_roots.hpp>

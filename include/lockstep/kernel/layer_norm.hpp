@@ -8,21 +8,14 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/join_row.hpp>
 #include <lockstep/kernel/detail/normalize_row.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
-#include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
-
-/// What joins a normalisation's input: x + dropout(value). A null value joins nothing.
-template <class T, class Space>
-struct Residual {
-  TensorView<T const, 2, Space> value{};
-  RowDropout<Space> dropout{};
-};
 
 /// Normalisation of each row to mean 0 and variance 1, then an affine map of each column.
 template <class Space>
@@ -62,7 +55,7 @@ struct LayerNorm<HostSpace> {
       with_best_instructions([=] {
         for (Index row = begin; row < end; ++row) {
           auto* const to = (normalized.data ? normalized.data : y.data) + row * width;
-          join(x.data + row * width, residual, row, width, to);
+          detail::join_row(x.data + row * width, residual, row, width, to);
           auto const reciprocal = detail::normalize_row(to, width, epsilon);
           if (reciprocals.data) reciprocals.data[row] = reciprocal;
           detail::scale_row(to, weight.data, bias.data, y.data + row * width, width);
@@ -113,7 +106,8 @@ struct LayerNorm<HostSpace> {
             auto const count = std::min(block, width - c);
             detail::differentiate_row(d + c, n + c, weight.data + c, means, reciprocal, undropped, count,
                                       Write::overwrite);
-            drop(residual, row, width, c, count, undropped, dresidual.data + at + c, dresidual_write);
+            detail::drop_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
+                             dresidual_write);
           }
         }
       });
@@ -125,29 +119,6 @@ struct LayerNorm<HostSpace> {
 
  private:
   static constexpr Index block = 256;  // elements whose gradient waits for its mask
-
-  template <class T>
-  static void join(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
-    if (!residual.value.data) {
-      std::copy_n(x, width, to);
-      return;
-    }
-    auto const* const value = residual.value.data + row * width;
-    if (residual.dropout.mask.active()) {
-      std::copy_n(x, width, to);
-      drop(residual, row, width, 0, width, value, to, Write::add);
-    } else {
-      detail::add_rows(x, value, to, width);
-    }
-  }
-
-  /// y = dropout(x), or y += that, for `count` elements from column `first` of a row.
-  template <class T>
-  static void drop(Residual<T, HostSpace> const& residual, Index row, Index width, Index first, Index count, T const* x,
-                   T* y, Write write) noexcept {
-    auto const& dropout = residual.dropout;
-    detail::drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
-  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/residual.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/space.hpp>
+
+// All of these are to be called inside with_best_instructions.
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// y = dropout(x), or y += that, for `count` elements from column `first` of a row.
+template <class T>
+inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index width, Index first, Index count, T const* x,
+                     T* y, Write write) noexcept {
+  drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
+}
+
+/// to = x + dropout(the residual's row).
+template <class T>
+inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
+  if (!residual.value.data) {
+    std::copy_n(x, width, to);
+    return;
+  }
+  auto const* const value = residual.value.data + row * width;
+  if (residual.dropout.mask.active()) {
+    std::copy_n(x, width, to);
+    drop_row(residual.dropout, row, width, 0, width, value, to, Write::add);
+  } else {
+    add_rows(x, value, to, width);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

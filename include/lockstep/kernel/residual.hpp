@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// What joins a normalisation's input: x + dropout(value). A null value joins nothing.
+template <class T, class Space>
+struct Residual {
+  TensorView<T const, 2, Space> value{};
+  RowDropout<Space> dropout{};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
