@@ -13,12 +13,14 @@ using namespace lockstep;
 using lockstep_test::values;
 using lockstep_test::view;
 using Kernel = kernel::CrossEntropy<HostSpace>;
+using Options = kernel::CrossEntropyOptions;
+using Layout = kernel::SequenceLayout<HostSpace>;
 
 namespace {
 
 template <class T>
 struct Result {
-  std::vector<double> losses;
+  std::vector<double> losses, weights;
   std::vector<T> gradient;
   bool operator==(Result const&) const = default;
 };
@@ -28,24 +30,32 @@ struct Batch {
   Index rows, classes;
   std::vector<T> logits;
   std::vector<std::int32_t> labels;
+  Options options{};
+  Layout layout = Layout::vectors(rows);
 
-  Batch(Index row_count, Index class_count, float scale)
-      : rows(row_count), classes(class_count), logits(values<T>(rows * classes, 3, scale)) {
+  Batch(Index row_count, Index class_count, float scale, Options const& o = {})
+      : rows(row_count), classes(class_count), logits(values<T>(rows * classes, 3, scale)), options(o) {
     for (Index r = 0; r < rows; ++r) labels.push_back(static_cast<std::int32_t>(7 * r % classes));
   }
   [[nodiscard]] Result<T> run(int threads, Write write = Write::overwrite) const {
-    ThreadPool pool(threads);
-    Result<T> out{std::vector<double>(static_cast<std::size_t>(rows)), std::vector<T>(logits.size(), T{2})};
-    Kernel::forward_backward<T>(memory::Stream<HostSpace>(pool), view(logits, rows, classes), view(labels, rows),
-                                view(out.losses, rows), view(out.gradient, rows, classes), write);
+    Result<T> out{{}, {}, std::vector<T>(logits.size(), T{2})};
+    run(out, threads, view(out.gradient, rows, classes), write);
     return out;
   }
-  [[nodiscard]] std::vector<double> forward() const {
-    ThreadPool pool(2);
-    std::vector<double> losses(static_cast<std::size_t>(rows));
-    Kernel::forward<T>(memory::Stream<HostSpace>(pool), view(logits, rows, classes), view(labels, rows),
-                       view(losses, rows));
-    return losses;
+  [[nodiscard]] Result<T> forward() const {
+    Result<T> out;
+    run(out, 2, {}, Write::overwrite);
+    return out;
+  }
+  void run(Result<T>& out, int threads, TensorView<T, 2, HostSpace> gradient, Write write) const {
+    ThreadPool pool(threads);
+    out.losses.assign(static_cast<std::size_t>(rows), -1);
+    out.weights = out.losses;
+    Kernel::forward_backward<T>(memory::Stream<HostSpace>(pool), layout, options, view(logits, rows, classes),
+                                view(labels, rows), view(out.losses, rows), view(out.weights, rows), gradient, write);
+  }
+  [[nodiscard]] bool counts(Index r) const {
+    return layout.is_token(r) && labels[static_cast<std::size_t>(r)] != options.ignored;
   }
 };
 
@@ -54,30 +64,52 @@ constexpr double roundings = 16 + 16 + 4 + 2;
 
 template <class T>
 void check(Batch<T> const& batch, Result<T> const& result) {
-  // Rounding x - max moves an exponential by |x - max| halves of a unit, relatively; log(total) then moves by the mean
-  // of that over the softmax, plus the roundings of the sum. The double reference rounds in the same way.
+  // A row's loss is total * log(sum of exp z) - label_part * z[label] - each * sum of w z, with z = logits - most.
+  // Rounding z moves an exponential by |z| halves of a unit, relatively; the logarithm then moves by the mean of that
+  // over the softmax, plus the roundings of the sum, and by 4 of its own halves when it is taken in T. The other terms
+  // err by the rounding of z and those of a sum. The double reference rounds in the same way.
   double const unit = std::numeric_limits<T>::epsilon() / 2 * (sizeof(T) == 8 ? 2 : 1) + 0x1p-50;
-  bool losses_agree = true, gradients_agree = true;
+  double const tiniest = std::numeric_limits<T>::min();  // exponentials below it are 0
+  auto const& options = batch.options;
+  auto const w = [&](Index c) {
+    return options.class_weights.empty() ? 1.0
+                                         : static_cast<double>(options.class_weights[static_cast<std::size_t>(c)]);
+  };
+  bool losses_agree = true, weights_agree = true, gradients_agree = true;
   for (Index r = 0; r < batch.rows; ++r) {
+    auto const row = static_cast<std::size_t>(r);
     auto const at = [&](Index c) {
       return static_cast<double>(batch.logits[static_cast<std::size_t>(r * batch.classes + c)]);
     };
-    double most = at(0), total = 0, moved = 0;
+    bool const counts = batch.counts(r);
+    auto const label = batch.labels[row];
+    double const each = counts ? options.factor * options.label_smoothing / static_cast<double>(batch.classes) : 0;
+    double const label_part = counts ? options.factor * (1 - options.label_smoothing) * w(label) : 0;
+    double most = at(0), sum = 0, moved = 0, spread = 0, weights = 0;
     for (Index c = 0; c < batch.classes; ++c) most = std::max(most, at(c));
-    for (Index c = 0; c < batch.classes; ++c) total += std::exp(at(c) - most);
-    for (Index c = 0; c < batch.classes; ++c) moved += std::exp(at(c) - most) / total * (most - at(c));
-    auto const label = batch.labels[static_cast<std::size_t>(r)];
-    double const loss = std::log(total) + (most - at(label));
-    losses_agree = losses_agree && std::abs(result.losses[static_cast<std::size_t>(r)] - loss) <=
-                                       unit * (roundings + moved) + 0x1p-50 * std::abs(loss);
+    for (Index c = 0; c < batch.classes; ++c) sum += std::exp(at(c) - most);
     for (Index c = 0; c < batch.classes; ++c) {
-      double const p = std::exp(at(c) - most) / total, expected = p - (c == label);
-      double const bound = unit * (p * (roundings + moved + (most - at(c)) + 4) + 1);
+      moved += std::exp(at(c) - most) / sum * (most - at(c));
+      spread += w(c) * (most - at(c));
+      weights += w(c);
+    }
+    double const total = label_part + each * weights, z = counts ? most - at(label) : 0;
+    double const loss = total * std::log(sum) + label_part * z + each * spread;
+    double const bound =
+        unit * (total * (roundings + moved + 4 * std::log(sum)) + label_part * z + each * spread * roundings) +
+        0x1p-50 * loss;
+    losses_agree = losses_agree && std::abs(result.losses[row] - loss) <= bound;
+    weights_agree = weights_agree && result.weights[row] == (counts ? w(label) : 0);
+    for (Index c = 0; c < batch.classes; ++c) {
+      double const p = total * std::exp(at(c) - most) / sum, shared = each * w(c), own = c == label ? label_part : 0;
+      double const near =
+          unit * (p * (roundings + moved + (most - at(c)) + 7) + 4 * shared + 2 * own) + total * tiniest;
       auto const got = static_cast<double>(result.gradient[static_cast<std::size_t>(r * batch.classes + c)]);
-      gradients_agree = gradients_agree && std::abs(got - expected) <= bound;
+      gradients_agree = gradients_agree && std::abs(got - (p - shared - own)) <= near;
     }
   }
   CHECK(losses_agree);
+  CHECK(weights_agree);
   CHECK(gradients_agree);
 }
 
@@ -85,7 +117,7 @@ void check(Batch<T> const& batch, Result<T> const& result) {
 
 TEST_CASE_TEMPLATE("losses and gradients are those of the definition", T, float, double) {
   for (Index rows : {0, 1, 5, 33})
-    for (Index classes : {1, 2, 4, 15, 16, 17, 255, 256, 257, 1000})
+    for (Index classes : {1, 2, 4, 7, 8, 9, 15, 16, 17, 255, 256, 257, 1000})
       for (float scale : {0.1f, 5.0f, 80.0f}) {
         CAPTURE(rows);
         CAPTURE(classes);
@@ -93,7 +125,7 @@ TEST_CASE_TEMPLATE("losses and gradients are those of the definition", T, float,
         Batch<T> const batch(rows, classes, scale);
         auto const result = batch.run(2);
         check(batch, result);
-        CHECK(batch.forward() == result.losses);
+        CHECK(batch.forward().losses == result.losses);
       }
 }
 
@@ -108,35 +140,79 @@ TEST_CASE_TEMPLATE("huge logits neither overflow nor lose the loss", T, float, d
   CHECK(result.gradient[4] == doctest::Approx(1.0 / 3 - 1));
 }
 
+TEST_CASE_TEMPLATE("class weights, label smoothing, an ignored label and a factor, alone and together", T, float,
+                   double) {
+  for (Index classes : {1, 2, 3, 15, 16, 300}) {
+    std::vector<float> weights;
+    for (Index c = 0; c < classes; ++c) weights.push_back(0.25f + static_cast<float>(c % 5));
+    for (Index rows : {1, 63, 64, 65, 130})
+      for (Options const& options :
+           {Options{.class_weights = weights}, Options{.label_smoothing = 0.1}, Options{.label_smoothing = 1},
+            Options{.ignored = 0}, Options{.factor = 0.3},
+            Options{.class_weights = weights, .label_smoothing = 0.25, .ignored = 1, .factor = 2}}) {
+        CAPTURE(classes);
+        CAPTURE(rows);
+        Batch<T> const batch(rows, classes, 5, options);
+        auto const result = batch.run(1);
+        check(batch, result);
+        CHECK(batch.forward().losses == result.losses);
+      }
+  }
+}
+
+TEST_CASE_TEMPLATE("ignored labels may lie outside the classes, and padding is not looked at", T, float, double) {
+  std::vector<std::int32_t> const lengths{2, 0, 3};
+  std::vector<Index> const positions{0, 1, 2};
+  for (Index classes : {4, 40}) {
+    Batch<T> batch(9, classes, 2, {.ignored = -100});
+    batch.layout = Layout::padded(3, view(lengths, 3), view(positions, 3));
+    batch.labels = {1, -100, 77, -5, 99, 1 << 30, 3, -100, 0};
+    check(batch, batch.run(1));
+    CHECK(batch.run(1).weights == std::vector<double>{1, 0, 0, 0, 0, 0, 1, 0, 1});
+    auto const added = batch.run(1, Write::add);
+    for (Index r = 0; r < 9; ++r)
+      CHECK((added.gradient[static_cast<std::size_t>(r * classes)] == 2) == !batch.counts(r));
+  }
+}
+
 TEST_CASE_TEMPLATE("nan logits give a nan loss, wherever they stand", T, float, double) {
-  for (std::size_t at : {0u, 1u, 16u, 19u}) {
-    Batch<T> batch(1, 20, 1);
+  for (std::size_t at : {0u, 1u, 4u, 16u, 19u}) {
+    Batch<T> batch(1, at == 4 ? 5 : 20, 1);
     batch.logits[at] = std::numeric_limits<T>::quiet_NaN();
     CHECK(std::isnan(batch.run(1).losses[0]));
-    CHECK(std::isnan(batch.forward()[0]));
+    CHECK(std::isnan(batch.forward().losses[0]));
   }
 }
 
 TEST_CASE_TEMPLATE("the gradient may take the logits' place, or be added", T, float, double) {
-  Batch<T> batch(9, 300, 4);
-  auto const expected = batch.run(1), added = batch.run(1, Write::add);
-  for (std::size_t i = 0; i < expected.gradient.size(); ++i) {
-    // T{2} + p rounds once, before 1 is taken from the label's.
-    CHECK(std::abs(added.gradient[i] - (T{2} + expected.gradient[i])) <= 2 * std::numeric_limits<T>::epsilon());
+  for (Index classes : {5, 300}) {
+    Batch<T> batch(9, classes, 4, {.label_smoothing = 0.1});
+    auto const expected = batch.run(1), added = batch.run(1, Write::add);
+    for (std::size_t i = 0; i < expected.gradient.size(); ++i) {
+      // T{2} + p rounds once, and once for each of the two that are taken from it.
+      CHECK(std::abs(added.gradient[i] - (T{2} + expected.gradient[i])) <= 3 * std::numeric_limits<T>::epsilon());
+    }
+    CHECK(added.losses == expected.losses);
+    Result<T> in_place;
+    batch.run(in_place, 1, view(batch.logits, 9, classes), Write::overwrite);
+    CHECK(batch.logits == expected.gradient);
+    CHECK(in_place.losses == expected.losses);
   }
-  CHECK(added.losses == expected.losses);
-  ThreadPool pool(1);
-  std::vector<double> losses(9);
-  Kernel::forward_backward<T>(memory::Stream<HostSpace>(pool), view(batch.logits, 9, 300), view(batch.labels, 9),
-                              view(losses, 9), view(batch.logits, 9, 300), Write::overwrite);
-  CHECK(batch.logits == expected.gradient);
-  CHECK(losses == expected.losses);
 }
 
-TEST_CASE("the same bits for any number of threads") {
-  Batch<float> const batch(70, 300, 4);
-  auto const one = batch.run(1);
-  for (int threads : {2, 3, 4}) CHECK(batch.run(threads) == one);
+TEST_CASE("the same bits for any number of threads, and wherever a row stands") {
+  for (Index classes : {3, 300}) {
+    Batch<float> const batch(70, classes, 4, {.label_smoothing = 0.1});
+    auto const one = batch.run(1);
+    for (int threads : {2, 3, 4}) CHECK(batch.run(threads) == one);
+    Batch<float> last(1, classes, 4, {.label_smoothing = 0.1});
+    std::copy_n(batch.logits.end() - classes, classes, last.logits.begin());
+    last.labels[0] = batch.labels[69];
+    CHECK(last.run(1).losses[0] == one.losses[69]);
+    CHECK(std::equal(batch.logits.end() - classes, batch.logits.end(), last.logits.begin()));
+    auto const alone = last.run(1).gradient;
+    CHECK(std::equal(alone.begin(), alone.end(), one.gradient.end() - classes));
+  }
 }
 
 TEST_CASE("labels outside the classes are refused with row, label and range") {
@@ -150,11 +226,15 @@ TEST_CASE("labels outside the classes are refused with row, label and range") {
   }
 }
 
-TEST_CASE("a label per row is needed") {
+TEST_CASE("a label per row and a weight per class are needed") {
   Batch<float> batch(6, 4, 1);
+  std::vector<float> const weights{1, 2, 3};
   ThreadPool pool(1);
   std::vector<double> losses(6);
-  CHECK_THROWS_WITH_AS(Kernel::forward<float>(memory::Stream<HostSpace>(pool), view(batch.logits, 6, 4),
-                                              view(batch.labels, 5), view(losses, 6)),
-                       doctest::Contains("there are 5 labels"), ShapeError);
+  auto const run = [&](Index labels, Options const& options) {
+    Kernel::forward_backward<float>(memory::Stream<HostSpace>(pool), batch.layout, options, view(batch.logits, 6, 4),
+                                    view(batch.labels, labels), view(losses, 6), view(losses, 6), {}, Write::overwrite);
+  };
+  CHECK_THROWS_WITH_AS(run(5, {}), doctest::Contains("there are 5 labels"), ShapeError);
+  CHECK_THROWS_WITH_AS(run(6, {.class_weights = weights}), doctest::Contains("3 class weights"), ShapeError);
 }

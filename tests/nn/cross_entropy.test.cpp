@@ -84,3 +84,65 @@ TEST_CASE("cross_entropy: a label outside the classes is refused") {
   CHECK_THROWS_WITH_AS(trial.step(batch), doctest::Contains("row 2 of the batch has label 2, outside [0, 2)"),
                        DataError);
 }
+
+namespace {
+
+/// One label per token.
+struct Tagger {
+  nn::Parameter logits;
+  std::vector<std::int32_t> labels;
+  std::vector<float> weights{0.5f, 2, 1};
+  nn::CrossEntropyOptions options{};
+  nn::SequenceLayout<HostSpace> layout;
+
+  Tagger(nn::SequenceLayout<HostSpace> l, nn::CrossEntropyOptions const& o)
+      : logits{{l.slots, 3}, nn::Initializer::normal(1)}, options(o), layout(l) {
+    for (Index slot = 0; slot < l.slots; ++slot)
+      labels.push_back(l.is_token(slot) ? static_cast<std::int32_t>((slot - l.start(l.row_of(slot))) % 3) : 1 << 20);
+  }
+  void visit(auto&& each) { each("logits", logits); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const&) const {
+    auto with_weights = options;
+    with_weights.class_weights = weights;
+    nn::Sequence<typename Context::Scalar, HostSpace> const x{lockstep_test::learned(context, logits), layout};
+    if (layout.is_ragged())
+      return nn::cross_entropy(context, x, TensorView<std::int32_t const, 1, HostSpace>(labels.data(), {layout.slots}),
+                               with_weights);
+    return nn::cross_entropy(context, x,
+                             TensorView<std::int32_t const, 2, HostSpace>(labels.data(), {layout.rows, layout.length}),
+                             with_weights);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cross_entropy: per token, padded and ragged, with weights, smoothing, an ignored label and a factor") {
+  TokenBatch const tokens({4, 0, 1, 2}, 4, 11);
+  std::vector<Index> const offsets{0, 4, 4, 5, 7};
+  auto const ragged = nn::SequenceLayout<HostSpace>::ragged(7, 4, {offsets.data(), {5}}, tokens.places());
+  for (auto const& options :
+       {nn::CrossEntropyOptions{}, nn::CrossEntropyOptions{.label_smoothing = 0.2, .ignored = 2, .factor = 0.3}}) {
+    std::vector<nn::Loss<HostSpace>> losses;
+    for (auto const& layout : {tokens.layout(), ragged}) {
+      auto const result = check_model(Tagger(layout, options), tokens);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+      Trial<Tagger, double> trial(Tagger(layout, options));
+      std::fill(trial.values.begin(), trial.values.end(), 0.25);
+      losses.push_back(trial.step(tokens));
+    }
+    // Labels of the tokens: 0 1 2 0, 0, 0 1.
+    CHECK(losses[0].weight == 4 * 0.5 + 2 * 2 + (options.ignored ? 0 : 1));
+    CHECK(losses[1].weight == losses[0].weight);
+    CHECK(losses[1].sum == doctest::Approx(losses[0].sum));
+  }
+}
+
+TEST_CASE("cross_entropy: a label for each slot is needed") {
+  TokenBatch const tokens({4, 2}, 4, 11);
+  Tagger model(tokens.layout(), {});
+  model.layout.length = 3;
+  Trial<Tagger, float> trial(model);
+  CHECK_THROWS_WITH_AS(trial.step(tokens), doctest::Contains("logits are [8, 3] and there are 6 labels"), ShapeError);
+}

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/detail/exp.hpp>
-#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/cross_entropy_options.hpp>
+#include <lockstep/kernel/detail/cross_entropy_rows.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -23,94 +23,51 @@ struct CrossEntropy {
 
 template <>
 struct CrossEntropy<HostSpace> {
-  /// losses[r] = log(sum over c of exp(logits[r, c])) - logits[r, labels[r]], without overflow for any finite logits.
-  /// @shape logits [rows, classes]   @shape labels [rows], each in [0, classes)   @shape losses [rows]
+  /// With y = labels[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
+  /// losses[r] = -factor * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c] log p[c]) and weights[r] = w[y],
+  /// both 0 for rows that are padding or ignored; without overflow for any finite logits.
+  /// gradient = that of the sum of the losses, or gradient += that.
+  /// @shape logits [layout.slots, classes]   @shape labels [layout.slots], each in [0, classes) or ignored
+  /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
+  /// memory; a null one is left out
   /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when the shapes disagree   @throws ConfigError for a smoothing outside [0, 1]
   /// @throws DataError (at Contract::normal) for a label outside the classes
   template <class T, class Label>
-  static void forward(memory::Stream<HostSpace> stream, TensorView<T const, 2, HostSpace> logits,
-                      TensorView<Label, 1, HostSpace> labels, TensorView<double, 1, HostSpace> losses) {
-    forward_backward(stream, logits, labels, losses, TensorView<T, 2, HostSpace>{}, Write::overwrite);
-  }
-
-  /// The same, and the gradient of the sum of the losses in the same pass:
-  /// gradient[r, c] = softmax(logits[r])[c] - (c == labels[r]), or gradient += that.
-  /// @shape gradient as logits, and with `overwrite` may be their memory; a null one is left out
-  template <class T, class Label>
-  static void forward_backward(memory::Stream<HostSpace> stream, TensorView<T const, 2, HostSpace> logits,
+  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
+                               CrossEntropyOptions const& options, TensorView<T const, 2, HostSpace> logits,
                                TensorView<Label, 1, HostSpace> labels, TensorView<double, 1, HostSpace> losses,
-                               TensorView<T, 2, HostSpace> gradient, Write write) {
-    auto const rows = logits.extent[0], classes = logits.extent[1];
-    check(logits.extent, labels);
-    Index const rows_per_task = std::max<Index>(1, elements_per_task / std::max<Index>(1, classes));
-    stream.pool().for_ranges(rows, rows_per_task, [=](Index begin, Index end) {
-      for (Index r = begin; r < end; ++r) {
-        auto const at = r * classes, label = static_cast<Index>(labels.data[r]);
-        losses.data[r] = gradient.data ? loss_and_gradient(logits.data + at, classes, label, gradient.data + at, write)
-                                       : loss(logits.data + at, classes, label);
-      }
-    });
+                               TensorView<double, 1, HostSpace> weights, TensorView<T, 2, HostSpace> gradient,
+                               Write write) {
+    check(layout, options, logits.extent, labels);
+    auto const classes = logits.extent[1];
+    detail::CrossEntropyRows<T, Label> const rows{layout,      {options, classes}, logits.data,   labels.data,
+                                                  losses.data, weights.data,       gradient.data, write};
+    stream.pool().for_ranges(layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
+                             [=](Index begin, Index end) { with_best_instructions([=] { rows.run(begin, end); }); });
   }
 
  private:
-  static constexpr Index elements_per_task = 4096, block = 256;
+  static constexpr Index elements_per_task = 4096;
 
   template <class Label>
-  static void check(Extents<2> logits, TensorView<Label, 1, HostSpace> labels) {
-    expect<ShapeError>(logits[0] == labels.size(), [&] {
+  static void check(SequenceLayout<HostSpace> const& layout, CrossEntropyOptions const& options, Extents<2> logits,
+                    TensorView<Label, 1, HostSpace> labels) {
+    expect<ShapeError>(logits[0] == layout.slots && labels.size() == layout.slots, [&] {
       return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(labels.size()) +
              " labels; each row of logits needs one";
     });
+    options.check(logits[1]);
     if constexpr (checks(Contract::normal)) {
       for (Index r = 0; r < logits[0]; ++r) {
         auto const label = static_cast<Index>(labels.data[r]);
-        expect<DataError>(label >= 0 && label < logits[1], [&] {
+        expect<DataError>((label >= 0 && label < logits[1]) || label == options.ignored || !layout.is_token(r), [&] {
           return "cross_entropy: row " + std::to_string(r) + " of the batch has label " + std::to_string(label) +
                  ", outside [0, " + std::to_string(logits[1]) +
                  "); number the classes from 0, or give the model as many outputs as there are classes";
         });
       }
     }
-  }
-
-  /// Sums are floats within a block and doubles across blocks: with 2^15 classes, too, the error is that of one block.
-  template <class T>
-  static double loss(T const* logits, Index classes, Index label) {
-    return with_best_instructions([=] {
-      T const most = detail::largest(logits, classes);
-      T exponentials[block];
-      double total = 0;
-      for (Index c = 0; c < classes; c += block) {
-        Index const here = std::min(block, classes - c);
-        for (Index i = 0; i < here; ++i) exponentials[i] = detail::exp(logits[c + i] - most);
-        total += static_cast<double>(detail::sum(exponentials, here));
-      }
-      return std::log(total) + (static_cast<double>(most) - static_cast<double>(logits[label]));
-    });
-  }
-
-  template <class T>
-  static double loss_and_gradient(T const* logits, Index classes, Index label, T* gradient, Write write) {
-    return with_best_instructions([=] {
-      T const at_label = logits[label];  // before the gradient takes its place
-      T const most = detail::largest(logits, classes);
-      T exponentials[block];
-      double total = 0;
-      for (Index c = 0; c < classes; c += block) {
-        Index const here = std::min(block, classes - c);
-        T* const to = write == Write::overwrite ? gradient + c : exponentials;
-        for (Index i = 0; i < here; ++i) to[i] = detail::exp(logits[c + i] - most);
-        total += static_cast<double>(detail::sum(to, here));
-      }
-      auto const scale = static_cast<T>(1 / total);
-      if (write == Write::overwrite) {
-        for (Index c = 0; c < classes; ++c) gradient[c] *= scale;
-      } else {
-        for (Index c = 0; c < classes; ++c) gradient[c] += detail::exp(logits[c] - most) * scale;
-      }
-      gradient[label] -= T{1};
-      return std::log(total) + (static_cast<double>(most) - static_cast<double>(at_label));
-    });
   }
 };
 

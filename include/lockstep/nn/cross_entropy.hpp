@@ -1,40 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <type_traits>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Sum over rows of -log softmax(logits)[label]; the weight is the number of rows.
+using kernel::CrossEntropyOptions;
+
+/// Sum over the tokens of -log softmax(logits)[label]; padding and ignored labels count nothing. The weight is the sum
+/// of the labels' class weights, the number of tokens without them, so that the mean is that of
+/// torch.nn.functional.cross_entropy with the same weights, smoothing and ignored label.
 /// While recording, the gradient of the sum is left beside the logits at once: one pass serves forward and backward.
-/// @shape logits [rows, classes]   @shape labels [rows], integers in [0, classes)
+/// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes)
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when there are more or fewer labels than slots, or class weights than classes
 /// @throws DataError (at Contract::normal) for a label outside the classes, with row, label and range
-template <class Context, class Label>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
-                                                          typename Context::template Variable<2> logits,
-                                                          TensorView<Label, 1, typename Context::Space> labels) {
+template <class Context, class Label, int Rank>
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
+    TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
   static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
                 "Lockstep: cross_entropy takes integers or enumerators as labels, one per row");
   using Scalar = typename Context::Scalar;
-  auto losses = context.template temporary<double>(Extents<1>{logits.extent(0)});
-  auto const gradient = context.gradient(logits);
+  Extents<1> const slots{logits.tokens.extent(0)};
+  auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
+  auto const gradient = context.gradient(logits.tokens);
   kernel::CrossEntropy<typename Context::Space>::template forward_backward<Scalar>(
-      context.stream(), logits.value, labels, losses, {gradient.data, logits.value.extent}, gradient.write);
-  Loss<typename Context::Space> loss{0, static_cast<double>(logits.extent(0))};
-  for (double row : losses.span()) loss.sum += row;
-  return loss;
+      context.stream(), logits.layout, options, logits.tokens.value, labels.reshape(Extents<1>{labels.size()}), losses,
+      weights, {gradient.data, logits.tokens.value.extent}, gradient.write);
+  return Loss<typename Context::Space>::of(context, losses, weights);
+}
+
+/// The same for one label per row.
+/// @shape logits [rows, classes]   @shape labels [rows]
+template <class Context, class Label, int Rank>
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
+                                                          typename Context::template Variable<2> logits,
+                                                          TensorView<Label, Rank, typename Context::Space> labels,
+                                                          CrossEntropyOptions const& options = {}) {
+  return cross_entropy(context,
+                       Sequence<typename Context::Scalar, typename Context::Space>{
+                           logits, SequenceLayout<typename Context::Space>::vectors(logits.extent(0))},
+                       labels, options);
 }
 
 /// The same for a column of a batch: anything that holds the labels as `.values`.
-template <class Context, class Column>
+template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
-                                                          typename Context::template Variable<2> logits,
-                                                          Column const& labels) {
-  return cross_entropy(context, logits, labels.values);
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits, Column const& labels,
+                                                          CrossEntropyOptions const& options = {}) {
+  return cross_entropy(context, logits, labels.values, options);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// What changes the cross entropy of a label; with none of them it is -log p[label].
+struct CrossEntropyOptions {
+  std::span<float const> class_weights{};  ///< [classes] on the host, whatever the space; none: each class weighs 1
+  double label_smoothing = 0;              ///< the share of the label that is spread over all classes, in [0, 1]
+  std::optional<Index> ignored{};          ///< rows with this label, inside the classes or not, count nothing
+  double factor = 1;                       ///< on loss and gradient, not on the weight: for an auxiliary loss
+
+  /// @throws ShapeError for another number of weights   @throws ConfigError for a smoothing outside [0, 1]
+  void check(Index classes) const {
+    auto const weights = static_cast<Index>(class_weights.size());
+    expect<ShapeError>(weights == 0 || weights == classes, [&] {
+      return "cross_entropy: there are " + std::to_string(classes) + " classes and " + std::to_string(weights) +
+             " class weights; each class needs one, or leave them out";
+    });
+    expect<ConfigError>(label_smoothing >= 0 && label_smoothing <= 1, [&] {
+      return "cross_entropy: label smoothing is " + std::to_string(label_smoothing) +
+             "; it must lie in [0, 1], 0 for none";
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include <lockstep/kernel/detail/cross_entropy_terms.hpp>
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/log.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// What both ways to compute rows of a cross entropy know. To be used inside with_best_instructions.
+template <class T, class Label>
+struct CrossEntropyRows {
+  SequenceLayout<HostSpace> layout;
+  CrossEntropyTerms terms;
+  T const* logits;  // [slots, classes]
+  Label const* labels;
+  double *losses, *weights;
+  T* gradient;  // may be the logits, or null
+  Write write;
+
+  /// Rows [begin, end).
+  [[gnu::always_inline]] void run(Index begin, Index end) const noexcept {
+    if (terms.classes < LanesOf<T>::count) {
+      for (; begin < end; begin += turned) turn(begin, std::min(turned, end - begin));
+    } else {
+      for (; begin < end; ++begin) row(begin);
+    }
+  }
+
+ private:
+  static constexpr Index block = 256, turned = 64;
+
+  [[gnu::always_inline]] bool counts(Index r) const noexcept { return layout.is_token(r) && label(r) != terms.ignored; }
+  [[gnu::always_inline]] Index label(Index r) const noexcept { return static_cast<Index>(labels[r]); }
+  [[gnu::always_inline]] T class_weight(Index c) const noexcept {
+    return terms.class_weights ? static_cast<T>(terms.class_weights[c]) : T{1};
+  }
+
+  [[gnu::always_inline]] void leave_out(Index r) const noexcept {
+    losses[r] = weights[r] = 0;
+    if (!gradient || write == Write::add) return;
+    for (Index c = 0; c < terms.classes; ++c) gradient[r * terms.classes + c] = T{0};
+  }
+
+  /// One row of many classes. Sums are of type T within a block and doubles across blocks: with 2^15 classes, too, the
+  /// error is that of one block.
+  [[gnu::always_inline]] void row(Index r) const noexcept {
+    if (!counts(r)) return leave_out(r);
+    auto const y = label(r), classes = terms.classes;
+    auto const* const x = logits + r * classes;
+    auto* const dx = gradient ? gradient + r * classes : nullptr;
+    T const at_label = x[y], most = largest(x, classes);
+    T exponentials[block];
+    double total = 0, spread = 0;
+    for (Index c = 0; c < classes; c += block) {
+      Index const here = std::min(block, classes - c);
+      if (terms.each != 0) {
+        for (Index i = 0; i < here; ++i) exponentials[i] = class_weight(c + i) * (x[c + i] - most);
+        spread += static_cast<double>(sum(exponentials, here));
+      }
+      T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
+      for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
+      total += static_cast<double>(sum(to, here));
+    }
+    weights[r] = terms.weight(y);
+    losses[r] = terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);
+    if (!dx) return;
+    auto const scale = static_cast<T>(terms.total(y) / total);
+    if (write == Write::overwrite) {
+      for (Index c = 0; c < classes; ++c) dx[c] *= scale;
+    } else {
+      for (Index c = 0; c < classes; ++c) dx[c] += exp(x[c] - most) * scale;
+    }
+    if (terms.each != 0)
+      for (Index c = 0; c < classes; ++c) dx[c] -= terms.template share<T>(c);
+    dx[y] -= static_cast<T>(terms.at_label(y));
+  }
+
+  /// A block of rows of fewer classes than there are lanes: the block is turned, so that a lane holds a row.
+  [[gnu::always_inline]] void turn(Index first, Index rows) const noexcept {
+    auto const classes = terms.classes;
+    T z[(LanesOf<T>::count - 1) * turned];  // [classes, turned]
+    T most[turned], at_label[turned], total[turned], logs[turned], spread[turned];
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] = logits[(first + i) * classes + c];
+    std::copy_n(z, rows, most);
+    for (Index c = 1; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
+    for (Index i = 0; i < rows; ++i) {
+      at_label[i] = counts(first + i) ? z[label(first + i) * turned + i] - most[i] : T{0};
+      total[i] = spread[i] = 0;
+    }
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) {
+        T const less = z[c * turned + i] - most[i];
+        if (terms.each != 0) spread[i] += class_weight(c) * less;
+        z[c * turned + i] = exp(less);
+        total[i] += z[c * turned + i];
+      }
+    for (Index i = 0; i < rows; ++i) logs[i] = log(total[i]);
+    for (Index i = 0; i < rows; ++i) {
+      if (!counts(first + i)) {
+        leave_out(first + i);
+        continue;
+      }
+      auto const y = label(first + i);
+      weights[first + i] = terms.weight(y);
+      losses[first + i] =
+          terms.loss(y, static_cast<double>(logs[i]), static_cast<double>(at_label[i]), static_cast<double>(spread[i]));
+      if (!gradient) continue;
+      auto const scale = static_cast<T>(terms.total(y)) / total[i], shared = static_cast<T>(terms.each);
+      auto* const dx = gradient + (first + i) * classes;
+      for (Index c = 0; c < classes; ++c) {
+        T value = z[c * turned + i] * scale;
+        if (terms.each != 0) value -= shared * class_weight(c);
+        if (c == y) value -= static_cast<T>(terms.at_label(y));
+        dx[c] = write == Write::overwrite ? value : dx[c] + value;
+      }
+    }
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

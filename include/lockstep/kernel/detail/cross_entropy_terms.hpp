@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <limits>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/kernel/cross_entropy_options.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// The options in the form that rows need. A row's loss, with z = logits - their largest, is
+/// total(y) * log(sum over c of exp z[c]) - at_label(y) * z[y] - each * sum over c of w[c] z[c].
+struct CrossEntropyTerms {
+  Index classes, ignored;
+  float const* class_weights;  // or null
+  double label_share, each, each_total;
+
+  CrossEntropyTerms(CrossEntropyOptions const& options, Index count)
+      : classes(count),
+        ignored(options.ignored.value_or(std::numeric_limits<Index>::min())),
+        class_weights(options.class_weights.empty() ? nullptr : options.class_weights.data()),
+        label_share(options.factor * (1 - options.label_smoothing)),
+        each(options.factor * options.label_smoothing / static_cast<double>(std::max<Index>(1, count))) {
+    double sum = class_weights ? 0 : static_cast<double>(count);
+    for (float weight : options.class_weights) sum += static_cast<double>(weight);
+    each_total = each * sum;
+  }
+  [[gnu::always_inline]] double weight(Index label) const noexcept {
+    return class_weights ? static_cast<double>(class_weights[label]) : 1;
+  }
+  [[gnu::always_inline]] double at_label(Index label) const noexcept { return label_share * weight(label); }
+  [[gnu::always_inline]] double total(Index label) const noexcept { return at_label(label) + each_total; }
+  /// What a class takes from its gradient, whatever the label.
+  template <class T>
+  [[gnu::always_inline]] T share(Index c) const noexcept {
+    return class_weights ? static_cast<T>(each) * static_cast<T>(class_weights[c]) : static_cast<T>(each);
+  }
+  /// `log_total` is the logarithm of the sum of exp z, `z` that of the label, `spread` the sum of w[c] z[c].
+  [[gnu::always_inline]] double loss(Index label, double log_total, double z, double spread) const noexcept {
+    double const of_label = total(label) * log_total - at_label(label) * z;
+    return each == 0 ? of_label : of_label - each * spread;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
