@@ -74,10 +74,12 @@
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/residual.hpp>
+#include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 
 #include <lockstep/nn/add.hpp>
@@ -99,12 +101,15 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>
 #include <lockstep/nn/variable.hpp>
 
+#include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/optimizer.hpp>
@@ -138,7 +143,9 @@
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/row_exchange.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/parallel/take_union.hpp>
 
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/atomic_file.hpp>

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+
+// All of these are to be called inside with_best_instructions.
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// y = weight * x / root, where root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
+template <class T>
+inline T rms_row(T const* x, T const* weight, T epsilon, T* y, Index width) noexcept {
+  T const reciprocal = 1 / std::sqrt(dot(x, x, width) / static_cast<T>(width) + epsilon);
+  for (Index c = 0; c < width; ++c) y[c] = weight[c] * (x[c] * reciprocal);
+  return reciprocal;
+}
+
+/// dweight += dy * n for n = x * reciprocal; returns the mean over c of dy * weight * n.
+template <class T>
+inline T add_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T* __restrict dweight,
+                     Index width) noexcept {
+  constexpr Index lanes = LanesOf<T>::count;
+  Lanes<T> projections{}, d, s, w, sum;
+  Index c = 0;
+  for (; c + lanes <= width; c += lanes) {
+    __builtin_memcpy(&d, dy + c, sizeof d);
+    __builtin_memcpy(&s, x + c, sizeof s);
+    __builtin_memcpy(&w, weight + c, sizeof w);
+    auto const dn = d * (s * reciprocal);
+    projections += dn * w;
+    __builtin_memcpy(&sum, dweight + c, sizeof sum);
+    sum += dn;
+    __builtin_memcpy(dweight + c, &sum, sizeof sum);
+  }
+  T projection = sum_of_lanes<T>(projections);
+  for (; c < width; ++c) {
+    T const dn = dy[c] * (x[c] * reciprocal);
+    projection += dn * weight[c];
+    dweight[c] += dn;
+  }
+  return projection / static_cast<T>(width);
+}
+
+/// dx = reciprocal * (dy * weight - n * projection) + dx_beside, or dx += that, for `count` elements of a row. What
+/// else flows into x, `beside`, may be null.
+template <class T>
+inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T projection, T const* beside,
+                                  T* dx, Index count, Write write) noexcept {
+  T const slope = reciprocal * projection;
+  auto const at = [=](Index c) { return reciprocal * (dy[c] * weight[c] - x[c] * slope); };
+  if (beside && write == Write::overwrite) {
+    for (Index c = 0; c < count; ++c) dx[c] = at(c) + beside[c];
+  } else if (beside) {
+    for (Index c = 0; c < count; ++c) dx[c] += at(c) + beside[c];
+  } else if (write == Write::overwrite) {
+    for (Index c = 0; c < count; ++c) dx[c] = at(c);
+  } else {
+    for (Index c = 0; c < count; ++c) dx[c] += at(c);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

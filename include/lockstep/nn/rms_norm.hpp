@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/dropout.hpp>
+#include <lockstep/kernel/rms_norm.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = weight * x / sqrt(mean(x^2) + epsilon), the mean over each row. Starts as the identity map of the divided row.
+/// @shape weight [width]
+/// @determinism bitwise, for any number of threads
+/// @source Zhang, Sennrich: Root Mean Square Layer Normalization (2019)
+class RMSNorm {
+ public:
+  /// @throws ConfigError unless width is at least 1 and epsilon above 0
+  explicit RMSNorm(Index width, double epsilon = 1e-6) : weight_{{width}, Initializer::constant(1)}, epsilon_(epsilon) {
+    expect<ConfigError>(width >= 1 && epsilon > 0, [&] {
+      return "RMSNorm: width " + std::to_string(width) + " and epsilon " + std::to_string(epsilon) +
+             "; width must be at least 1 and epsilon above 0";
+    });
+  }
+
+  void visit(auto&& each) { each("weight", weight_); }
+
+  [[nodiscard]] Index width() const noexcept { return weight_.shape[0]; }
+
+  /// @shape x [rows, width]   @shape returns as x
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
+                                                               typename Context::template Variable<2> x) const {
+    return normalize(context, x, x, {}, {}).normalized;
+  }
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(forward(context, x.tokens));
+  }
+
+  /// What a residual stream is made of: the stream itself, for the next addition, and what the next part sees of it.
+  template <class Context>
+  struct Joined {
+    Sequence<typename Context::Scalar, typename Context::Space> sum, normalized;
+  };
+
+  /// sum = x + dropout(added) and its norm, in one pass.
+  /// @throws ShapeError when the shapes differ or the width is another
+  template <class Context>
+  [[nodiscard]] Joined<Context> join(Context& context,
+                                     Sequence<typename Context::Scalar, typename Context::Space> const& x,
+                                     Sequence<typename Context::Scalar, typename Context::Space> const& added,
+                                     Dropout const& dropout) const {
+    check(x.tokens.value.extent);
+    expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
+      return "RMSNorm: the input is " + to_string(x.tokens.value.extent) + " and what is added to it " +
+             to_string(added.tokens.value.extent) + "; they must be alike";
+    });
+    auto const sum = context.template variable<2>(x.tokens.value.extent);
+    auto const both = normalize(context, x.tokens, sum, added.tokens, {dropout.mask(context), x.layout});
+    return {x.with(both.sum), x.with(both.normalized)};
+  }
+
+ private:
+  template <class Context>
+  struct Both {
+    typename Context::template Variable<2> sum, normalized;
+  };
+
+  /// Without something added, `sum` is x itself.
+  template <class Context>
+  Both<Context> normalize(Context& context, typename Context::template Variable<2> x,
+                          typename Context::template Variable<2> sum, typename Context::template Variable<2> added,
+                          kernel::RowDropout<typename Context::Space> dropout) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::RMSNorm<typename Context::Space>;
+    check(x.value.extent);
+    bool const joins = added.value.data != nullptr;
+    auto const y = context.template variable<2>(x.value.extent);
+    typename Context::template View<1> reciprocals;
+    if (context.recording()) reciprocals = context.template temporary<Scalar>(Extents<1>{x.extent(0)});
+    Kernel::template forward<Scalar>(context.stream(), x.value, {.value = added.value, .dropout = dropout},
+                                     context.template value<1>(weight_), static_cast<Scalar>(epsilon_), sum.value,
+                                     reciprocals, y.value);
+    if (joins) context.on_backward(sum, std::tuple{}, [=](Context& c) { pass_on(c, x, sum, added, dropout); });
+    context.on_backward(y, std::tie(weight_), [=, this](Context& c) {
+      // What flows into the sum from elsewhere leaves through this closure, in the same pass; nothing is left for its
+      // own.
+      TensorView<Scalar const, 2, typename Context::Space> beside;
+      if (joins && sum.slot->data) {
+        beside = sum.gradient();
+        sum.slot->data = nullptr;
+      }
+      auto const dx = c.gradient(x), dadded = c.gradient(added);
+      auto const dweight = c.gradient(weight_);
+      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
+      Kernel::template backward<Scalar>(c.stream(), y.gradient(), sum.value, reciprocals, beside, dropout,
+                                        c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
+                                        {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
+                                        dweight.write, partial.data);
+    });
+    return {sum, y};
+  }
+
+  /// The gradient of the sum when nobody used its norm.
+  template <class Context>
+  static void pass_on(Context& c, typename Context::template Variable<2> x, typename Context::template Variable<2> sum,
+                      typename Context::template Variable<2> added,
+                      kernel::RowDropout<typename Context::Space> dropout) {
+    using Scalar = typename Context::Scalar;
+    Extents<1> const flat{sum.value.size()};
+    auto const copy = [&](auto const& target) {
+      kernel::Add<typename Context::Space>::template backward<Scalar>(c.stream(), sum.gradient().reshape(flat),
+                                                                      {target.data, flat}, target.write);
+    };
+    if (auto const dx = c.gradient(x)) copy(dx);
+    auto const dadded = c.gradient(added);
+    if (!dadded) return;
+    if (dropout.mask.active())
+      kernel::Dropout<typename Context::Space>::template apply<Scalar>(
+          c.stream(), dropout.mask, dropout.layout, sum.gradient(), {dadded.data, sum.value.extent}, dadded.write);
+    else
+      copy(dadded);
+  }
+
+  void check(Extents<2> x) const {
+    expect<ShapeError>(x[1] == width(), [&] {
+      return "RMSNorm: the input is " + to_string(x) + " and weight is [" + std::to_string(width()) +
+             "]; the input needs " + std::to_string(width()) + " columns";
+    });
+  }
+
+  Parameter weight_;
+  double epsilon_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

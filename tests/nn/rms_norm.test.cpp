@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/rms_norm.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <lockstep/nn/add.hpp>
+#include <lockstep/nn/linear.hpp>
+
+#include "layer_check.hpp"
+
+using namespace layer_check;
+
+namespace {
+auto const alone = [](auto& context, nn::RMSNorm const& layer, auto const& x) { return layer.forward(context, x); };
+
+/// sum = x + dropout(linear(x)) and its norm, as around each part of a pre-norm transformer; `Uses` says what of both
+/// goes on.
+enum class Uses { both, sum, normalized };
+struct Block {
+  nn::Linear linear;
+  nn::RMSNorm norm;
+  nn::Dropout dropout;
+  Uses uses;
+  void visit(auto&& each) {
+    each("linear", linear);
+    each("norm", norm);
+  }
+};
+auto const block = [](auto& context, Block const& b, auto const& x) {
+  auto const [sum, normalized] = b.norm.join(context, x, b.linear.forward(context, x), b.dropout);
+  if (b.uses == Uses::sum) return sum;
+  if (b.uses == Uses::normalized) return normalized;
+  return nn::add(context, sum, normalized);
+};
+auto const apart = [](auto& context, Block const& b, auto const& x) {
+  auto const sum = nn::add(context, x, b.dropout.forward(context, b.linear.forward(context, x)));
+  if (b.uses == Uses::sum) return sum;
+  auto const normalized = b.norm.forward(context, sum);
+  if (b.uses == Uses::normalized) return normalized;
+  return nn::add(context, sum, normalized);
+};
+Block make(Index width, double p, Uses uses = Uses::both) {
+  return {nn::Linear(width, width), nn::RMSNorm(width), nn::Dropout(p), uses};
+}
+
+}  // namespace
+
+TEST_CASE("gradients, alone and joined") {
+  for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {2, 70}})
+    for (Index width : {2, 5, 8, 33}) {
+      Batch const batch{.rows = rows, .length = length};
+      auto const result = check(nn::RMSNorm(width), width, batch, alone);
+      CAPTURE(width);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+      for (auto uses : {Uses::both, Uses::sum, Uses::normalized})
+        for (double p : {0.0, 0.3}) {
+          auto const joined = check(make(width, p, uses), width, batch, block);
+          CAPTURE(joined.where);
+          CHECK(joined.ok());
+        }
+    }
+}
+
+TEST_CASE("a row wider than the buffer of the fused dropout") {
+  auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.most_per_parameter = 16});
+  CAPTURE(result.where);
+  CHECK(result.ok());
+}
+
+TEST_CASE("joined is dropout, addition and norm one after the other") {
+  Batch const batch{.rows = 3, .length = 4, .lengths = {4, 2, 0}};
+  for (auto uses : {Uses::both, Uses::sum, Uses::normalized})
+    for (double p : {0.0, 0.5}) {
+      auto const fused = run<double>(make(12, p, uses), 12, batch, block, 1),
+                 separate = run<double>(make(12, p, uses), 12, batch, apart, 1);
+      CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
+      REQUIRE(fused.gradients.size() == separate.gradients.size());
+      // 12 additions in another order, of terms of size one
+      for (std::size_t i = 0; i < fused.gradients.size(); ++i)
+        CHECK(std::abs(fused.gradients[i] - separate.gradients[i]) <= 1e-13 * (1 + std::abs(separate.gradients[i])));
+    }
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  Batch const batch{.rows = 9, .length = 50};
+  auto const one = run<T>(make(40, 0.1), 40, batch, block, 1);
+  for (int threads : {1, 2, 4}) CHECK(run<T>(make(40, 0.1), 40, batch, block, threads) == one);
+}
+
+TEST_CASE("rows without samples give gradients of zero") {
+  auto const pass = run<float>(nn::RMSNorm(5), 5, {.rows = 0, .length = 4}, alone, 2);
+  for (float g : pass.gradients) CHECK(g == 0);
+}
+
+TEST_CASE("evaluation drops nothing and keeps nothing") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
+}
+
+TEST_CASE("shapes that disagree are refused with both numbers") {
+  auto const message = [](auto const& layer, auto const& apply) -> std::string {
+    try {
+      static_cast<void>(run<float>(layer, 6, {.rows = 2, .length = 2}, apply, 1));
+    } catch (lockstep::ShapeError const& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message(nn::RMSNorm(5), alone) == "RMSNorm: the input is [4, 6] and weight is [5]; the input needs 5 columns");
+  CHECK(message(Block{nn::Linear(6, 5), nn::RMSNorm(6), nn::Dropout(0), Uses::both}, block) ==
+        "RMSNorm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+  CHECK_THROWS_AS(nn::RMSNorm(0), lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::RMSNorm(4, 0), lockstep::ConfigError);
+}
