@@ -63,6 +63,35 @@ struct Pooling<HostSpace> {
       });
     });
   }
+
+  /// y[r] = the first token of sequence r; a sequence without tokens gives zeros.
+  /// @shape x [layout.slots, width]   @shape y [rows, width]
+  template <class T>
+  static void first(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
+                    TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y) {
+    auto const width = y.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      auto* const out = y.data + row * width;
+      if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
+      std::copy_n(x.data + layout.start(row) * width, width, out);
+    });
+  }
+
+  /// dx = dy[r] for the first token of sequence r and zero in all other slots, or dx += that.
+  /// @shape dy [rows, width]   @shape dx [layout.slots, width]
+  template <class T>
+  static void first_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
+                             TensorView<T const, 2, HostSpace> dy, TensorView<T, 2, HostSpace> dx, Write write) {
+    auto const width = dy.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      auto const* const in = dy.data + row * width;
+      auto* const out = dx.data + layout.start(row) * width;
+      auto const slots = layout.end(row) - layout.start(row);
+      if (write == Write::overwrite) std::fill_n(out, slots * width, T{0});
+      if (layout.tokens(row) == 0) return;
+      for (Index c = 0; c < width; ++c) out[c] += in[c];
+    });
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

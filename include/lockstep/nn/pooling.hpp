@@ -19,8 +19,26 @@ template <class Context>
   Kernel::template mean<Scalar>(context.stream(), x.layout, x.tokens.value, y.value);
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
     if (auto dx = c.gradient(x.tokens))
-      Kernel::template mean_backward<Scalar>(c.stream(), x.layout, y.gradient(),
-                                             {dx.data, x.tokens.value.extent}, dx.write);
+      Kernel::template mean_backward<Scalar>(c.stream(), x.layout, y.gradient(), {dx.data, x.tokens.value.extent},
+                                             dx.write);
+  });
+  return y;
+}
+
+/// The first token of each sequence, where a model puts a token of its own to gather the others; a sequence without
+/// tokens gives zeros.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> first_token(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Scalar = typename Context::Scalar;
+  auto y = context.template variable<2>({x.layout.rows, x.width()});
+  Kernel::template first<Scalar>(context.stream(), x.layout, x.tokens.value, y.value);
+  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
+    if (auto dx = c.gradient(x.tokens))
+      Kernel::template first_backward<Scalar>(c.stream(), x.layout, y.gradient(), {dx.data, x.tokens.value.extent},
+                                              dx.write);
   });
   return y;
 }
