@@ -29,9 +29,8 @@ struct Gemm<HostSpace> {
   template <class T>
   using Matrix = TensorView<T, 2, HostSpace>;
 
-  /// The part of C that one task computes, and the steps of k that one partial sum covers: fixed, so that no bit
-  /// depends on the number of threads.
-  static constexpr Index task_rows = 256, task_columns = 256, task_depth = 512;
+  /// The steps of k that one partial sum covers: fixed, so that no bit depends on the number of threads.
+  static constexpr Index task_depth = 512;
 
   /// C = alpha * op(A) op(B) + beta * C. C is not read when beta is 0.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]
@@ -114,16 +113,28 @@ struct Gemm<HostSpace> {
  private:
   [[nodiscard]] static constexpr Index parts(Index k) noexcept { return (k + task_depth - 1) / task_depth; }
 
+  /// The part of C that one task computes. Our own products sum each element in an order that its depth alone fixes, so
+  /// that their parts may follow the number of threads; a library's order may depend on the part's shape.
+  [[nodiscard]] static Extents<2> part(Index m, Index n, int threads) noexcept {
+    if (detail::products_by_blas()) return {256, 256};
+    if (threads == 1) return {std::max<Index>(1, m), std::max<Index>(1, n)};
+    constexpr Index tasks_per_thread = 2, together = detail::rows_together, columns_together = 256;
+    auto const rows = (m + tasks_per_thread * threads - 1) / (tasks_per_thread * threads);
+    return {std::max(together, (rows + together - 1) / together * together), columns_together};
+  }
+
   /// Calls run(block, depth, row, column) for every part of the product, spread over the pool.
   template <class T, class Run>
   static void run_tasks(Stream stream, detail::GemmBlock<T> const& all, Index depths, Run&& run) {
-    Index const rows = (all.m + task_rows - 1) / task_rows, columns = (all.n + task_columns - 1) / task_columns;
+    auto const size = part(all.m, all.n, stream.pool().threads());
+    Index const part_rows = size[0], part_columns = size[1];
+    Index const rows = (all.m + part_rows - 1) / part_rows, columns = (all.n + part_columns - 1) / part_columns;
     stream.pool().run(depths * rows * columns, [&](Index task) {
       Index const depth = task / (rows * columns);
-      Index const row = task / columns % rows * task_rows, column = task % columns * task_columns;
+      Index const row = task / columns % rows * part_rows, column = task % columns * part_columns;
       auto block = all;
-      block.m = std::min(task_rows, all.m - row);
-      block.n = std::min(task_columns, all.n - column);
+      block.m = std::min(part_rows, all.m - row);
+      block.n = std::min(part_columns, all.n - column);
       if (depths > 1) block.k = std::min(task_depth, all.k - depth * task_depth);
       block.a = all.a.at(row, depth * task_depth);
       block.b = all.b.at(depth * task_depth, column);

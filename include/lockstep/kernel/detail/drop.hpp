@@ -13,12 +13,6 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-#if defined(__has_builtin) && !defined(__CUDACC__)
-#if __has_builtin(__builtin_shufflevector)
-#define LOCKSTEP_HAS_SHUFFLE
-#endif
-#endif
-
 /// bits[8i] to bits[8i + 7] = the half-words of Philox(key)(position, first + i), for 8 counters at once. The words of
 /// the state stand in 64-bit lanes: the products then need no shuffling.
 [[gnu::always_inline]] inline void philox_lanes(std::uint64_t key, std::uint64_t position, std::uint64_t first,

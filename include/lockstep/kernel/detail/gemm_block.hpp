@@ -21,54 +21,91 @@ struct GemmBlock {
 };
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
-inline constexpr Index packed_depth = 256, packed_columns = 128;
-/// Rows of A that stay in the first-level cache while all packed columns pass.
-inline constexpr Index resident_rows = 48;
+inline constexpr Index packed_bytes = 256 * 1024;
+/// Rows whose results are handed on while they are in cache: a whole number of any tile's.
+inline constexpr Index rows_together = 48;
 
-/// Rows [i, i + rows) of C's columns [j, j + columns), for the steps [p, p + depth) whose part of B is packed. `ahead`
-/// is called once per tile.
-template <class T, class Tile, class Ahead>
-void multiply_packed(GemmBlock<T> const& block, Index i, Index rows, Index j, Index columns, Index p, Index depth,
-                     T const* packed, Ahead&& ahead) {
-  for (Index jj = 0; jj < columns; jj += Tile::columns) {
-    for (Index ii = i; ii < i + rows; ii += Tile::rows) {
-      ahead();
-      auto const a = block.a.at(ii, p);
-      Tile::multiply({.rows = std::min(Tile::rows, i + rows - ii),
-                      .columns = std::min(Tile::columns, columns - jj),
-                      .k = depth,
-                      .a = a.data,
-                      .a_row = a.row,
-                      .a_step = a.column,
-                      .b = packed + jj * depth,
-                      .alpha = block.alpha,
-                      .beta = p == 0 ? block.beta : T(1),
-                      .bias = p == 0 && block.bias ? block.bias + j + jj : nullptr,
-                      .c = block.c + ii * block.c_row + j + jj,
-                      .c_row = block.c_row});
+/// How many steps of k one pass takes; those of several passes are summed in C. Where steps lie a multiple of 4096
+/// bytes apart they share one set of the first-level cache, so fewer fit.
+template <class T>
+[[nodiscard]] constexpr Index pass_depth(Strided<T const> a) noexcept {
+  return a.column * Index{sizeof(T)} % 4096 == 0 ? 256 : 512;
+}
+
+/// One pass over some columns of B, as they are packed.
+template <class T>
+struct GemmPass {
+  Index p, depth;    ///< its steps
+  Index j, columns;  ///< its columns
+  T const* packed;
+};
+
+/// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
+template <class T, class Tile>
+void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, Index rows, Index jj, Index columns) {
+  auto const a = block.a.at(i, pass.p);
+  auto const j = pass.j + jj;
+  Tile::multiply({.rows = rows,
+                  .columns = columns,
+                  .k = pass.depth,
+                  .a = a.data,
+                  .a_row = a.row,
+                  .a_step = a.column,
+                  .b = pass.packed + jj * pass.depth,
+                  .alpha = block.alpha,
+                  .beta = pass.p == 0 ? block.beta : T(1),
+                  .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
+                  .c = block.c + i * block.c_row + j,
+                  .c_row = block.c_row});
+}
+
+/// How many of `columns` go into panels of the wide tile; the others fit the narrow one.
+template <class Tile>
+[[nodiscard]] constexpr Index wide_columns(Index columns) noexcept {
+  auto const rest = columns % Tile::columns;
+  return rest > Tile::Narrow::columns ? columns : columns - rest;
+}
+
+/// All columns of the pass for C's rows [begin, end).
+template <class T, class Tile>
+void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index begin, Index end) {
+  using Narrow = typename Tile::Narrow;
+  auto const wide = wide_columns<Tile>(pass.columns);
+  for (Index i = begin, rows; i < end; i += rows) {
+    bool const low = end - i < Tile::rows - 1 && Tile::Low::rows < Tile::rows;
+    rows = std::min(low ? Tile::Low::rows : Tile::rows, end - i);
+    for (Index jj = 0; jj < wide; jj += Tile::columns) {
+      auto const columns = std::min(Tile::columns, wide - jj);
+      if (low) {
+        multiply_one<T, typename Tile::Low>(block, pass, i, rows, jj, columns);
+      } else {
+        multiply_one<T, Tile>(block, pass, i, rows, jj, columns);
+      }
     }
   }
+  if (wide == pass.columns) return;
+  for (Index i = begin; i < end; i += Narrow::rows)
+    multiply_one<T, Narrow>(block, pass, i, std::min(Narrow::rows, end - i), wide, pass.columns - wide);
 }
 
 /// The blocked product with one tile. `done(row, rows, column, columns)` is called for each part of C as it is
 /// completed.
 template <class T, class Tile, class Done>
 void multiply_blocks(GemmBlock<T> const& block, Done& done) {
-  alignas(64) T packed[static_cast<std::size_t>(packed_depth * (packed_columns + Tile::columns))];
-  auto const tiles = [](Index rows, Index columns) {
-    return (rows + Tile::rows - 1) / Tile::rows * ((columns + Tile::columns - 1) / Tile::columns);
-  };
-  for (Index j = 0; j < block.n; j += packed_columns) {
-    Index const columns = std::min(packed_columns, block.n - j);
-    for (Index p = 0; p == 0 || p < block.k; p += packed_depth) {
-      Index const depth = std::min(packed_depth, block.k - p);
-      pack<T, Tile::columns>(block.b.at(p, j), depth, columns, packed);
-      for (Index i = 0; i < block.m; i += resident_rows) {
-        Index const rows = std::min(resident_rows, block.m - i);
-        Prefetch next(block.a.at(i + rows, p), std::min(resident_rows, block.m - i - rows), depth,
-                      tiles(rows, columns));
-        multiply_packed<T, Tile>(block, i, rows, j, columns, p, depth, packed, next);
-        if (p + depth >= block.k) done(i, rows, j, columns);
+  constexpr Index capacity = packed_bytes / Index{sizeof(T)};
+  alignas(64) T packed[static_cast<std::size_t>(capacity)];
+  auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a)));
+  auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
+  for (Index j = 0; j < block.n; j += columns_together) {
+    for (Index p = 0; p == 0 || p < block.k; p += most) {
+      GemmPass<T> const pass{p, std::min(most, block.k - p), j, std::min(columns_together, block.n - j), packed};
+      auto const wide = wide_columns<Tile>(pass.columns);
+      Tile::pack(block.b.at(p, j), pass.depth, wide, packed);
+      Tile::Narrow::pack(block.b.at(p, j + wide), pass.depth, pass.columns - wide, packed + wide * pass.depth);
+      for (Index i = 0; i < block.m; i += rows_together) {
+        Index const rows = std::min(rows_together, block.m - i);
+        multiply_pass<T, Tile>(block, pass, i, i + rows);
+        if (p + most >= block.k) done(i, rows, j, pass.columns);
       }
     }
   }

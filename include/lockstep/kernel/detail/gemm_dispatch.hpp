@@ -10,18 +10,26 @@ struct Nothing {
   void operator()(Index, Index, Index, Index) const noexcept {}
 };
 
+/// Whether a linked BLAS computes the products on this processor.
+[[nodiscard]] inline bool products_by_blas() noexcept {
+#if defined(LOCKSTEP_BLAS)
+  return blas_serves(gemm_instruction_set());
+#else
+  return false;
+#endif
+}
+
 /// A product on the calling thread by whatever serves it best; for kernels that are themselves one task of the pool.
 /// `done(row, rows, column, columns)` follows each part of C as soon as it is complete.
 template <class T, class Done = Nothing>
 void multiply_on_this_thread(GemmBlock<T> const& block, Done&& done = {}) {
-  auto const set = gemm_instruction_set();
 #if defined(LOCKSTEP_BLAS)
-  if (blas_serves(set)) {
+  if (products_by_blas()) {
     multiply_blas(block);
     return done(0, block.m, 0, block.n);
   }
 #endif
-  multiply_block(set, block, done);
+  multiply_block(gemm_instruction_set(), block, done);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

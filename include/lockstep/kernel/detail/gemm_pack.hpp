@@ -1,63 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
-#include <type_traits>
-
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
+#include <utility>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/strided.hpp>
+
+#if defined(__GNUC__)
+#define LOCKSTEP_INLINED [[gnu::always_inline]] inline
+#else
+#define LOCKSTEP_INLINED inline
+#endif
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// to[p * to_row + x] = from[x * from_row + p] for p and x below 4.
-template <class T>
-inline void transpose_4x4(T const* from, Index from_row, T* to, Index to_row) noexcept {
-#if defined(__SSE2__)
-  if constexpr (std::is_same_v<T, float>) {
-    auto r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + from_row);
-    auto r2 = _mm_loadu_ps(from + 2 * from_row), r3 = _mm_loadu_ps(from + 3 * from_row);
-    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-    _mm_storeu_ps(to, r0);
-    _mm_storeu_ps(to + to_row, r1);
-    _mm_storeu_ps(to + 2 * to_row, r2);
-    _mm_storeu_ps(to + 3 * to_row, r3);
-  } else
-#endif
-  {
-    for (Index p = 0; p < 4; ++p)
-      for (Index x = 0; x < 4; ++x) to[p * to_row + x] = from[x * from_row + p];
-  }
+#if defined(LOCKSTEP_HAS_SHUFFLE)
+/// One step of a transposition by halves: of two rows that are `distance` apart, each keeps its own half of the columns
+/// and gives the other half away.
+template <int distance, class Vector, int... column>
+LOCKSTEP_INLINED void exchange(Vector& upper, Vector& lower, std::integer_sequence<int, column...>) noexcept {
+  constexpr int lanes = sizeof...(column);
+  Vector const above = upper, below = lower;
+  upper = __builtin_shufflevector(above, below, (column & distance ? column - distance + lanes : column)...);
+  lower = __builtin_shufflevector(above, below, (column & distance ? column + lanes : column + distance)...);
 }
 
-/// One panel of `pack`: `valid` of its `width` columns exist.
-template <class T, Index width>
-void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) {
-  static_assert(width % 4 == 0);
-  if (valid < width) std::fill_n(out, depth * width, T(0));
-  Index const whole_columns = b.row == 1 ? valid / 4 * 4 : 0, whole_steps = depth / 4 * 4;
-  for (Index p = 0; p < whole_steps; p += 4)
-    for (Index x = 0; x < whole_columns; x += 4)
-      transpose_4x4(b.data + x * b.column + p, b.column, out + p * width + x, width);
-  for (Index p = 0; p < depth; ++p)
-    for (Index x = p < whole_steps ? whole_columns : 0; x < valid; ++x)
-      out[p * width + x] = b.data[p * b.row + x * b.column];
+template <int distance, std::size_t lanes, class Vector>
+LOCKSTEP_INLINED void exchange_all(Vector (&rows)[lanes]) noexcept {
+  for (std::size_t i = 0; i < lanes; ++i)
+    if ((i & distance) == 0)
+      exchange<distance>(rows[i], rows[i + distance], std::make_integer_sequence<int, int{lanes}>{});
+  if constexpr (2 * distance < lanes) exchange_all<2 * distance>(rows);
+}
+#endif
+
+/// to[p * to_row + x] = from[x * from_row + p] for p and x below the lanes of a vector.
+template <class T, std::size_t bytes>
+LOCKSTEP_INLINED void transpose_square(T const* from, Index from_row, T* to, Index to_row) noexcept {
+  constexpr std::size_t lanes = bytes / sizeof(T);
+#if defined(LOCKSTEP_HAS_SHUFFLE)
+  typedef T Vector __attribute__((vector_size(bytes)));
+  Vector rows[lanes];
+  for (std::size_t x = 0; x < lanes; ++x)
+    __builtin_memcpy(&rows[x], from + static_cast<Index>(x) * from_row, sizeof(Vector));
+  exchange_all<1>(rows);
+  for (std::size_t p = 0; p < lanes; ++p)
+    __builtin_memcpy(to + static_cast<Index>(p) * to_row, &rows[p], sizeof(Vector));
+#else
+  for (Index p = 0; p < static_cast<Index>(lanes); ++p)
+    for (Index x = 0; x < static_cast<Index>(lanes); ++x) to[p * to_row + x] = from[x * from_row + p];
+#endif
+}
+
+/// One panel: `valid` of its `width` columns exist.
+template <class T, std::size_t bytes, Index width>
+LOCKSTEP_INLINED void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
+  constexpr Index lanes = bytes / sizeof(T);
+  static_assert(width % lanes == 0);
+  Index const squares = b.row == 1 ? valid / lanes * lanes : 0, steps = depth / lanes * lanes;
+  for (Index p = 0; p < steps; p += lanes)
+    for (Index x = 0; x < squares; x += lanes)
+      transpose_square<T, bytes>(b.data + x * b.column + p, b.column, out + p * width + x, width);
+  for (Index p = 0; p < depth; ++p) {
+    auto* const to = out + p * width;
+    auto const* const from = b.data + p * b.row;
+    if (b.column == 1 && valid == width) {
+      __builtin_memcpy(to, from, sizeof(T) * width);
+      continue;
+    }
+    for (Index x = p < steps ? squares : 0; x < valid; ++x) to[x] = from[x * b.column];
+    for (Index x = valid; x < width; ++x) to[x] = 0;
+  }
 }
 
 /// Copies [depth, columns] of B into panels of `width` columns, each step's columns side by side, zeros beyond the
 /// last.
-template <class T, Index width>
-void pack(Strided<T const> b, Index depth, Index columns, T* out) {
-  Index const in_rows = b.column == 1 ? columns / width * width : 0;
-  for (Index p = 0; p < depth; ++p)  // whole rows, as they lie
-    for (Index j = 0; j < in_rows; j += width)
-      std::memcpy(out + j * depth + p * width, b.data + p * b.row + j, sizeof(T) * width);
-  for (Index j = in_rows; j < columns; j += width)
-    pack_panel<T, width>(b.at(0, j), depth, std::min(width, columns - j), out + j * depth);
+template <class T, std::size_t bytes, Index width>
+LOCKSTEP_INLINED void pack_panels(Strided<T const> b, Index depth, Index columns, T* out) noexcept {
+  for (Index j = 0; j < columns; j += width)
+    pack_panel<T, bytes, width>(b.at(0, j), depth, columns - j < width ? columns - j : width, out + j * depth);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/gemm_pack.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
@@ -14,22 +15,17 @@ struct GemmTile {
   Index k;
   T const* a;  ///< element (i, p) at a[i * a_row + p * a_step]
   Index a_row, a_step;
-  T const* b;  ///< packed: step p's columns at b + p * tile columns, zero beyond the valid ones
+  T const* b;  ///< packed: step p's columns at b + p * panel width, zero beyond the valid ones
   T alpha, beta;
   T const* bias;  ///< one per column, or null
   T* c;
   Index c_row;
 };
 
-#if defined(__GNUC__)
-#define LOCKSTEP_INLINED [[gnu::always_inline]] inline
-#else
-#define LOCKSTEP_INLINED inline
-#endif
-
 /// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
 /// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
-/// are not stored.
+/// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
+/// has to be waited for.
 template <class T, std::size_t bytes, std::size_t rows, std::size_t vectors>
 LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #if defined(__clang__)
@@ -37,25 +33,34 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #endif
   typedef T Vector __attribute__((vector_size(bytes)));
   constexpr std::size_t width = vectors * bytes / sizeof(T);
-  constexpr Index lanes = bytes / sizeof(T), last_row = rows, last_vector = vectors;
+  constexpr Index lanes = bytes / sizeof(T), last_row = rows, last_vector = vectors, line = 64 / sizeof(T);
   Vector sum[rows][vectors];
   T const* row[rows];
   auto const k = tile.k, step = tile.a_step, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
-  for (Index i = 0; i < last_row; ++i) {
-    // Where the result goes: it need not have arrived before it is written.
+  auto const fetch_c = [&](Index i) {
     if (i < tile.rows)
-      for (std::size_t byte = 0; byte < width * sizeof(T); byte += 64)
-        __builtin_prefetch(reinterpret_cast<char const*>(tile.c + i * tile.c_row) + byte, 1);
+      for (Index j = 0; j < static_cast<Index>(width); j += line) __builtin_prefetch(tile.c + i * tile.c_row + j, 1);
+  };
+  for (Index i = 0; i < last_row; ++i) {
+    if (i >= k / line) fetch_c(i);
     row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
     for (Index v = 0; v < last_vector; ++v) sum[i][v] = Vector{};
   }
-  for (Index p = 0; p < k; ++p, b += width) {
-    Vector y[vectors];
-    for (Index v = 0; v < last_vector; ++v) __builtin_memcpy(&y[v], b + v * lanes, sizeof(Vector));
-    for (Index i = 0; i < last_row; ++i) {
-      T const x = row[i][p * step];
-      for (Index v = 0; v < last_vector; ++v) sum[i][v] += x * y[v];
+  for (Index p = 0; p < k;) {
+    if (p / line < last_row) fetch_c(p / line);
+    if (step == 1) {
+      for (Index i = 0; i < last_row; ++i) __builtin_prefetch(row[i] + p + last_row * a_row);
+    } else {
+      for (Index q = p + line; q < p + 2 * line; ++q) __builtin_prefetch(row[0] + q * step);
+    }
+    for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += width) {
+      Vector y[vectors];
+      for (Index v = 0; v < last_vector; ++v) __builtin_memcpy(&y[v], b + v * lanes, sizeof(Vector));
+      for (Index i = 0; i < last_row; ++i) {
+        T const x = row[i][p * step];
+        for (Index v = 0; v < last_vector; ++v) sum[i][v] += x * y[v];
+      }
     }
   }
   // A narrow tile passes through full rows, so that nothing beyond its columns is read or written.
@@ -83,46 +88,65 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
     for (Index j = 0; narrow && j < tile.columns; ++j) c[j] = full[j];
   }
 }
-#undef LOCKSTEP_INLINED
 
 // A multiply-add that rounds once is wanted here, and only here: it is twice as fast and closer to the exact sum.
 #if defined(__clang__)
-#define LOCKSTEP_FUSED [[gnu::noinline]]
-#define LOCKSTEP_FUSED_FOR(set) [[gnu::target(set), gnu::noinline]]
+#define LOCKSTEP_COMPILED_FOR(...) [[__VA_ARGS__ gnu::noinline]]
 #else
-#define LOCKSTEP_FUSED [[gnu::noinline, gnu::optimize("O3", "fp-contract=fast")]]
-#define LOCKSTEP_FUSED_FOR(set) [[gnu::target(set), gnu::noinline, gnu::optimize("O3", "fp-contract=fast")]]
+#define LOCKSTEP_COMPILED_FOR(...) [[ __VA_ARGS__ gnu::noinline, gnu::optimize("O3", "fp-contract=fast") ]]
 #endif
 
-/// Tile sizes and code for the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16
-/// elsewhere.
-template <class T>
-struct BaselineTile {
+/// Tiles in the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16 elsewhere.
+/// `Narrow` is for few columns, `Low` for one or two rows.
 #if defined(__aarch64__)
-  static constexpr Index rows = 8, columns = 2 * 16 / Index{sizeof(T)};
+template <class T, Index rows_ = 6, Index vectors_ = 4>
+struct BaselineTile {
+  using Narrow = BaselineTile<T, 8, 2>;
+  using Low = BaselineTile<T, 2, 4>;
 #else
-  static constexpr Index rows = 4, columns = 2 * 16 / Index{sizeof(T)};
+template <class T, Index rows_ = 4, Index vectors_ = 2>
+struct BaselineTile {
+  using Narrow = BaselineTile;
+  using Low = BaselineTile;
 #endif
-  LOCKSTEP_FUSED static void multiply(GemmTile<T> const& tile) { multiply_tile<T, 16, rows, 2>(tile); }
+  static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(T)};
+  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) { multiply_tile<T, 16, rows_, vectors_>(tile); }
+  LOCKSTEP_COMPILED_FOR() static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 16, columns>(b, depth, count, out);
+  }
 };
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 template <class T>
 struct Avx2Tile {
+  using Narrow = Avx2Tile;
+  using Low = Avx2Tile;
   static constexpr Index rows = 6, columns = 2 * 32 / Index{sizeof(T)};
-  LOCKSTEP_FUSED_FOR("avx2,fma") static void multiply(GemmTile<T> const& tile) { multiply_tile<T, 32, rows, 2>(tile); }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 32, rows, 2>(tile);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
+  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 32, columns>(b, depth, count, out);
+  }
 };
 
-template <class T>
+template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct Avx512Tile {
-  static constexpr Index rows = 8, columns = 2 * 64 / Index{sizeof(T)};
-  LOCKSTEP_FUSED_FOR("avx512f,avx512vl,fma") static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 64, rows, 2>(tile);
+  using Narrow = Avx512Tile<T, 8, 2>;
+  using Low = Avx512Tile<T, 2, 4>;
+  static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 64, rows_, vectors_>(tile);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack(Strided<T const> b, Index depth, Index count, T* out) {
+    pack_panels<T, 64, columns>(b, depth, count, out);
   }
 };
 #endif
 
-#undef LOCKSTEP_FUSED
-#undef LOCKSTEP_FUSED_FOR
+#undef LOCKSTEP_COMPILED_FOR
+#undef LOCKSTEP_INLINED
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -4,6 +4,12 @@
 
 #include <lockstep/core/index.hpp>
 
+#if defined(__has_builtin) && !defined(__CUDACC__)
+#if __has_builtin(__builtin_shufflevector)
+#define LOCKSTEP_HAS_SHUFFLE
+#endif
+#endif
+
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// 64 bytes of T in one value. A reduction over a fixed number of lanes has the same bits whatever vectors the

@@ -19,9 +19,7 @@ struct PackedProduct {
     return (count + Tile::columns - 1) / Tile::columns * Tile::columns;
   }
   /// Lays out B [depth, count] for `multiply`; takes depth * columns(count) elements.
-  static void pack(Strided<T const> b, Index depth, Index count, T* packed) {
-    detail::pack<T, Tile::columns>(b, depth, count, packed);
-  }
+  static void pack(Strided<T const> b, Index depth, Index count, T* packed) { Tile::pack(b, depth, count, packed); }
   /// C [m, n] = alpha A B + beta C, where A is [m, k] and B the first k rows and n columns of what was packed with
   /// `depth` rows. With an n beyond B's columns, C receives zeros there.
   static void multiply(Index m, Index n, Index k, T alpha, Strided<T const> a, T const* packed, Index depth, T beta,
@@ -48,10 +46,10 @@ template <class T, class F>
 decltype(auto) with_packed_product(F&& f) {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
   auto const set = gemm_instruction_set();
-  if (set == InstructionSet::avx512) return f(PackedProduct<T, Avx512Tile<T>>{});
-  if (set == InstructionSet::avx2) return f(PackedProduct<T, Avx2Tile<T>>{});
+  if (set == InstructionSet::avx512) return f(PackedProduct<T, typename Avx512Tile<T>::Narrow>{});
+  if (set == InstructionSet::avx2) return f(PackedProduct<T, typename Avx2Tile<T>::Narrow>{});
 #endif
-  return f(PackedProduct<T, BaselineTile<T>>{});
+  return f(PackedProduct<T, typename BaselineTile<T>::Narrow>{});
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
