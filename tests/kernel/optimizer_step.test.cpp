@@ -4,10 +4,12 @@
 #include <numeric>
 #include <vector>
 #include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/optim/slice.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;
 using Kernel = lockstep::kernel::OptimizerStep<HostSpace>;
+using Slice = lockstep::optim::Slice<float, HostSpace>;
 
 namespace {
 struct Scalars {
@@ -38,8 +40,8 @@ TEST_CASE("the rule sees every element once, with its own gradient and states, i
       std::iota(gradients.begin(), gradients.end(), 1.F);
       float* const states[] = {first.data(), second.data()};
       Scalars const scalars{true};
-      Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), count, values.data(), gradients.data(), states,
-                     &scalars, count_visits);
+      Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool),
+                     Slice{0, count, values.data(), gradients.data(), states}, &scalars, count_visits);
       CHECK(values == std::vector<float>(n, 1));
       CHECK(first == gradients);
       for (std::size_t i = 0; i < n; ++i) CHECK(second[i] == -gradients[i]);
@@ -53,11 +55,54 @@ TEST_CASE("an inactive step touches nothing and asks for no rule") {
   float* const states[] = {state.data(), state.data()};
   Scalars const scalars{false};
   bool asked = false;
-  Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), 10, values.data(), gradients.data(), states, &scalars,
-                 [&](Scalars const& s) {
+  Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), Slice{0, 10, values.data(), gradients.data(), states},
+                 &scalars, [&](Scalars const& s) {
                    asked = true;
                    return count_visits(s);
                  });
   CHECK_FALSE(asked);
   CHECK(values == std::vector<float>(10));
+}
+
+TEST_CASE("gradients of untouched rows are zeros, whatever lies there and wherever the slice begins") {
+  for (Index width : {1, 7, 128, 300}) {
+    constexpr Index rows = 200, offset = 32;
+    auto const count = rows * width;
+    std::vector<std::uint64_t> bits(static_cast<std::size_t>(lockstep::kernel::TouchedRows::words_for(rows)));
+    lockstep::kernel::TouchedRows const table{offset, rows, width, bits.data()};
+    for (Index row = 0; row < rows; ++row)
+      if (row % 3 == 0 || (row > 60 && row < 140)) table.insert(row);
+    std::vector<float> gradients(static_cast<std::size_t>(count));
+    std::iota(gradients.begin(), gradients.end(), 1.F);
+    Scalars const scalars{true};
+    for (Index begin : {Index{0}, width / 2, 61 * width + 1}) {
+      auto const n = static_cast<std::size_t>(count - begin);
+      std::vector<float> values(n), first(n), second(n);
+      float* const states[] = {first.data(), second.data()};
+      Slice slice{offset + begin, count - begin, values.data(), gradients.data() + begin, states};
+      slice.touched = table;
+      lockstep::ThreadPool pool(2);
+      Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), slice, &scalars, count_visits);
+      CHECK(values == std::vector<float>(n, 1));
+      for (Index i = 0; i < count - begin; ++i)
+        CHECK(first[static_cast<std::size_t>(i)] ==
+              (table.contains((begin + i) / width) ? gradients[static_cast<std::size_t>(begin + i)] : 0));
+    }
+  }
+}
+
+TEST_CASE("the shadow receives the new values, rounded to bfloat16") {
+  lockstep::ThreadPool pool(2);
+  std::vector<float> values(20'000), gradients(values.size()), first(values.size()), second(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.F / static_cast<float>(i + 3);
+  std::vector<lockstep::bfloat16> shadow(values.size());
+  float* const states[] = {first.data(), second.data()};
+  Slice slice{0, static_cast<Index>(values.size()), values.data(), gradients.data(), states};
+  slice.shadow = shadow.data();
+  Scalars const scalars{true};
+  Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), slice, &scalars, count_visits);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    REQUIRE(values[i] > 1);  // the step was made
+    CHECK(shadow[i].bits == lockstep::bfloat16(values[i]).bits);
+  }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <limits>
+#include <span>
 #include <vector>
 #include <lockstep/kernel/sum_of_squares.hpp>
 
@@ -20,5 +23,32 @@ TEST_CASE("integers are summed exactly, whatever the size and the number of thre
       CHECK(lockstep::kernel::SumOfSquares<HostSpace>::run<float>(lockstep::memory::Stream<HostSpace>(pool),
                                                                   {x.data(), {count}}) == expected);
     }
+  }
+}
+
+TEST_CASE("rows listed as untouched and rows full of zeros give the same bits") {
+  for (Index width : {1, 5, 31, 32, 33, 128}) {
+    constexpr Index rows = 4000, offset = 48;
+    std::vector<float> x(static_cast<std::size_t>(offset + rows * width + 40));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1.F / static_cast<float>(i % 1013 + 1);
+    std::vector<std::uint64_t> bits(static_cast<std::size_t>(lockstep::kernel::TouchedRows::words_for(rows)));
+    lockstep::kernel::TouchedRows const table{offset, rows, width, bits.data()};
+    auto zeros = x, nans = x;
+    for (Index row = 0; row < rows; ++row) {
+      if (row % 7 == 0 || (row > 500 && row < 900)) {
+        table.insert(row);
+      } else {
+        auto const at = offset + row * width;
+        std::fill_n(zeros.begin() + at, width, 0.F);
+        std::fill_n(nans.begin() + at, width, std::numeric_limits<float>::quiet_NaN());
+      }
+    }
+    lockstep::ThreadPool pool(2);
+    lockstep::memory::Stream<HostSpace> const stream(pool);
+    auto const of = [&](std::vector<float> const& all, std::span<lockstep::kernel::TouchedRows const> tables) {
+      return lockstep::kernel::SumOfSquares<HostSpace>::run<float>(stream, {all.data(), {std::ssize(all)}}, tables);
+    };
+    CHECK(of(nans, std::span(&table, 1)) == of(zeros, {}));
+    CHECK(of(x, {}) > of(zeros, {}));
   }
 }

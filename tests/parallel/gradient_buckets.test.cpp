@@ -85,3 +85,31 @@ TEST_CASE("a model without parameters still has one bucket, for the rider") {
   CHECK(f.comm.started.size() == 1);
   CHECK(f.comm.riders[0] == 2);
 }
+
+TEST_CASE("tables whose gradient goes by rows stay out") {
+  std::vector<float> arena(1000);
+  std::uint64_t bits[1] = {};
+  kernel::TouchedRows const tables[] = {{96, 10, 33, bits}, {480, 4, 8, bits}};  // to 426, padded 432; to 512
+  parallel::GradientBuckets buckets(arena, 256 * sizeof(float), tables);
+  Recorder comm{arena.data(), {}, {}};
+  buckets.begin_step();
+  buckets.ready(comm, 96, 330);
+  CHECK(comm.started.empty());
+  buckets.ready(comm, 0, 96);
+  CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 64}, {64, 96}});
+  buckets.finish(comm);
+  CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 64}, {64, 96}, {432, 480}, {512, 768}, {768, 1000}});
+  CHECK(comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0});
+}
+
+TEST_CASE("a model that is one such table still has a bucket for the rider") {
+  std::vector<float> arena(330);
+  std::uint64_t bits[1] = {};
+  kernel::TouchedRows const table{0, 10, 33, bits};
+  parallel::GradientBuckets buckets(arena, 1024, std::span(&table, 1));
+  Recorder comm{arena.data(), {}, {}};
+  buckets.begin_step();
+  buckets.finish(comm);
+  CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 0}});
+  CHECK(comm.riders == std::vector<std::size_t>{2});
+}

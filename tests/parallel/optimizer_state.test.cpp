@@ -5,7 +5,11 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
+#include <string>
+#include <string_view>
 
+#include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/replica.hpp>
 
@@ -38,4 +42,55 @@ TEST_CASE("a step without weight, or with a gradient that is not finite while cl
   CHECK(stepped(0, 0, 0) == 0);
   CHECK(stepped(1, std::numeric_limits<float>::infinity()) == 0);
   CHECK(stepped(1, std::numeric_limits<float>::quiet_NaN()) == 0);
+}
+
+namespace {
+/// Parameters of either group, in turns.
+struct Mixed {
+  nn::Parameter table{{3, 5}, {}}, bias{{4}, {}}, weight{{2, 8}, {}}, scale{{16}, {}}, shift{{16}, {}},
+      last{{4, 4}, {}};
+  void visit(auto&& each) {
+    each("embedding.token", table);
+    each("bias", bias);
+    each("weight", weight);
+    each("scale", scale);
+    each("shift", shift);
+    each("last", last);
+  }
+};
+
+/// Which parameters a step with gradient zero shrinks: those that decay.
+template <class Optimizer>
+std::string shrunk(Optimizer const& optimizer) {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, 1, parallel::gradient_arena(layout));
+  for (auto& value : replica.values()) value = 1;
+  parallel::OptimizerState<Optimizer> state(layout);
+  state.update(optimizer, replica, {0, 1}, {.step = 1, .learning_rate = 0.5});
+  std::string names;
+  for (auto const& entry : layout.entries()) {
+    auto const value = replica.values().subspan(static_cast<std::size_t>(entry.offset));
+    for (Index i = 1; i < entry.size; ++i) CHECK(value[static_cast<std::size_t>(i)] == value[0]);
+    if (value[0] != 1) names += entry.name + " ";
+    CHECK((value[0] == 1 || value[0] == doctest::Approx(0.95)));
+  }
+  return names;
+}
+}  // namespace
+
+TEST_CASE("weight decay applies to the parameters that the rule names, to all by default") {
+  optim::SGD sgd{.weight_decay = 0.1};
+  optim::AdamW adamw{.weight_decay = 0.1};
+  CHECK(shrunk(sgd) == "embedding.token bias weight scale shift last ");
+  CHECK(shrunk(adamw) == "embedding.token bias weight scale shift last ");
+  sgd.decays = adamw.decays = optim::DecayRule::matrices;
+  CHECK(shrunk(sgd) == "embedding.token weight last ");
+  CHECK(shrunk(adamw) == "embedding.token weight last ");
+  sgd.decays = [](std::string_view name, std::span<Index const> shape) {
+    return shape.size() >= 2 && !name.starts_with("embedding.");
+  };
+  CHECK(shrunk(sgd) == "weight last ");
+  sgd.decays = [](std::string_view, std::span<Index const>) { return false; };
+  CHECK(shrunk(sgd).empty());
 }

@@ -91,6 +91,7 @@ LOCKSTEP_CUDA_KERNEL void sum_positions(std::int32_t const* lengths, Index batch
 
 /// Functions, shapes and results as on the host, queued on the stream. Ids are not checked by an exception, which would
 /// have to wait for the device: an id outside the table, or a token past the last position, gives nan.
+/// Gradients are dense here: a context of this space gives out no touched rows.
 /// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
 template <>
 struct FusedEmbedding<CudaSpace> {
@@ -126,7 +127,7 @@ struct FusedEmbedding<CudaSpace> {
 
   template <class T>
   static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
-                             View<T, 2> gradient, Write write) {
+                             View<T, 2> gradient, Write write, TouchedRows const& = {}) {
     auto const width = gradient.extent[1];
     if (gradient.size() == 0) return;
     if (write == Write::overwrite)

@@ -15,6 +15,7 @@
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -89,13 +90,14 @@ struct FusedEmbedding<HostSpace> {
 
   /// The gradient of the token table: row v is the sum of dy over the slots that hold id v. Each chunk of the plan is
   /// summed on its own, then the chunks of a row in order, so one hot row spreads over all threads. `overwrite` zeroes
-  /// the rows of absent ids; `add` touches only rows that occur.
+  /// the rows of absent ids; `add` touches only rows that occur. Where `touched` has bits they decide instead, row by
+  /// row: those that it contains are added to, others overwritten and entered, absent ones left alone.
   /// @shape dy [rows * length, width], already through `drop`
   /// @shape partial [partial_rows(tokens, plan), width], scratch   @shape gradient [vocabulary, width]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward_token(Stream stream, Plan const& plan, View<T const, 2> dy, View<T, 2> partial,
-                             View<T, 2> gradient, Write write) {
+                             View<T, 2> gradient, Write write, TouchedRows const& touched = {}) {
     auto const width = gradient.extent[1], rows = static_cast<Index>(plan.rows.size());
     auto const* const ids = plan.rows.data();
     auto const* const first = plan.first.data();
@@ -103,6 +105,10 @@ struct FusedEmbedding<HostSpace> {
     // The first chunk of a row goes straight into the gradient. Later ones start a whole chunk after another one of
     // their row, so no two of them begin within the same `chunk` entries of the order.
     auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
+    auto const first_write = [=](Index row) {
+      if (touched.words == nullptr) return write;
+      return touched.contains(ids[row]) ? Write::add : Write::overwrite;
+    };
     stream.pool().for_ranges(plan.chunks(), chunks_per_task, [&](Index c, Index end) {
       auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(c)) - first - 1;
       for (; c < end; ++c) {
@@ -110,7 +116,7 @@ struct FusedEmbedding<HostSpace> {
         bool const is_first = c == first[row];
         detail::sum_rows(dy.data, width, width, detail::Listed{plan.order.data() + begin[c]}, begin[c + 1] - begin[c],
                          is_first ? gradient.data + ids[row] * width : partial.data + place(c) * width,
-                         is_first ? write : Write::overwrite);
+                         is_first ? first_write(row) : Write::overwrite);
       }
     });
     auto const finish_row = [=](Index row) {
@@ -120,7 +126,7 @@ struct FusedEmbedding<HostSpace> {
             partial.data, width, width, [=](Index i) { return place(second + i); }, later,
             gradient.data + ids[row] * width, Write::add);
     };
-    if (write == Write::add) {
+    if (touched.words != nullptr || write == Write::add) {
       stream.pool().for_ranges(rows, rows_per_task, [&](Index row, Index end) {
         for (; row < end; ++row) finish_row(row);
       });
@@ -135,6 +141,7 @@ struct FusedEmbedding<HostSpace> {
         std::fill_n(gradient.data + id * width, (end - id) * width, T{0});
       });
     }
+    if (touched.words != nullptr) touched.insert(plan.rows);
   }
 
   /// The gradient of the position table: row t is the sum over r with lengths[r] > t of dy[r, t], in the order of r.

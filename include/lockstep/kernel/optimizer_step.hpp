@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -18,21 +21,29 @@ struct OptimizerStep {
 
 template <>
 struct OptimizerStep<HostSpace> {
-  /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements; `states` is an array of
-  /// pointers, each to the block's part of one state. Does nothing when the step is not active. `make_rule(scalars)` is
-  /// called once. An elementwise rule gives the same bits however the arena is sliced.
+  /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice; `states` is
+  /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read.
+  /// Where the slice has a shadow, it receives the new values. Does nothing when the step is not active.
+  /// `make_rule(scalars)` is called once. An elementwise rule gives the same bits however the arena is sliced.
   /// @determinism bitwise, for any number of threads
-  template <int states_count, class T, class Scalars, class MakeRule>
-  static void run(memory::Stream<HostSpace> stream, Index count, T* values, T const* gradients, T* const* states,
-                  Scalars const* scalars, MakeRule const& make_rule) {
+  template <int states_count, class Slice, class Scalars, class MakeRule>
+  static void run(memory::Stream<HostSpace> stream, Slice const& slice, Scalars const* scalars,
+                  MakeRule const& make_rule) {
+    using T = std::remove_reference_t<decltype(*slice.values)>;
     if (!scalars->active()) return;
     auto const rule = make_rule(*scalars);
-    stream.pool().for_ranges(count, grain, [&](Index begin, Index end) {
+    stream.pool().for_ranges(slice.count, grain, [&](Index begin, Index end) {
       with_best_instructions([&] {
-        for (Index at = begin; at < end; at += block) {
-          std::array<T*, static_cast<std::size_t>(states_count)> here{};
-          for (std::size_t s = 0; s < here.size(); ++s) here[s] = states[s] + at;
-          rule(std::min(block, end - at), values + at, gradients + at, here);
+        for (Index at = begin; at < end;) {
+          auto const [written, stop] = run_at(slice.touched, slice.offset, at, end);
+          for (Index n; at < stop; at += n) {
+            n = std::min(block, stop - at);
+            std::array<T*, static_cast<std::size_t>(states_count)> here{};
+            for (std::size_t s = 0; s < here.size(); ++s) here[s] = slice.states[s] + at;
+            rule(n, slice.values + at, written ? slice.gradients + at : zeros<T>.data(), here);
+            if (slice.shadow != nullptr)
+              for (Index i = at; i < at + n; ++i) slice.shadow[i] = bfloat16(static_cast<float>(slice.values[i]));
+          }
         }
       });
     });
@@ -43,6 +54,19 @@ struct OptimizerStep<HostSpace> {
 
  private:
   static constexpr Index grain = 64 * block;
+  template <class T>
+  static constexpr std::array<T, static_cast<std::size_t>(block)> zeros{};
+
+  struct Run {
+    bool written;
+    Index stop;
+  };
+  /// How far, from `at` to `end` of the slice that starts at `offset`, rows are alike.
+  static Run run_at(TouchedRows const& table, Index offset, Index at, Index end) noexcept {
+    if (table.words == nullptr) return {true, end};
+    auto const row = (offset + at - table.offset) / table.width;
+    return {table.contains(row), std::min(end, table.offset + table.end_of_run(row) * table.width - offset)};
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -145,12 +145,13 @@ class Context {
 
   /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs
   /// when output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
+  /// A parameter that the model does not visit counts as absent: so a layer can name those that an option leaves out.
   template <int Rank, class... P, class F>
   void on_backward(Variable<Rank> output, std::tuple<P const&...> parameters, F f) {
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
-    std::apply([&](auto const&... p) { (++pending_uses_[index(p)], ...); }, parameters);
+    std::apply([&](auto const&... p) { (expect_use(p), ...); }, parameters);
     struct Closure {
       F f;
       GradientSlot<Scalar>* output;
@@ -181,8 +182,10 @@ class Context {
   /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
   [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) {
     auto const before = std::exchange(written_[index(p)], std::uint8_t{1});
-    if (auto const* touched = touched_of(p); touched && before) write_all_rows(*touched);
-    else if (touched) touched->insert_all();
+    if (auto const* touched = touched_of(p); touched && before)
+      write_all_rows(*touched);
+    else if (touched)
+      touched->insert_all();
     return {gradients_ + p.offset, before ? Write::add : Write::overwrite};
   }
   /// The same for a table of which the writer touches only some rows. The writer enters them when it has written them.
@@ -258,7 +261,11 @@ class Context {
     table.insert_all();
   }
 
+  void expect_use(Parameter const& p) {
+    if (p.ordinal >= 0) ++pending_uses_[index(p)];
+  }
   void used(Parameter const& p) {
+    if (p.ordinal < 0) return;
     if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
   }
 

@@ -34,12 +34,14 @@ class FusedEmbedding {
     Index length;        ///< rows of the position table: the longest sequence
     Index width;         ///< channels of both
     double dropout = 0;  ///< probability
+    GradientForm token_gradient = GradientForm::by_rows;
   };
 
   /// @throws ConfigError when a size is below 1 or the probability outside [0, 1)
   explicit FusedEmbedding(Options const& options)
-      : token_{{positive(options.vocabulary, "vocabulary"), positive(options.width, "width")},
-               Initializer::normal(0.02)},
+      : token_{.shape = {positive(options.vocabulary, "vocabulary"), positive(options.width, "width")},
+               .initializer = Initializer::normal(0.02),
+               .gradient_form = options.token_gradient},
         position_{{positive(options.length, "length"), options.width}, Initializer::normal(0.02)},
         dropout_(options.dropout) {}
 
@@ -77,11 +79,12 @@ class FusedEmbedding {
       }
       auto& plan = c.template kept<typename Kernel::Plan>(this);
       Kernel::plan(c.stream(), tokens, c.template temporary<std::int32_t>(Extents<1>{tokens.ids.size()}), plan);
-      auto const token = c.gradient(token_), position = c.gradient(position_);
+      auto const token = c.gradient_by_rows(token_);
+      auto const position = c.gradient(position_);
       auto const partial =
           c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(tokens, plan), token_.shape[1]});
-      Kernel::template backward_token<Scalar>(c.stream(), plan, dy, partial,
-                                              {token.data, {token_.shape[0], token_.shape[1]}}, token.write);
+      Kernel::template backward_token<Scalar>(
+          c.stream(), plan, dy, partial, {token.data, {token_.shape[0], token_.shape[1]}}, token.write, token.touched);
       Kernel::template backward_position<Scalar>(
           c.stream(), tokens, dy, {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
     });

@@ -24,6 +24,12 @@ struct Initializer {
   [[nodiscard]] static Initializer fan_in(Index inputs) { return uniform(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
+/// What a gradient is made of.
+enum class GradientForm {
+  dense,    ///< every element is written
+  by_rows,  ///< of a table, only the rows that a step touches; the others count as zero and are nowhere read
+};
+
 /// A learned tensor of a model: a shape, a start and a place in the arenas. It holds no pointer, so a model is a plain
 /// immutable value that any number of replicas share; `ParameterLayout` fills in the place.
 struct Parameter {
@@ -31,6 +37,7 @@ struct Parameter {
   Initializer initializer;
   Index offset = -1;  ///< first element in the arena
   int ordinal = -1;   ///< number in forward order
+  GradientForm gradient_form = GradientForm::dense;
 
   [[nodiscard]] Index size() const {
     Index elements = 1;

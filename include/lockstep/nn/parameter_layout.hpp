@@ -11,9 +11,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Where each parameter lies in the arenas, and each buffer in an arena of its own. The parameters' order is the reverse
-/// of the forward order, so backward fills the gradient arena from its start and any byte range of it can leave as soon
-/// as it is full.
+/// Where each parameter lies in the arenas, and each buffer in an arena of its own. The parameters' order is the
+/// reverse of the forward order, so backward fills the gradient arena from its start and any byte range of it can leave
+/// as soon as it is full.
 class ParameterLayout {
  public:
   struct Entry {
@@ -22,6 +22,10 @@ class ParameterLayout {
     Initializer initializer;
     Index offset = 0;
     Index size = 0;
+    GradientForm gradient_form = GradientForm::dense;
+
+    /// Whether this is a table whose gradient goes by rows.
+    [[nodiscard]] bool by_rows() const noexcept { return gradient_form == GradientForm::by_rows && size > 0; }
   };
   /// Every parameter starts on a multiple of this many elements: a cache line of float32.
   static constexpr Index alignment = 16;
@@ -68,7 +72,7 @@ class ParameterLayout {
   void collect(std::string const& name, Node& node, std::vector<Parameter*>& found, std::vector<Buffer*>& buffers) {
     if constexpr (std::is_same_v<Node, Parameter>) {
       found.push_back(&node);
-      entries_.push_back({name, node.shape, node.initializer, 0, node.size()});
+      entries_.push_back({name, node.shape, node.initializer, 0, node.size(), node.gradient_form});
     } else if constexpr (std::is_same_v<Node, Buffer>) {
       buffers.push_back(&node);
       buffers_.push_back({name, node.shape, Initializer::constant(node.start), 0, node.size()});

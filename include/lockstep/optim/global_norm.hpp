@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <span>
 
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -11,12 +13,14 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 struct GlobalNorm {
   double sum_of_squares = 0;
 
-  /// Measures the gradients of the loss sum in one pass; allocates nothing.
+  /// Measures the gradients of the loss sum in one pass, but for rows of `tables` that were not touched, which count as
+  /// zero; allocates nothing.
   /// @determinism bitwise, for any number of threads
   template <class Scalar, class Space>
-  [[nodiscard]] static GlobalNorm of(memory::Stream<Space> stream, TensorView<Scalar, 1, Space> gradients) {
+  [[nodiscard]] static GlobalNorm of(memory::Stream<Space> stream, TensorView<Scalar, 1, Space> gradients,
+                                     std::span<kernel::TouchedRows const> tables = {}) {
     using Element = std::remove_const_t<Scalar>;
-    return {kernel::SumOfSquares<Space>::template run<Element>(stream, gradients)};
+    return {kernel::SumOfSquares<Space>::template run<Element>(stream, gradients, tables)};
   }
 
   /// False when an element is infinite or not a number: the step should be skipped.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,10 +10,12 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tree_sum.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/take_union.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -63,9 +66,19 @@ struct DataParallel {
       auto const begin = Clock::seconds();
       auto const count = static_cast<int>(replicas_.size());
       auto const size = static_cast<Index>(first().values().size());
-      threads_.run([&](int device) { replicas_[static_cast<std::size_t>(device)]->zero_unused(); });
+      unite_rows();
       threads_.run([&](int device) {
-        tree_sum_into_first<float>(gradients_, size * device / count, size * (device + 1) / count);
+        auto const at = static_cast<std::size_t>(device);
+        replicas_[at]->zero_unused();
+        auto const* united = united_.data();
+        for (auto const& table : replicas_[at]->touched()) {
+          take_union(table, united, gradients_[at]);
+          united += table.bits().size();
+        }
+      });
+      threads_.run([&](int device) {
+        kernel::for_written(first().touched(), size * device / count, size * (device + 1) / count,
+                            [&](Index from, Index to) { tree_sum_into_first<float>(gradients_, from, to); });
       });
       nn::Loss<HostSpace> const loss{
           tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
@@ -119,11 +132,24 @@ struct DataParallel {
       if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
       return devices;
     }
+    /// The rows that any device has touched, of all tables.
+    void unite_rows() {
+      united_.clear();
+      for (std::size_t i = 0; i < first().touched().size(); ++i) {
+        auto const at = united_.size();
+        for (auto const& replica : replicas_) {
+          auto const bits = replica->touched()[i].bits();
+          united_.resize(at + bits.size());
+          for (std::size_t word = 0; word < bits.size(); ++word) united_[at + word] |= bits[word];
+        }
+      }
+    }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
 
     DeviceThreads threads_;
     std::vector<std::unique_ptr<DeviceReplica>> replicas_;
     std::vector<float*> gradients_;
+    std::vector<std::uint64_t> united_;
     OptimizerState<Optimizer> state_;
     std::vector<double> busy_;  // seconds in micro-steps, per device
     PhaseSeconds phases_;

@@ -15,13 +15,14 @@
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/row_exchange.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// One device per rank: every rank computes its own batch, gradients are summed over ranks bucket by bucket while
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
-/// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks in
-/// the same order
+/// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks
+/// in the same order
 /// @determinism bitwise, and equal to DataParallel over as many devices
 template <comm::Communicator Communicator>
 struct DistributedDataParallel {
@@ -47,7 +48,9 @@ struct DistributedDataParallel {
           replica_(model, layout, policy.threads_each(),
                    communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           state_(layout),
-          buckets_({replica_.gradient_data(), static_cast<std::size_t>(layout.size())}, policy.bucket_bytes) {
+          buckets_({replica_.gradient_data(), static_cast<std::size_t>(layout.size())}, policy.bucket_bytes,
+                   replica_.touched()),
+          rows_(replica_.touched(), communicator_.size()) {
       compare_layouts(layout);
       std::copy(values.begin(), values.end(), replica_.values().begin());
       communicator_.broadcast(replica_.values().data(), replica_.values().size_bytes(), 0);
@@ -69,6 +72,7 @@ struct DistributedDataParallel {
       auto const begin = Clock::seconds();
       replica_.zero_unused();
       buckets_.finish(communicator_);
+      rows_.sum(communicator_, replica_.gradient_data());
       auto const reduced = Clock::seconds();
       nn::Loss<HostSpace> const loss{buckets_.rider()[0], buckets_.rider()[1]};
       state_.update(optimizer, replica_, loss, settings);
@@ -110,6 +114,7 @@ struct DistributedDataParallel {
       peak[static_cast<std::size_t>(communicator_.rank())] = static_cast<double>(replica_.bytes() + state_.bytes());
       all_reduce(peak);
       SessionReport report{buckets_.times(), {}};
+      if (communicator_.size() > 1) rows_.add_times(report.buckets);
       for (auto bytes : peak) report.peak_bytes_per_device.push_back(static_cast<std::size_t>(bytes));
       return report;
     }
@@ -144,6 +149,7 @@ struct DistributedDataParallel {
     Replica<Model> replica_;
     OptimizerState<Optimizer> state_;
     GradientBuckets buckets_;
+    RowExchange rows_;
     PhaseSeconds phases_;
   };
 };

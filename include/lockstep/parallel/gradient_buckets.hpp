@@ -9,6 +9,7 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -19,16 +20,26 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// one.
 class GradientBuckets {
  public:
-  GradientBuckets(std::span<float> arena, std::size_t bucket_bytes) {
-    auto const size = static_cast<Index>(arena.size());
+  /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
+  GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {}) {
     auto const full = std::max<Index>(nn::ParameterLayout::alignment, static_cast<Index>(bucket_bytes / sizeof(float)));
-    for (Index begin = 0; begin < size || buckets_.empty();) {
-      auto const end =
-          std::min(size, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
+    auto const add = [&](Index begin, Index end) {
       buckets_.push_back(
           {{ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
-      begin = end;
+    };
+    Index begin = 0;
+    auto const cut_until = [&](Index end) {
+      for (Index next; begin < end; begin = next) {
+        next = std::min(end, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
+        add(begin, next);
+      }
+    };
+    for (auto const& table : tables) {
+      cut_until(table.offset);
+      begin = table.offset + nn::ParameterLayout::padded(table.rows * table.width);
     }
+    cut_until(static_cast<Index>(arena.size()));
+    if (buckets_.empty()) add(0, 0);
     buckets_[0].piece.rider = rider_;
   }
   // The first bucket points into this object.

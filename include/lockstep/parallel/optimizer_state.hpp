@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <utility>
 
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -28,7 +31,8 @@ struct UpdateSettings {
 template <class Optimizer>
 class OptimizerState {
  public:
-  explicit OptimizerState(nn::ParameterLayout const& layout) {
+  /// The layout outlives the state.
+  explicit OptimizerState(nn::ParameterLayout const& layout) : layout_(&layout) {
     for (auto& arena : arenas_) arena = memory::Buffer<float>(layout.size());
   }
 
@@ -37,23 +41,19 @@ class OptimizerState {
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<HostSpace> const& loss,
               UpdateSettings const& settings) {
-    auto const values = replica.values();
-    auto const size = static_cast<Index>(values.size());
     optim::StepScalars<HostSpace> scalars;
     scalars.step = static_cast<double>(settings.step);
     scalars.learning_rate = settings.learning_rate;
     scalars.weight = loss.weight;
     if (settings.clip_norm > 0) {
-      auto const norm =
-          optim::GlobalNorm::of(replica.stream(), TensorView<float, 1, HostSpace>(replica.gradient_data(), {size}));
+      auto const norm = optim::GlobalNorm::of(
+          replica.stream(), TensorView<float, 1, HostSpace>(replica.gradient_data(), {layout_->size()}),
+          replica.touched());
       scalars.clip = norm.clip(settings.clip_norm, loss.weight);
       scalars.skip = !norm.finite();
     }
-    std::array<float*, Optimizer::states> states{};
-    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data();
-    optimizer.step(replica.stream(),
-                   optim::Slice<float, HostSpace>{0, size, values.data(), replica.gradient_data(), states.data()},
-                   &scalars);
+    if (!scalars.active()) return;
+    for_ranges(optimizer, replica.touched(), [&](Range const& range) { step(optimizer, replica, scalars, range); });
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t sum = 0;
@@ -62,6 +62,56 @@ class OptimizerState {
   }
 
  private:
+  /// Elements [begin, end) of the arena, which one call can step: of one group, and dense or of one table.
+  struct Range {
+    Index begin = 0, end = 0;
+    bool decays = true;
+    kernel::TouchedRows table = {};
+  };
+
+  /// Cuts the arena into as few ranges as there can be, in order.
+  template <class F>
+  void for_ranges(Optimizer const& optimizer, std::span<kernel::TouchedRows const> tables, F&& f) const {
+    Range range;
+    auto const& entries = layout_->entries();
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      bool decays = true;
+      if constexpr (requires { optimizer.decays; }) decays = optimizer.decays(entry->name, entry->shape);
+      bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;
+      if (is_table || decays != range.decays) {
+        if (range.begin < range.end) f(std::as_const(range));
+        range = {entry->offset, entry->offset, decays, {}};
+      }
+      range.end = entry->offset + nn::ParameterLayout::padded(entry->size);
+      if (!is_table) continue;
+      f(Range{entry->offset, entry->offset + entry->size, decays, tables[0]});
+      range.begin = range.end;
+      tables = tables.subspan(1);
+    }
+    if (range.begin < range.end) f(std::as_const(range));
+  }
+
+  template <class Replica>
+  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<HostSpace> const& scalars,
+            Range const& range) {
+    auto* const gradients = replica.gradient_data() + range.begin;
+    std::array<float*, Optimizer::states> states{};
+    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + range.begin;
+    optim::Slice<float, HostSpace> slice{range.begin, range.end - range.begin, replica.values().data() + range.begin,
+                                         gradients, states.data()};
+    slice.decays = range.decays;
+    if constexpr (requires { requires Optimizer::takes_touched_rows; }) {
+      slice.touched = range.table;
+    } else if (range.table.words != nullptr) {
+      auto const width = range.table.width;
+      range.table.for_runs(0, range.table.rows, [&](Index first, Index last, bool touched) {
+        if (!touched) std::fill_n(gradients + first * width, (last - first) * width, 0.0f);
+      });
+    }
+    optimizer.step(replica.stream(), slice, &scalars);
+  }
+
+  nn::ParameterLayout const* layout_;
   std::array<memory::Buffer<float>, Optimizer::states> arenas_;
 };
 

@@ -47,7 +47,7 @@ class Replica {
         buffers_(layout.buffer_size()),
         gradients_(std::move(gradients)),
         context_(memory::Stream<Space>(*pool_)) {
-    context_.bind(values_.data(), gradient_data(), layout.entries().size());
+    context_.bind(values_.data(), gradient_data(), layout);
     nn::initialize_buffers(layout, buffers_.data());
     context_.bind_buffers(buffers_.data());
   }
@@ -82,11 +82,12 @@ class Replica {
     return loss;
   }
 
-  /// Parameters that no layer used in this step get the gradient zero.
+  /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
   void zero_unused() {
     auto const& entries = layout_->entries();
     for (std::size_t i = 0; i < entries.size(); ++i)
-      if (!context_.written(i)) std::fill_n(gradient_data() + entries[i].offset, entries[i].size, 0.0f);
+      if (!context_.written(i) && !entries[i].by_rows())
+        std::fill_n(gradient_data() + entries[i].offset, entries[i].size, 0.0f);
   }
 
   [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return loss_; }
@@ -94,6 +95,8 @@ class Replica {
   /// What the model keeps but does not learn; of this replica's own samples.
   [[nodiscard]] std::span<float> buffers() const noexcept { return buffers_.span(); }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
+  /// The tables whose gradient goes by rows, in the arena's order.
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
   [[nodiscard]] int threads() const noexcept { return pool_->threads(); }
   /// Values, gradients and activations.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Which rows of one parameter's gradient were written in this step, a bit each. The others count as zero, whatever
+/// lies there: nobody has to zero a table of which a batch touches little. Does not own its bits.
+struct TouchedRows {
+  Index offset = 0;                ///< of row 0 in the arena
+  Index rows = 0;                  ///< of the table
+  Index width = 0;                 ///< elements of a row
+  std::uint64_t* words = nullptr;  ///< [words_for(rows)], row r is bit r % 64 of word r / 64; the last ones stay clear
+
+  [[nodiscard]] static constexpr Index words_for(Index rows) noexcept { return (rows + 63) / 64; }
+
+  [[nodiscard]] std::span<std::uint64_t> bits() const noexcept {
+    return {words, static_cast<std::size_t>(words_for(rows))};
+  }
+  /// One past the table's last element in the arena.
+  [[nodiscard]] Index end() const noexcept { return offset + rows * width; }
+  [[nodiscard]] bool contains(Index row) const noexcept { return (words[row / 64] >> (row % 64) & 1) != 0; }
+
+  void insert(Index row) const noexcept { words[row / 64] |= std::uint64_t{1} << (row % 64); }
+  void insert(std::span<std::int32_t const> rows_touched) const noexcept {
+    for (auto row : rows_touched) insert(static_cast<Index>(row));
+  }
+  void insert_all() const noexcept {
+    for (Index row = 0; row < rows; ++row) insert(row);
+  }
+  void clear() const noexcept { std::fill(bits().begin(), bits().end(), std::uint64_t{0}); }
+
+  [[nodiscard]] Index count() const noexcept {
+    Index sum = 0;
+    for (auto word : bits()) sum += std::popcount(word);
+    return sum;
+  }
+
+  /// The first row after `row` that is not like it, or `rows`.
+  [[nodiscard]] Index end_of_run(Index row) const noexcept {
+    bool const touched = contains(row);
+    auto const others = [&](Index word) { return touched ? ~words[word] : words[word]; };
+    auto word = row / 64;
+    auto left = others(word) >> (row % 64) << (row % 64);
+    while (left == 0 && ++word < words_for(rows)) left = others(word);
+    return left == 0 ? rows : std::min(rows, word * 64 + std::countr_zero(left));
+  }
+
+  /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) that are alike, in order.
+  template <class F>
+  void for_runs(Index first, Index last, F&& f) const {
+    while (first < last) {
+      auto const end = std::min(last, end_of_run(first));
+      f(first, end, contains(first));
+      first = end;
+    }
+  }
+};
+
+/// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all of it but the
+/// untouched rows of `tables`, which lie in the order of the arena.
+template <class F>
+void for_written(std::span<TouchedRows const> tables, Index begin, Index end, F&& f) {
+  for (auto const& table : tables) {
+    if (table.rows * table.width == 0 || table.end() <= begin) continue;
+    if (table.offset >= end || begin >= end) break;
+    if (begin < table.offset) f(begin, table.offset);
+    begin = std::max(begin, table.offset);
+    auto const stop = std::min(end, table.end());
+    table.for_runs((begin - table.offset) / table.width, (stop - table.offset - 1) / table.width + 1,
+                   [&](Index first, Index last, bool touched) {
+                     if (touched)
+                       f(std::max(begin, table.offset + first * table.width),
+                         std::min(stop, table.offset + last * table.width));
+                   });
+    begin = stop;
+  }
+  if (begin < end) f(begin, end);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/optim/decay_rule.hpp>
+#include <lockstep/optim/detail/adam_rule.hpp>
+#include <lockstep/optim/optimizer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim {
+
+/// Adam, with weight decay as an L2 penalty: with h the clipped gradient of the mean and t the step, from 1,
+///   g = h + decay x
+///   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2
+///   x = x - rate / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon)
+/// The penalty goes through the moments, which weakens it where gradients are large; AdamW decays all alike.
+/// @source Kingma and Ba 2015, with PyTorch's defaults
+struct Adam {
+  double learning_rate = 1e-3;  ///< what schedules and scaling multiply
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+
+  static constexpr int states = 2;  ///< m, v
+  static constexpr bool takes_touched_rows = true;
+
+  /// One pass over the slice; allocates nothing.
+  /// @determinism bitwise, for any number of threads and any slicing
+  template <class Scalar, class Space>
+  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
+    kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, [&](StepScalars<Space> const& s) {
+      return detail::AdamRule<detail::Decay::coupled, Scalar>(*this, s, slice.decays ? weight_decay : 0);
+    });
+  }
+};
+static_assert(Optimizer<Adam> && Optimizer<Adam, double>);
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cmath>
+
+#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/kernel/square_roots.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+
+/// Where weight decay enters.
+enum class Decay {
+  coupled,    ///< into the gradient, and so into the moments
+  decoupled,  ///< into the value alone
+};
+
+/// Adam's formula over a block, in terms of what the step has in common.
+template <Decay decay, class T>
+class AdamRule {
+ public:
+  template <class Options, class Scalars>
+  AdamRule(Options const& o, Scalars const& s, double weight_decay)
+      : scale_(static_cast<T>(s.gradient_scale())),
+        blend1_(static_cast<T>(1 - o.beta1)),
+        keep2_(static_cast<T>(o.beta2)),
+        blend2_(static_cast<T>(1 - o.beta2)),
+        decay_(static_cast<T>(decay == Decay::coupled ? weight_decay : 1 - s.learning_rate * weight_decay)),
+        rate_(static_cast<T>(s.learning_rate / (1 - std::pow(o.beta1, s.step)))),
+        root_scale_(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
+        epsilon_(static_cast<T>(o.epsilon)) {}
+
+  void operator()(Index n, T* __restrict values, T const* __restrict gradients, std::array<T*, 2> state) const {
+    T* __restrict m = state[0];
+    T* __restrict v = state[1];
+    T root[kernel::OptimizerStep<HostSpace>::block];
+    for (Index i = 0; i < n; ++i) {
+      auto g = gradients[i] * scale_;
+      if constexpr (decay == Decay::coupled) g += decay_ * values[i];
+      m[i] += blend1_ * (g - m[i]);
+      v[i] = keep2_ * v[i] + blend2_ * g * g;
+      root[i] = v[i];
+    }
+    kernel::square_roots(root, n);
+    for (Index i = 0; i < n; ++i) {
+      auto const kept = decay == Decay::coupled ? values[i] : decay_ * values[i];
+      values[i] = kept - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
+    }
+  }
+
+ private:
+  T scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail

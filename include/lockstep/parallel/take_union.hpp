@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include <lockstep/kernel/touched_rows.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// Adds to a table's touched rows those of `words`, a bit per row, with the gradient zero: what others have touched can
+/// then be summed with what this replica has.
+inline void take_union(kernel::TouchedRows const& table, std::uint64_t const* words, float* gradients) {
+  auto const mine = table.bits();
+  for (std::size_t word = 0; word < mine.size(); ++word) {
+    for (auto missing = words[word] & ~mine[word]; missing != 0; missing &= missing - 1) {
+      auto const row = static_cast<Index>(word) * 64 + std::countr_zero(missing);
+      std::fill_n(gradients + table.offset + row * table.width, table.width, 0.0f);
+    }
+    mine[word] |= words[word];
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

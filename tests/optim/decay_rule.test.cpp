@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/decay_rule.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace lockstep;
+using optim::DecayRule;
+
+TEST_CASE("matrices are parameters of two and more axes; all is the default") {
+  std::vector<Index> const bias{8}, weight{8, 4}, filter{8, 4, 3}, scalar{};
+  DecayRule const matrices = DecayRule::matrices, all;
+  CHECK_FALSE(matrices("linear.bias", bias));
+  CHECK_FALSE(matrices("scale", scalar));
+  CHECK(matrices("linear.weight", weight));
+  CHECK(matrices("conv.weight", filter));
+  for (auto const& shape : {bias, weight, filter, scalar}) CHECK(all("x", shape));
+}
+
+TEST_CASE("a lambda is a rule, by name and shape") {
+  DecayRule const rule = [](std::string_view name, std::span<Index const> shape) {
+    return shape.size() >= 2 && !name.starts_with("embedding.");
+  };
+  std::vector<Index> const table{8, 4};
+  CHECK_FALSE(rule("embedding.token", table));
+  CHECK(rule("head.weight", table));
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/row_exchange.hpp>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/optim/adam.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+
+#include "table_model.hpp"
+
+using namespace lockstep;
+using table_model::Batch;
+
+namespace {
+
+/// steps[s][m][k]: the batch of shard k in micro-batch m of step s.
+using Steps = std::vector<std::vector<std::vector<Batch>>>;
+
+/// A rule of a user's own, which knows nothing of rows.
+struct SignDescent {
+  static constexpr int states = 0;
+  double learning_rate = 1e-3;
+  template <class Scalar>
+  void step(memory::Stream<HostSpace>, optim::Slice<Scalar, HostSpace> slice,
+            optim::StepScalars<HostSpace> const* scalars) const {
+    auto const rate = static_cast<Scalar>(scalars->learning_rate);
+    for (Index i = 0; i < slice.count; ++i)
+      slice.values[i] -= slice.gradients[i] > 0 ? rate : slice.gradients[i] < 0 ? -rate : Scalar(0);
+  }
+};
+
+struct Setting {
+  Index rows;
+  nn::GradientForm form;
+  double clip_norm = 0;
+  int threads = 1;
+};
+
+/// What a policy's session makes of the steps: parameters and losses.
+template <class Policy, class Optimizer>
+std::vector<double> run(Policy policy, Optimizer const& optimizer, Setting const& setting, Steps const& steps) {
+  table_model::Model model(setting.rows, setting.form);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.0f);
+  nn::initialize(layout, 1, values.data());
+  typename Policy::template Session<table_model::Model, Optimizer> session(policy, model, layout, values);
+  std::vector<double> out;
+  Index number = 0;
+  for (auto const& step : steps) {
+    for (std::size_t m = 0; m < step.size(); ++m)
+      session.micro_step(std::span<Batch const>(step[m]).subspan(static_cast<std::size_t>(policy.first_shard()),
+                                                                 static_cast<std::size_t>(policy.shards())),
+                         {.key = 1, .first = m == 0, .last = m + 1 == step.size()});
+    out.push_back(session.update(optimizer, {++number, 0.1, setting.clip_norm}).sum);
+  }
+  out.insert(out.end(), session.values().begin(), session.values().end());
+  return out;
+}
+
+template <class Optimizer>
+std::vector<double> ddp(int ranks, Optimizer const& optimizer, Setting const& setting, Steps const& steps) {
+  std::vector<std::vector<double>> all(static_cast<std::size_t>(ranks));
+  launch::Options options;
+  options.threads = ranks;
+  launch::run(options, [&](launch::World& world) {
+    all[static_cast<std::size_t>(world.rank)] =
+        run(parallel::DistributedDataParallel{comm::connect(world), 256, setting.threads}, optimizer, setting, steps);
+    return 0;
+  });
+  for (auto const& one : all) RC_ASSERT(one == all[0]);
+  return all[0];
+}
+
+/// Gradients by rows end at the bits of dense ones, under every policy.
+template <class Optimizer>
+void compare(Optimizer const& optimizer, Index rows, double clip_norm, int shards, Steps const& steps) {
+  auto const dp = [&](nn::GradientForm form, int threads) {
+    return run(parallel::DataParallel{.devices = shards, .threads = threads}, optimizer, {rows, form, clip_norm},
+               steps);
+  };
+  auto const expected = dp(nn::GradientForm::dense, 1);
+  RC_ASSERT(dp(nn::GradientForm::by_rows, 1) == expected);
+  RC_ASSERT(dp(nn::GradientForm::by_rows, 2) == expected);
+  RC_ASSERT(ddp(shards, optimizer, {rows, nn::GradientForm::by_rows, clip_norm}, steps) == expected);
+  RC_ASSERT(ddp(shards, optimizer, {rows, nn::GradientForm::dense, clip_norm}, steps) == expected);
+  if (shards == 1)
+    RC_ASSERT(run(parallel::SingleDevice{.threads = 1}, optimizer, {rows, nn::GradientForm::by_rows, clip_norm},
+                  steps) == expected);
+}
+
+/// Batches of few ids, often none, now and then with the whole table.
+Steps draw_steps(Index rows, int shards) {
+  auto const any = [](int from, int below) { return *rc::gen::resize(100, rc::gen::inRange(from, below)); };
+  Steps steps(static_cast<std::size_t>(any(1, 5)));
+  for (auto& step : steps) {
+    step.resize(static_cast<std::size_t>(any(1, 4)), std::vector<Batch>(static_cast<std::size_t>(shards)));
+    for (auto& micro : step)
+      for (auto& batch : micro) {
+        for (int k = any(-2, 7); k > 0; --k) batch.ids.push_back(any(0, static_cast<int>(rows)));
+        batch.whole = any(0, 12) == 0;
+      }
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("gradients by rows give the bits of dense ones, for any policy, optimizer and choice of rows") {
+  CHECK(rc::check("rows", [] {
+    auto const rows = static_cast<Index>(*rc::gen::element(1, 31, 32, 33, 63, 64, 65, 130));
+    auto const shards = *rc::gen::inRange(1, 5);
+    auto const steps = draw_steps(rows, shards);
+    auto const clip_norm = *rc::gen::element(0.0, 0.5);
+    switch (*rc::gen::inRange(0, 5)) {
+      case 0:
+        return compare(optim::SGD{}, rows, clip_norm, shards, steps);
+      case 1:
+        return compare(optim::SGD{.momentum = 0.9, .weight_decay = 0.1}, rows, clip_norm, shards, steps);
+      case 2:
+        return compare(optim::Adam{.weight_decay = 0.1}, rows, clip_norm, shards, steps);
+      case 3:
+        return compare(optim::AdamW{.weight_decay = 0.1}, rows, clip_norm, shards, steps);
+      default:
+        return compare(SignDescent{}, rows, clip_norm, shards, steps);
+    }
+  }));
+}
+
+TEST_CASE("only rows that some rank touched are sent, and all ranks end with the sums and the union") {
+  constexpr Index rows = 70, width = 3;
+  constexpr int ranks = 3;
+  std::vector<std::vector<float>> gradients(ranks, std::vector<float>(16 + rows * width, -7.0f));
+  std::vector<std::vector<std::uint64_t>> bits(ranks, std::vector<std::uint64_t>(2, 0));
+  std::vector<std::size_t> sent(ranks);
+  launch::Options options;
+  options.threads = ranks;
+  launch::run(options, [&](launch::World& world) {
+    auto communicator = comm::connect(world);
+    auto const rank = static_cast<std::size_t>(world.rank);
+    kernel::TouchedRows const table{16, rows, width, bits[rank].data()};
+    auto const touch = [&](Index row, float value) {
+      table.insert(row);
+      std::fill_n(gradients[rank].data() + 16 + row * width, width, value);
+    };
+    touch(65, 1);                                       // all ranks
+    if (rank == 1) touch(0, 10), touch(69, 20);         // one of them
+    if (rank != 1) touch(2, static_cast<float>(rank));  // two of them
+    parallel::RowExchange exchange(std::span(&table, 1), ranks);
+    exchange.sum(communicator, gradients[rank].data());
+    std::vector<parallel::BucketTimes> times;
+    exchange.add_times(times);
+    sent[rank] = times.at(0).bytes;
+    return 0;
+  });
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    CAPTURE(rank);
+    CHECK(sent[rank] == 4 * width * sizeof(float));
+    kernel::TouchedRows const table{16, rows, width, bits[rank].data()};
+    CHECK(table.count() == 4);
+    auto const row_is = [&](Index row, float value) {
+      CHECK(table.contains(row));
+      for (Index j = 0; j < width; ++j) CHECK(gradients[rank][static_cast<std::size_t>(16 + row * width + j)] == value);
+    };
+    row_is(0, 10), row_is(2, 2), row_is(65, 3), row_is(69, 20);
+    CHECK(gradients[rank][0] == -7);  // before the table
+  }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/take_union.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace lockstep;
+
+TEST_CASE("rows that only others have touched are taken in as zeros, one's own and untouched ones stay") {
+  std::vector<float> gradients(8 + 70 * 2, 5.0f);
+  std::vector<std::uint64_t> bits(2), others(2);
+  kernel::TouchedRows const mine{8, 70, 2, bits.data()}, theirs{8, 70, 2, others.data()};
+  mine.insert(0), mine.insert(64);
+  theirs.insert(64), theirs.insert(3), theirs.insert(69);
+  parallel::take_union(mine, others.data(), gradients.data());
+  for (Index row = 0; row < 70; ++row) {
+    CHECK(mine.contains(row) == (row == 0 || row == 3 || row == 64 || row == 69));
+    for (Index j = 0; j < 2; ++j)
+      CHECK(gradients[static_cast<std::size_t>(8 + row * 2 + j)] == (row == 3 || row == 69 ? 0.0f : 5.0f));
+  }
+  for (std::size_t i = 0; i < 8; ++i) CHECK(gradients[i] == 5);
+}
