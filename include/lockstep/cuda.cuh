@@ -6,4 +6,6 @@
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gelu.cuh>
+#include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/linear.cuh>
 #include <lockstep/memory/cuda.cuh>

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// @throws CudaError
+inline void check_cublas(cublasStatus_t status, char const* call) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cublasLtGetStatusString(status));
+}
+
+/// What cuBLASLt calls the type of elements that a product reads and writes. Products of float are made in float, not
+/// in TF32.
+template <class T>
+inline constexpr cudaDataType_t lt_type = [] {
+  if (std::is_same_v<T, double>) return CUDA_R_64F;
+  return std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
+}();
+
+/// Everything that decides how a product is made: two products of the same kind share descriptors and algorithm.
+struct LtProduct {
+  cudaDataType_t type;
+  bool a_transposed, b_transposed, bias;
+  Index m, n, k;
+  std::uint32_t alignment;  // bytes that all addresses are multiples of
+  auto operator<=>(LtProduct const&) const = default;
+};
+
+/// A stream's products by cuBLASLt: a handle, a workspace, and for each kind of product its descriptors and the
+/// algorithm that cuBLASLt's heuristics chose when it was first met.
+class LtProducts {
+ public:
+  LtProducts() : workspace_(memory::CudaResource{}.allocate(workspace_bytes)) {
+    check_cublas(cublasLtCreate(&handle_), "cublasLtCreate");
+  }
+  LtProducts(LtProducts const&) = delete;
+  LtProducts& operator=(LtProducts const&) = delete;
+  ~LtProducts() { cublasLtDestroy(handle_); }
+
+  /// c = alpha * op(a) op(b) + beta * c + bias, all in rows; `bias` [n] may be null.
+  template <class T>
+  void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
+                Accumulate<T> beta, T* c, T const* bias) {
+    auto found = plans_.find(kind);
+    if (found == plans_.end()) found = plans_.emplace(kind, planned(kind)).first;
+    auto& plan = found->second;
+    if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
+    check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
+                                &plan.algorithm, workspace_.data(), workspace_.bytes(), stream.get()),
+                 "cublasLtMatmul");
+  }
+
+ private:
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+  struct Plan {
+    cublasLtMatmulDescOpaque_t operation{};
+    cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+
+  template <class Value>
+  static void set(cublasLtMatmulDescOpaque_t& operation, cublasLtMatmulDescAttributes_t attribute, Value const& value) {
+    check_cublas(cublasLtMatmulDescSetAttribute(&operation, attribute, &value, sizeof value),
+                 "cublasLtMatmulDescSetAttribute");
+  }
+  template <class Value>
+  static void set(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferenceAttributes_t attribute,
+                  Value const& value) {
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
+                 "cublasLtMatmulPreferenceSetAttribute");
+  }
+  /// cuBLASLt knows matrices by columns: [rows, columns] in rows is [columns, rows] in columns.
+  static void describe(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, Index rows, Index columns) {
+    check_cublas(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(columns),
+                                          static_cast<std::uint64_t>(rows), columns),
+                 "cublasLtMatrixLayoutInit");
+  }
+
+  /// In columns the product is c^T = op(b)^T op(a)^T: b comes first, and nothing else changes.
+  [[nodiscard]] Plan planned(LtProduct const& kind) const {
+    Plan plan;
+    bool const wide = kind.type == CUDA_R_64F;
+    check_cublas(cublasLtMatmulDescInit(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                        wide ? CUDA_R_64F : CUDA_R_32F),
+                 "cublasLtMatmulDescInit");
+    set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, kind.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, kind.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k);
+    describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
+    describe(plan.c, kind.type, kind.m, kind.n);
+
+    cublasLtMatmulPreferenceOpaque_t preference{};
+    check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
+    set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_.bytes());
+    // Partial sums meet in the workspace, in a fixed order; the scheme in place adds them as they come.
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    for (auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      set(preference, matrix, kind.alignment);
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    auto const status = cublasLtMatmulAlgoGetHeuristic(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c,
+                                                       &preference, 1, &best, &found);
+    if (status != CUBLAS_STATUS_SUCCESS || found == 0)
+      throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
+                      std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
+                      "]: " + cublasLtGetStatusString(status));
+    plan.algorithm = best.algo;
+    return plan;
+  }
+
+  memory::Block workspace_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<LtProduct, Plan> plans_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/normal_distribution.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/linear.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// y = dropout(gelu(h)), slope = dropout(gelu'(h)); h is slope, or y where slope is null. A thread takes 8 channels of
+/// a row: one block of random bits where rows begin on multiples of 8.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void gelu_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
+  using Sum = Accumulate<T>;
+  auto const groups = (width + 7) / 8;
+  bool const drops = slope && dropout.mask.active();
+  auto const scale = static_cast<Sum>(dropout.mask.scale());
+  for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
+    auto const row = i / groups, first = i % groups * 8, last = min(first + 8, width);
+    MaskBits bits(dropout.mask, drops ? static_cast<Index>(dropout.position(row)) : 0);
+    auto const element = drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0;
+    for (auto c = first; c < last; ++c) {
+      auto const at = row * width + c;
+      auto const h = static_cast<Sum>(slope ? slope[at] : y[at]);
+      auto const normal = device_normal_distribution(h);
+      Sum const factor = !drops ? Sum{1} : bits.keeps(element + c) ? scale : Sum{0};
+      y[at] = static_cast<T>(product(h * normal.integral, factor));
+      if (slope) slope[at] = static_cast<T>(product(normal.integral + h * normal.density, factor));
+    }
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt.
+/// @determinism as Gemm's; the bias's gradient bitwise
+template <>
+struct Linear<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
+    expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
+      return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
+             "; bias needs one element per row of weight";
+    });
+    Gemm<CudaSpace>::multiply<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y, bias.data);
+  }
+
+  template <class T>
+  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                           RowDropout<CudaSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+    forward(stream, x, weight, bias, slope.data ? slope : y);
+    detail::launch("kernel::Linear::forward_gelu", stream, y.extent[0] * ((y.extent[1] + 7) / 8), detail::gelu_rows<T>,
+                   dropout, y.extent[0], y.extent[1], y.data, slope.data);
+  }
+
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index, Index outputs) noexcept {
+    return detail::column_partials(rows, outputs);
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
+                       Matrix<T const> factor, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
+                       Vector<T> dbias, Write dbias_write, T* partial) {
+    auto const beta = [](Write write) { return write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}; };
+    if (dx.data) {
+      Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no,
+                                   factor.data ? Accumulate<T>{0} : beta(dx_write), dx);
+      if (factor.data)
+        detail::for_elements("kernel::Linear::backward", stream, dx.size(),
+                             [=] __device__(Index i) { dx.data[i] = dx.data[i] * factor.data[i]; });
+    }
+    Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+    if (!dbias.data) return;
+    detail::sum_columns<T, 1>("kernel::Linear::backward", stream, dy.extent[0], dy.extent[1],
+                              [=] __device__(Index row, Index column, Accumulate<T> * sums) {
+                                sums[0] += static_cast<Accumulate<T>>(dy.data[row * dy.extent[1] + column]);
+                              },
+                              partial, {dbias.data, dbias_write});
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What Lockstep uses of cuBLASLt, on the host: products from their definition, by columns.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <lockstep/core/bfloat16.hpp>
+
+#include "cuda_runtime.h"
+
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 };
+enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
+enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 };
+enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
+enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
+enum cublasLtMatmulDescAttributes_t {
+  CUBLASLT_MATMUL_DESC_TRANSA,
+  CUBLASLT_MATMUL_DESC_TRANSB,
+  CUBLASLT_MATMUL_DESC_EPILOGUE,
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+};
+enum cublasLtMatmulPreferenceAttributes_t {
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+};
+
+struct cublasLtMatmulDescOpaque_t {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t transpose_a, transpose_b;
+  cublasLtEpilogue_t epilogue;
+  void const* bias;
+};
+struct cublasLtMatrixLayoutOpaque_t {
+  cudaDataType_t type;
+  std::uint64_t rows, columns;
+  std::int64_t stride;
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+  std::size_t workspace;
+  std::uint32_t alignment;
+};
+struct cublasLtMatmulAlgo_t {
+  std::uint32_t alignment;
+};
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+};
+struct cublasLtContext;
+using cublasLtHandle_t = cublasLtContext*;
+
+inline char const* cublasLtGetStatusString(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+  }
+  return "?";
+}
+inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return *handle = nullptr, CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+
+inline cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDescOpaque_t* operation, cublasComputeType_t compute,
+                                             cudaDataType_t scale) {
+  *operation = {compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDescOpaque_t* operation,
+                                                     cublasLtMatmulDescAttributes_t attribute, void const* value,
+                                                     std::size_t bytes) {
+  auto const take = [=](auto& to) {
+    if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    return std::memcpy(&to, value, bytes), CUBLAS_STATUS_SUCCESS;
+  };
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(operation->transpose_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(operation->transpose_b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(operation->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(operation->bias);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+inline cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayoutOpaque_t* layout, cudaDataType_t type,
+                                               std::uint64_t rows, std::uint64_t columns, std::int64_t stride) {
+  if (rows == 0 || columns == 0 || stride < static_cast<std::int64_t>(rows)) return CUBLAS_STATUS_INVALID_VALUE;
+  *layout = {type, rows, columns, stride};
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreferenceOpaque_t* preference) {
+  *preference = {0, 256};
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreferenceOpaque_t* preference,
+                                                           cublasLtMatmulPreferenceAttributes_t attribute,
+                                                           void const* value, std::size_t bytes) {
+  if (bytes != (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) std::memcpy(&preference->alignment, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDescOpaque_t const* operation,
+                                                     cublasLtMatrixLayoutOpaque_t const* a,
+                                                     cublasLtMatrixLayoutOpaque_t const* b,
+                                                     cublasLtMatrixLayoutOpaque_t const* c,
+                                                     cublasLtMatrixLayoutOpaque_t const* d,
+                                                     cublasLtMatmulPreferenceOpaque_t const* preference, int wanted,
+                                                     cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  auto const extents = [](cublasLtMatrixLayoutOpaque_t const* x, cublasOperation_t turned) {
+    return turned == CUBLAS_OP_N ? std::pair{x->rows, x->columns} : std::pair{x->columns, x->rows};
+  };
+  auto const [m, k] = extents(a, operation->transpose_a);
+  auto const [k_again, n] = extents(b, operation->transpose_b);
+  if (wanted < 1 || k != k_again || c->rows != m || c->columns != n || d->rows != m || d->columns != n)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  bool const wide = a->type == CUDA_R_64F;
+  if (wide != (operation->compute == CUBLAS_COMPUTE_64F) || (wide && operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  results[0].algo.alignment = preference->alignment;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+namespace cuda_emulation {
+
+template <class T>
+cublasStatus_t multiply(cublasLtMatmulDescOpaque_t const& operation, void const* alpha, void const* a,
+                        cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b,
+                        cublasLtMatrixLayoutOpaque_t const& b_layout, void const* beta, void* d,
+                        cublasLtMatrixLayoutOpaque_t const& d_layout) {
+  using Sum = lockstep::Accumulate<T>;
+  auto const at = [](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
+                     std::uint64_t row, std::uint64_t column) {
+    if (turned == CUBLAS_OP_T) std::swap(row, column);
+    return static_cast<Sum>(static_cast<T const*>(x)[row + column * static_cast<std::uint64_t>(layout.stride)]);
+  };
+  auto const depth = operation.transpose_a == CUBLAS_OP_N ? a_layout.columns : a_layout.rows;
+  Sum by, keep;
+  std::memcpy(&by, alpha, sizeof by);
+  std::memcpy(&keep, beta, sizeof keep);
+  for (std::uint64_t column = 0; column < d_layout.columns; ++column)
+    for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
+      Sum sum = 0;
+      for (std::uint64_t p = 0; p < depth; ++p)
+        sum += at(a, a_layout, operation.transpose_a, row, p) * at(b, b_layout, operation.transpose_b, p, column);
+      sum *= by;
+      auto& to = static_cast<T*>(d)[row + column * static_cast<std::uint64_t>(d_layout.stride)];
+      if (keep != 0) sum += keep * static_cast<Sum>(to);
+      if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS)
+        sum += static_cast<Sum>(static_cast<T const*>(operation.bias)[row]);
+      to = static_cast<T>(sum);
+    }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace cuda_emulation
+
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_t const* operation, void const* alpha,
+                                     void const* a, cublasLtMatrixLayoutOpaque_t const* a_layout, void const* b,
+                                     cublasLtMatrixLayoutOpaque_t const* b_layout, void const* beta, void const* c,
+                                     cublasLtMatrixLayoutOpaque_t const*, void* d,
+                                     cublasLtMatrixLayoutOpaque_t const* d_layout,
+                                     cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t) {
+  auto const bits =
+      reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
+  if (c != d || bits % algorithm->alignment != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  auto const run = [&](auto element) {
+    return cuda_emulation::multiply<decltype(element)>(*operation, alpha, a, *a_layout, b, *b_layout, beta, d,
+                                                       *d_layout);
+  };
+  if (d_layout->type == CUDA_R_64F) return run(double{});
+  return d_layout->type == CUDA_R_32F ? run(float{}) : run(lockstep::bfloat16{});
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/gemm.cuh>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "kernel/gemm_cases.hpp"
+#include "memory/device.hpp"
+
+using namespace gemm_cases;
+using lockstep::CudaSpace;
+using lockstep::ShapeError;
+using lockstep::kernel::Gemm;
+using lockstep_test::OnDevice;
+
+namespace {
+
+template <class T>
+std::vector<T> product(lockstep::memory::CudaStream const& stream, Case<T> const& x,
+                       std::vector<T> const* bias = nullptr) {
+  auto before = x.c;
+  if (x.beta == 0) std::fill(before.begin(), before.end(), std::numeric_limits<T>::quiet_NaN());  // must not be read
+  OnDevice<T> const a(x.a), b(x.b), c(before), bias_there(bias ? *bias : std::vector<T>{});
+  auto const like = [](auto const& device, auto host) { return device.view(host.extent[0], host.extent[1]); };
+  Gemm<CudaSpace>::multiply<T>(stream.view(), x.alpha, like(a, x.a_view()), x.a_transpose, like(b, x.b_view()),
+                               x.b_transpose, x.beta, c.view(x.shape.m, x.shape.n),
+                               bias ? bias_there.view(x.shape.n).data : nullptr);
+  return c.values();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products on CUDA equal their definition, whatever lies transposed", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  for (auto shape : shapes)
+    for (auto const& x : kinds<T>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      auto const c = product(stream, x);
+      CHECK(x.worst_error(c) <= 1);
+      CHECK(product(stream, x) == c);
+    }
+}
+
+TEST_CASE_TEMPLATE("a bias on CUDA is added to every row", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  for (auto shape : shapes) {
+    auto const bias = lockstep_test::values<T>(shape.n, 4);
+    Case<T> x{.shape = shape, .b_transpose = Transpose::yes};
+    auto const c = product(stream, x, &bias);
+    // With beta = 1 and C = bias it is a product that the oracle knows.
+    x.beta = 1;
+    for (std::size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
+    CHECK(x.worst_error(c) <= 1);
+  }
+}
+
+TEST_CASE("products on CUDA of matrices that begin anywhere") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  Case<float> const x{.shape = {33, 20, 17}};
+  std::vector<float> shifted(1);
+  shifted.insert(shifted.end(), x.a.begin(), x.a.end());
+  OnDevice<float> const a(shifted), b(x.b), c(x.c);
+  Gemm<CudaSpace>::multiply<float>(stream.view(), 1, {a.view(1).data + 1, {33, 17}}, Transpose::no, b.view(17, 20),
+                                   Transpose::no, 0, c.view(33, 20));
+  CHECK(x.worst_error(c.values()) <= 1);
+}
+
+TEST_CASE("shapes that disagree are refused with both sides, on CUDA too") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream;
+  Case<float> const x{.shape = {3, 4, 5}};
+  OnDevice<float> const a(x.a), b(x.b), c(x.c);
+  CHECK_THROWS_WITH_AS(Gemm<CudaSpace>::multiply<float>(stream.view(), 1, a.view(3, 5), Transpose::no, b.view(4, 5),
+                                                        Transpose::no, 0, c.view(3, 4)),
+                       doctest::Contains("op(A) is [3, 5], op(B) is [4, 5] and C is [3, 4]"), ShapeError);
+}

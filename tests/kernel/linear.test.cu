@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/linear.cuh>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace {
+
+template <class T>
+struct Case {
+  Index rows, inputs, outputs;
+  std::vector<T> x = values<T>(rows * inputs, 1), weight = values<T>(outputs * inputs, 2), bias = values<T>(outputs, 3),
+                 dy = values<T>(rows * outputs, 4), factor = values<T>(rows * inputs, 5);
+};
+
+template <class T>
+struct Results {
+  std::vector<T> y, dx, dweight, dbias;
+  bool operator==(Results const&) const = default;
+};
+
+template <class T>
+Results<T> start_of(Case<T> const& c, Write write) {
+  auto const start = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
+  auto const filled = [&](Index size) { return std::vector<T>(static_cast<std::size_t>(size), start); };
+  return {filled(c.rows * c.outputs), filled(c.rows * c.inputs), filled(c.outputs * c.inputs), filled(c.outputs)};
+}
+
+template <class T>
+Results<T> on_host(Case<T> const& c, Write write, bool with_factor) {
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
+  auto r = start_of(c, write);
+  using Kernel = kernel::Linear<HostSpace>;
+  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.inputs, c.outputs)));
+  auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
+  Kernel::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
+  Kernel::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
+                      with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}, view(r.dx, c.rows, c.inputs),
+                      with_factor ? Write::overwrite : write, view(r.dweight, c.outputs, c.inputs), write,
+                      view(r.dbias, c.outputs), write, partial.data());
+  return r;
+}
+
+template <class T>
+Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, Write write, bool with_factor) {
+  auto const start = start_of(c, write);
+  using Kernel = kernel::Linear<CudaSpace>;
+  OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias), dy(c.dy), factor(c.factor), y(start.y), dx(start.dx),
+      dweight(start.dweight), dbias(start.dbias),
+      partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.inputs, c.outputs))));
+  auto const input = x.view(c.rows, c.inputs);
+  Kernel::forward<T>(stream.view(), input, weight.view(c.outputs, c.inputs), bias.view(c.outputs),
+                     y.view(c.rows, c.outputs));
+  Kernel::backward<T>(stream.view(), dy.view(c.rows, c.outputs), input, weight.view(c.outputs, c.inputs),
+                      with_factor ? factor.view(c.rows, c.inputs) : decltype(input){}, dx.view(c.rows, c.inputs),
+                      with_factor ? Write::overwrite : write, dweight.view(c.outputs, c.inputs), write,
+                      dbias.view(c.outputs), write, partial.view(0).data);
+  return {y.values(), dx.values(), dweight.values(), dbias.values()};
+}
+
+/// Every element lies within terms * epsilon of the sum of its terms' magnitudes: as many roundings, each of at most
+/// half an epsilon of that sum, and as many again in the double that it is compared with.
+template <class T>
+bool agrees(std::vector<T> const& got, std::vector<double> const& exact, std::vector<double> const& magnitude,
+            Index terms) {
+  double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    if (!(std::abs(static_cast<double>(got[i]) - exact[i]) <=
+          static_cast<double>(terms + 3) * unit * std::abs(magnitude[i])))
+      return false;
+  return got.size() == exact.size();
+}
+
+Case<double> with_magnitudes(Case<double> c) {
+  for (auto* v : {&c.x, &c.weight, &c.bias, &c.dy, &c.factor})
+    for (auto& e : *v) e = std::abs(e);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  struct Shape {
+    Index rows, inputs, outputs;
+  };
+  for (auto [rows, inputs, outputs] : {Shape{0, 3, 4}, Shape{1, 1, 1}, Shape{33, 31, 32}, Shape{32, 65, 4},
+                                       Shape{256, 9, 33}, Shape{257, 8, 31}, Shape{600, 5, 1}})
+    for (auto write : {Write::overwrite, Write::add})
+      for (bool with_factor : {false, true}) {
+        CAPTURE(rows);
+        Case<T> const c{rows, inputs, outputs};
+        Case<double> const wide{rows, inputs, outputs};
+        auto const got = on_device(stream, c, write, with_factor);
+        auto const exact = on_host(wide, write, with_factor);
+        auto const magnitude = on_host(with_magnitudes(wide), write, with_factor);
+        CHECK(agrees(got.y, exact.y, magnitude.y, inputs + 1));
+        CHECK(agrees(got.dx, exact.dx, magnitude.dx, outputs + 1));
+        CHECK(agrees(got.dweight, exact.dweight, magnitude.dweight, rows + 1));
+        CHECK(agrees(got.dbias, exact.dbias, magnitude.dbias, rows + 1));
+        CHECK(on_device(stream, c, write, with_factor).dbias == got.dbias);
+      }
+}
+
+TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  ThreadPool pool(1);
+  double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (Index outputs : {1, 8, 13, 64}) {
+    Case<T> const c{70, 12, outputs};
+    std::vector<Index> const positions{5, Index{1} << 40};
+    OnDevice<Index> const device_positions(positions);
+    OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias);
+    for (double probability : {0.0, 0.25})
+      for (bool with_slope : {false, true}) {
+        auto const mask = kernel::DropoutMask::of(77, probability);
+        std::vector<T> y(c.dy.size()), slope(with_slope ? c.dy.size() : 0);
+        OnDevice<T> const device_y(y), device_slope(slope);
+        auto const rows_of = [&](auto const& v) {
+          return with_slope ? v.view(70, outputs) : decltype(v.view(70, outputs)){};
+        };
+        kernel::Linear<CudaSpace>::forward_gelu<T>(
+            stream.view(), x.view(70, 12), weight.view(outputs, 12), bias.view(outputs),
+            {mask, kernel::SequenceLayout<CudaSpace>::padded(35, {}, device_positions.view(2))},
+            device_y.view(70, outputs), rows_of(device_slope));
+        kernel::Linear<HostSpace>::forward_gelu<T>(
+            memory::Stream<HostSpace>(pool), view(c.x, 70, 12), view(c.weight, outputs, 12), view(c.bias, outputs),
+            {mask, kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))}, view(y, 70, outputs),
+            with_slope ? view(slope, 70, outputs) : TensorView<T, 2, HostSpace>{});
+        auto const got = device_y.values(), got_slope = device_slope.values();
+        // |h| < 13 in sums of 13 terms, each rounded 13 times on either side; gelu and its slope are steeper nowhere
+        // than 1.13 and 0.8, and add the roundings of their own test. Dropped elements agree exactly.
+        double const bound = unit * (13 * 13 + 13 * 13) * 2;
+        auto const near = [&](std::vector<T> const& a, std::vector<T> const& b) {
+          for (std::size_t i = 0; i < a.size(); ++i) {
+            if (!(std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= bound)) return false;
+            if (probability > 0 && (a[i] == 0) != (b[i] == 0)) return false;
+          }
+          return a.size() == b.size();
+        };
+        CHECK(near(got, y));
+        CHECK(near(got_slope, slope));
+      }
+  }
+}
