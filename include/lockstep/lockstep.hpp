@@ -61,6 +61,8 @@
 
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/attention.hpp>
+#include <lockstep/kernel/convolution.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
@@ -86,6 +88,7 @@
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/feed_forward.hpp>
@@ -100,6 +103,7 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/sequence.hpp>

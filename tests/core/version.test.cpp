@@ -14,10 +14,13 @@ TEST_CASE("the text says what the numbers say") {
                                  "." + std::to_string(LOCKSTEP_VERSION_PATCH));
 }
 
-TEST_CASE("symbols carry the version and the BLAS, so that two builds do not meet") {
+TEST_CASE("symbols carry the version and the libraries, so that two builds do not meet") {
   auto tag = "v" + std::to_string(LOCKSTEP_VERSION_MAJOR) + "_" + std::to_string(LOCKSTEP_VERSION_MINOR);
 #if defined(LOCKSTEP_BLAS)
   tag += "_blas";
+#endif
+#if defined(LOCKSTEP_ONEDNN)
+  tag += "_onednn";
 #endif
   auto const length = std::to_string(tag.size());
   CHECK(std::string(typeid(lockstep::Tagged).name()) == "N8lockstep" + length + tag + "6TaggedE");

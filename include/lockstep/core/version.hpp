@@ -6,10 +6,14 @@
 #define LOCKSTEP_VERSION_MINOR 1
 #define LOCKSTEP_VERSION_PATCH 0
 
-/// The inline namespace that everything lives in: two libraries built against different versions, or with and without a
-/// BLAS, may meet in one program without sharing a symbol.
-#if defined(LOCKSTEP_BLAS)
+/// The inline namespace that everything lives in: two libraries built against different versions, or with and without
+/// a library that computes for us, may meet in one program without sharing a symbol.
+#if defined(LOCKSTEP_BLAS) && defined(LOCKSTEP_ONEDNN)
+#define LOCKSTEP_ABI v0_1_blas_onednn
+#elif defined(LOCKSTEP_BLAS)
 #define LOCKSTEP_ABI v0_1_blas
+#elif defined(LOCKSTEP_ONEDNN)
+#define LOCKSTEP_ABI v0_1_onednn
 #else
 #define LOCKSTEP_ABI v0_1
 #endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/convolution_portable.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/scratch.hpp>
+#include <lockstep/memory/stream.hpp>
+#if defined(LOCKSTEP_ONEDNN)
+#include <lockstep/kernel/detail/convolution_onednn.hpp>
+#endif
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Convolutions over one to three dimensions of space, channels last.
+template <class Space>
+struct Convolution {
+  static_assert(sizeof(Space) == 0, "Lockstep: convolutions in this space need lockstep/cuda.cuh, compiled with nvcc");
+};
+
+/// float is computed by oneDNN where the target lockstep::onednn is linked, and as products of patches otherwise.
+template <>
+struct Convolution<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  using Scratch = memory::Scratch<>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+ private:
+#if defined(LOCKSTEP_ONEDNN)
+  template <class T>
+  using EngineFor =
+      std::conditional_t<std::is_same_v<T, float>, detail::OneDnnConvolution, detail::PortableConvolution<T>>;
+#else
+  template <class T>
+  using EngineFor = detail::PortableConvolution<T>;
+#endif
+
+ public:
+  /// What a caller keeps between calls so that nothing is made anew: the last shapes' plans. Not thread-safe.
+  template <class T, class Engine = EngineFor<T>>
+  class Plans {
+   public:
+    /// Plans kept at once: enough for two batch sizes, or for lengths that vary within a few steps.
+    static constexpr std::size_t most = 24;
+
+    [[nodiscard]] Engine& find(ConvolutionShape const& shape, detail::ConvolutionPass pass, Index tile_rows) {
+      for (auto& plan : plans_)
+        if (plan.pass == pass && plan.shape == shape) return *plan.engine;
+      auto engine = std::make_unique<Engine>(shape, pass, tile_rows);
+      bool const grows = plans_.size() < most;
+      if (grows) plans_.push_back({});
+      auto& plan = grows ? plans_.back() : plans_[next_++ % most];
+      plan = {shape, pass, std::move(engine)};
+      return *plan.engine;
+    }
+
+   private:
+    struct Plan {
+      ConvolutionShape shape;
+      detail::ConvolutionPass pass = detail::ConvolutionPass::forward;
+      std::unique_ptr<Engine> engine;
+    };
+    std::vector<Plan> plans_;
+    std::size_t next_ = 0;
+  };
+
+  /// Samples are shared out in at most this many tiles, by shape alone, so that no bit depends on the number of
+  /// threads.
+  static constexpr Index most_tiles = 16;
+
+  /// y[r, p, o] = bias[o] + sum over taps k and inputs i of weight[o, i, k] x[r, p * stride + k - padding, i].
+  /// @shape x [rows, extent…, inputs]   @shape weight [outputs, inputs, kernel…]   @shape bias [outputs], or a null one
+  /// @shape y [rows, result…, outputs], overwritten
+  /// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
+  /// @throws ShapeError when a size disagrees with the shape, or no output place is left
+  /// @source direct from the definition, which PyTorch calls convolution too: a correlation
+  template <class T, class Engine>
+  static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,
+                      Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch) {
+    check(shape, x.size(), weight.size(), y.size());
+    if (shape.rows == 0) return;
+    scratch.rewind();
+    Tiles const tiles(shape.rows, 1);
+    auto& plan = plans.find(shape, detail::ConvolutionPass::forward, tiles.rows);
+    auto* const packed = scratch.take_elements<T>(plan.weight_elements());
+    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+    plan.pack(stream.pool(), weight.data, packed);
+    stream.pool().run(tiles.count, [&](Index tile) {
+      auto const first = tile * tiles.rows;
+      plan.run(tile, tiles.rows_of(tile), x.data + first * shape.input_size(), packed, bias.data,
+               y.data + first * shape.output_size(), work + tile * plan.tile_elements());
+    });
+  }
+
+  /// dx = the gradient of x, from that of y; overwritten or added to.
+  /// @shape dy as y   @shape dx as x
+  template <class T, class Engine>
+  static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight,
+                            Vector<T> dx, Write write, Plans<T, Engine>& plans, Scratch& scratch) {
+    check(shape, dx.size(), weight.size(), dy.size());
+    if (shape.rows == 0) return;
+    scratch.rewind();
+    Tiles const tiles(shape.rows, 1);
+    auto& plan = plans.find(shape, detail::ConvolutionPass::data, tiles.rows);
+    auto* const packed = scratch.take_elements<T>(plan.weight_elements());
+    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+    auto* const to = write == Write::add ? scratch.take_elements<T>(dx.size()) : dx.data;
+    plan.pack(stream.pool(), weight.data, packed);
+    stream.pool().run(tiles.count, [&](Index tile) {
+      auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
+      auto* const part = to + first * shape.input_size();
+      plan.run(tile, rows, dy.data + first * shape.output_size(), packed, nullptr, part,
+               work + tile * plan.tile_elements());
+      if (write == Write::add) add(part, dx.data + first * shape.input_size(), rows * shape.input_size());
+    });
+  }
+
+  /// dweight and dbias, from dy and x; overwritten or added to. A null dbias is left out. Each tile of samples gives a
+  /// sum of its own; these are added in order.
+  /// @shape dweight as weight   @shape dbias [outputs]
+  template <class T, class Engine>
+  static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x,
+                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
+                              Plans<T, Engine>& plans, Scratch& scratch) {
+    check(shape, x.size(), dweight.size(), dy.size());
+    if (shape.rows == 0) {
+      if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), T{0});
+      if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), T{0});
+      return;
+    }
+    scratch.rewind();
+    Tiles const tiles(shape.rows, places_per_sum / shape.output_places());
+    auto& plan = plans.find(shape, detail::ConvolutionPass::weight, tiles.rows);
+    auto const size = plan.weight_elements();
+    auto* const sums = scratch.take_elements<T>(size * tiles.count);
+    auto* const bias_sums = scratch.take_elements<T>(shape.outputs * tiles.count);
+    auto* const work = scratch.take_elements<T>(plan.tile_elements() * tiles.count);
+    stream.pool().run(tiles.count, [&](Index tile) {
+      auto const first = tile * tiles.rows, rows = tiles.rows_of(tile);
+      auto const* const part = dy.data + first * shape.output_size();
+      plan.run(tile, rows, x.data + first * shape.input_size(), part, nullptr, sums + tile * size,
+               work + tile * plan.tile_elements());
+      if (dbias.data)
+        detail::sum_rows(part, shape.outputs, shape.outputs, detail::Consecutive{}, rows * shape.output_places(),
+                         bias_sums + tile * shape.outputs, Write::overwrite);
+    });
+    stream.pool().for_ranges(size, 8192, [=](Index begin, Index end) {
+      for (Index tile = 1; tile < tiles.count; ++tile) add(sums + tile * size + begin, sums + begin, end - begin);
+    });
+    plan.unpack(stream.pool(), sums, dweight.data, dweight_write);
+    if (dbias.data)
+      detail::sum_rows(bias_sums, shape.outputs, shape.outputs, detail::Consecutive{}, tiles.count, dbias.data,
+                       dbias_write);
+  }
+
+ private:
+  /// Output places behind one partial sum of the weight's gradient, at least: fewer, and adding the sums up would cost
+  /// more than making them.
+  static constexpr Index places_per_sum = 512;
+
+  /// How samples are shared out.
+  struct Tiles {
+    Index all, rows, count;
+    Tiles(Index samples, Index at_least) noexcept
+        : all(samples),
+          rows(std::max({Index{1}, at_least, (samples + most_tiles - 1) / most_tiles})),
+          count((samples + rows - 1) / rows) {}
+    [[nodiscard]] Index rows_of(Index tile) const noexcept { return std::min(rows, all - tile * rows); }
+  };
+
+  template <class T>
+  static void add(T const* x, T* to, Index count) {
+    with_best_instructions([=] {
+      for (Index i = 0; i < count; ++i) to[i] += x[i];
+    });
+  }
+
+  static void check(ConvolutionShape const& shape, Index x, Index weight, Index y) {
+    expect<ShapeError>(shape.output_places() > 0, [&] {
+      return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
+             " of padding on either side, and the kernel has " + to_string(shape.kernel) +
+             "; the kernel must fit into the padded input";
+    });
+    auto const wanted_x = shape.rows * shape.input_size(), wanted_y = shape.rows * shape.output_size();
+    expect<ShapeError>(x == wanted_x && y == wanted_y && weight == shape.weight_size(), [&] {
+      return "Convolution: x, weight and y have " + std::to_string(x) + ", " + std::to_string(weight) + " and " +
+             std::to_string(y) + " elements; the shape needs " + std::to_string(wanted_x) + ", " +
+             std::to_string(shape.weight_size()) + " and " + std::to_string(wanted_y);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/tensor_view.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The extents of a convolution over up to three dimensions of space; missing ones come first and have extent 1.
+/// Activations lie channels last, [rows, depth, height, width, channels]; weights as [outputs, inputs, depth, height,
+/// width].
+struct ConvolutionShape {
+  Index rows = 0;               ///< samples
+  Index inputs = 1;             ///< channels of x
+  Index outputs = 1;            ///< channels of y
+  Extents<3> extent{1, 1, 1};   ///< of x
+  Extents<3> kernel{1, 1, 1};   ///< of the weight
+  Extents<3> stride{1, 1, 1};   ///< from one output to the next
+  Extents<3> padding{0, 0, 0};  ///< zeros before and after x
+
+  friend bool operator==(ConvolutionShape const&, ConvolutionShape const&) = default;
+
+  /// The extent of y along an axis: 0 where the kernel is longer than the padded input.
+  [[nodiscard]] constexpr Index result(std::size_t axis) const noexcept {
+    Index const room = extent[axis] + 2 * padding[axis] - kernel[axis];
+    return room < 0 ? 0 : room / stride[axis] + 1;
+  }
+  [[nodiscard]] constexpr Extents<3> result() const noexcept { return {result(0), result(1), result(2)}; }
+  /// Places in space, of x and of y, and elements of the kernel.
+  [[nodiscard]] constexpr Index input_places() const noexcept { return elements(extent); }
+  [[nodiscard]] constexpr Index output_places() const noexcept { return elements(result()); }
+  [[nodiscard]] constexpr Index taps() const noexcept { return elements(kernel); }
+  /// Elements of one sample of x and of y, and of the weight.
+  [[nodiscard]] constexpr Index input_size() const noexcept { return input_places() * inputs; }
+  [[nodiscard]] constexpr Index output_size() const noexcept { return output_places() * outputs; }
+  [[nodiscard]] constexpr Index weight_size() const noexcept { return outputs * inputs * taps(); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_ONEDNN)
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/convolution_pass.hpp>
+#include <lockstep/kernel/detail/one_openmp_thread.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// A pass of a convolution by oneDNN 2. Primitives, streams and memory objects are made once per shape; each tile of
+/// samples is computed by the thread that asks for it, alone. The functions have the meaning of PortableConvolution's;
+/// `pack` also says which weight `run` takes.
+class OneDnnConvolution {
+ public:
+  /// @throws Error when oneDNN refuses; names the shape
+  OneDnnConvolution(ConvolutionShape const& shape, ConvolutionPass pass, Index tile_rows) : pass_(pass) {
+    try {
+      OneOpenmpThread const alone;
+      auto const tiles = (shape.rows + tile_rows - 1) / tile_rows, rest = shape.rows - (tiles - 1) * tile_rows;
+      Choice const full(shape, tile_rows, pass, engine_, nullptr);
+      dnnl::memory::desc const plain(tensor(shape, shape.outputs, shape.inputs, shape.kernel), type,
+                                     weight_order(shape));
+      packed_ = dnnl::memory(full.weight, engine_, nullptr);
+      plain_ = dnnl::memory(plain, engine_, nullptr);
+      reorder_ = pass == ConvolutionPass::weight ? dnnl::reorder(packed_, plain_) : dnnl::reorder(plain_, packed_);
+      stream_ = dnnl::stream(engine_);
+      no_bias_.resize(static_cast<std::size_t>(shape.outputs));
+      for (Index tile = 1; tile < tiles; ++tile) calls_.emplace_back(full, engine_);
+      calls_.emplace_back(rest == tile_rows ? full : Choice(shape, rest, pass, engine_, &full.weight), engine_);
+    } catch (dnnl::error const& error) {
+      throw Error("Convolution: oneDNN refuses " + std::to_string(shape.inputs) + " to " +
+                  std::to_string(shape.outputs) + " channels, extent " + to_string(shape.extent) + ", kernel " +
+                  to_string(shape.kernel) + " (" + error.what() + ")");
+    }
+  }
+
+  [[nodiscard]] Index weight_elements() const { return floats(packed_.get_desc().get_size()); }
+  [[nodiscard]] Index tile_elements() const noexcept { return floats(calls_.front().scratch_bytes); }
+
+  void pack(ThreadPool&, float const* weight, float* packed) {
+    plain_.set_data_handle(const_cast<float*>(weight));
+    packed_.set_data_handle(packed);
+    reorder(plain_, packed_);
+  }
+  void unpack(ThreadPool&, float* packed, float* weight, Write write) {
+    if (write == Write::add) sum_.resize(static_cast<std::size_t>(floats(plain_.get_desc().get_size())));
+    packed_.set_data_handle(packed);
+    plain_.set_data_handle(write == Write::add ? sum_.data() : weight);
+    reorder(packed_, plain_);
+    if (write == Write::add)
+      for (std::size_t i = 0; i < sum_.size(); ++i) weight[i] += sum_[i];
+  }
+
+  void run(Index tile, Index, float const* from, float const* with, float const* bias, float* to, float* scratch) {
+    OneOpenmpThread const alone;
+    auto& call = calls_[static_cast<std::size_t>(tile)];
+    if (pass_ == ConvolutionPass::weight) {
+      call.run({{{DNNL_ARG_SRC, from}, {DNNL_ARG_DIFF_DST, with}, {DNNL_ARG_DIFF_WEIGHTS, to}}}, nullptr, scratch);
+    } else if (pass_ == ConvolutionPass::data) {
+      call.run({{{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_DIFF_SRC, to}, {}}}, packed_.get(), scratch);
+    } else {
+      call.run({{{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, to}, {DNNL_ARG_BIAS, bias ? bias : no_bias_.data()}}},
+               packed_.get(), scratch);
+    }
+  }
+
+ private:
+  static constexpr auto type = dnnl::memory::data_type::f32;
+  using Order = dnnl::memory::format_tag;
+
+  [[nodiscard]] static constexpr Index floats(std::size_t bytes) noexcept {
+    return static_cast<Index>((bytes + sizeof(float) - 1) / sizeof(float));
+  }
+  /// Leading axes of space that say nothing: the library has faster code for fewer dimensions.
+  [[nodiscard]] static std::size_t trivial_axes(ConvolutionShape const& s) noexcept {
+    std::size_t axes = 0;
+    while (axes < 2 && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0) ++axes;
+    return axes;
+  }
+  [[nodiscard]] static dnnl::memory::dims space(ConvolutionShape const& s, Extents<3> const& extent) {
+    return {extent.begin() + static_cast<std::ptrdiff_t>(trivial_axes(s)), extent.end()};
+  }
+  [[nodiscard]] static dnnl::memory::dims tensor(ConvolutionShape const& s, Index rows, Index channels,
+                                                 Extents<3> const& extent) {
+    dnnl::memory::dims out{rows, channels};
+    auto const rest = space(s, extent);
+    out.insert(out.end(), rest.begin(), rest.end());
+    return out;
+  }
+  [[nodiscard]] static Order order(ConvolutionShape const& s) noexcept {
+    return std::array{Order::ndhwc, Order::nhwc, Order::nwc}[trivial_axes(s)];
+  }
+  [[nodiscard]] static Order weight_order(ConvolutionShape const& s) noexcept {
+    return std::array{Order::oidhw, Order::oihw, Order::oiw}[trivial_axes(s)];
+  }
+
+  void reorder(dnnl::memory& from, dnnl::memory& to) {
+    OneOpenmpThread const alone;
+    reorder_.execute(stream_, from, to);
+  }
+
+  /// What oneDNN chose for a number of samples.
+  struct Choice {
+    dnnl::primitive primitive;
+    dnnl::memory::desc x, y, weight, bias, scratchpad;
+    ConvolutionPass pass;
+
+    /// With `given`, the weight's order is that.
+    Choice(ConvolutionShape const& s, Index rows, ConvolutionPass which, dnnl::engine const& engine,
+           dnnl::memory::desc const* given)
+        : x(tensor(s, rows, s.inputs, s.extent), type, order(s)),
+          y(tensor(s, rows, s.outputs, s.result()), type, order(s)),
+          weight(given ? *given : dnnl::memory::desc(tensor(s, s.outputs, s.inputs, s.kernel), type, Order::any)),
+          bias({s.outputs}, type, Order::x),
+          pass(which) {
+      using dnnl::algorithm, dnnl::prop_kind;
+      auto const stride = space(s, s.stride), padding = space(s, s.padding);
+      dnnl::primitive_attr attributes;
+      attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+      dnnl::memory::desc const any(tensor(s, s.outputs, s.inputs, s.kernel), type, Order::any);
+      auto const& forward_weight = pass == ConvolutionPass::forward ? weight : any;
+      dnnl::convolution_forward::primitive_desc const forward(
+          {prop_kind::forward_training, algorithm::convolution_direct, x, forward_weight, bias, y, stride, padding,
+           padding},
+          attributes, engine);
+      auto const take = [this](auto made, auto const& description, dnnl::memory::desc chosen) {
+        primitive = std::move(made);
+        weight = std::move(chosen);
+        scratchpad = description.scratchpad_desc();
+      };
+      if (pass == ConvolutionPass::forward) {
+        take(dnnl::convolution_forward(forward), forward, forward.weights_desc());
+      } else if (pass == ConvolutionPass::data) {
+        dnnl::convolution_backward_data::primitive_desc const description(
+            {algorithm::convolution_direct, x, weight, y, stride, padding, padding}, attributes, engine, forward);
+        take(dnnl::convolution_backward_data(description), description, description.weights_desc());
+      } else {
+        dnnl::convolution_backward_weights::primitive_desc const description(
+            {algorithm::convolution_direct, x, weight, y, stride, padding, padding}, attributes, engine, forward);
+        take(dnnl::convolution_backward_weights(description), description, description.diff_weights_desc());
+      }
+    }
+    [[nodiscard]] dnnl::memory::desc const& of(int argument) const noexcept {
+      switch (argument) {
+        case DNNL_ARG_SRC:
+        case DNNL_ARG_DIFF_SRC:
+          return x;
+        case DNNL_ARG_DST:
+        case DNNL_ARG_DIFF_DST:
+          return y;
+        case DNNL_ARG_BIAS:
+          return bias;
+        default:
+          return weight;
+      }
+    }
+  };
+
+  struct Argument {
+    int id = 0;
+    void const* data = nullptr;
+  };
+
+  /// What one tile needs to itself to be computed beside the others.
+  class Call {
+   public:
+    std::size_t scratch_bytes;
+
+    Call(Choice const& choice, dnnl::engine const& engine)
+        : scratch_bytes(choice.scratchpad.get_size()), choice_(choice), engine_(engine), stream_(engine) {
+      scratchpad_ = dnnl::memory(choice.scratchpad, engine, nullptr);
+    }
+    void run(std::array<Argument, 3> const& arguments, dnnl_memory_t weight, void* scratch) {
+      std::array<dnnl_exec_arg_t, 5> all{};
+      int count = 0;
+      for (std::size_t i = 0; i < arguments.size() && arguments[i].id != 0; ++i) {
+        if (!memories_[i]) memories_[i] = dnnl::memory(choice_.of(arguments[i].id), engine_, nullptr);
+        memories_[i].set_data_handle(const_cast<void*>(arguments[i].data));
+        all[static_cast<std::size_t>(count++)] = {arguments[i].id, memories_[i].get()};
+      }
+      if (weight != nullptr) all[static_cast<std::size_t>(count++)] = {DNNL_ARG_WEIGHTS, weight};
+      scratchpad_.set_data_handle(scratch);
+      all[static_cast<std::size_t>(count++)] = {DNNL_ARG_SCRATCHPAD, scratchpad_.get()};
+      dnnl::error::wrap_c_api(dnnl_primitive_execute(choice_.primitive.get(), stream_.get(), count, all.data()),
+                              "a convolution could not be computed");
+    }
+
+   private:
+    Choice choice_;
+    dnnl::engine engine_;
+    dnnl::stream stream_;
+    std::array<dnnl::memory, 3> memories_;
+    dnnl::memory scratchpad_;
+  };
+
+  ConvolutionPass pass_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_;
+  dnnl::memory packed_, plain_;  // the weight, in oneDNN's order and in ours
+  dnnl::reorder reorder_;
+  std::vector<Call> calls_;
+  std::vector<float> no_bias_, sum_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+#endif

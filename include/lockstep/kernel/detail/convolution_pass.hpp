@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// The three products that a step of a convolution consists of.
+enum class ConvolutionPass {
+  forward,  ///< y from x and the weight
+  data,     ///< dx from dy and the weight
+  weight,   ///< dweight from x and dy
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

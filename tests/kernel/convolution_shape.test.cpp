@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/convolution_shape.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+using kernel::ConvolutionShape;
+
+TEST_CASE("the result's extent, as in PyTorch") {
+  ConvolutionShape const clip{.rows = 2,
+                              .inputs = 3,
+                              .outputs = 16,
+                              .extent = {17, 256, 255},
+                              .kernel = {3, 3, 5},
+                              .stride = {1, 2, 3},
+                              .padding = {1, 1, 0}};
+  CHECK(clip.result() == Extents<3>{17, 128, 84});
+  CHECK(clip.input_places() == 17 * 256 * 255);
+  CHECK(clip.output_places() == 17 * 128 * 84);
+  CHECK(clip.taps() == 45);
+  CHECK(clip.input_size() == 3 * 17 * 256 * 255);
+  CHECK(clip.output_size() == 16 * 17 * 128 * 84);
+  CHECK(clip.weight_size() == 3 * 16 * 45);
+}
+
+TEST_CASE("a kernel as long as the padded input leaves one place, a longer one none") {
+  CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 5}, .padding = {0, 0, 1}}.result(2) == 1);
+  CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 6}, .stride = {1, 1, 4}, .padding = {0, 0, 1}}.result(
+            2) == 0);
+  CHECK(ConvolutionShape{.extent = {1, 1, 0}, .kernel = {1, 1, 1}}.output_places() == 0);
+}

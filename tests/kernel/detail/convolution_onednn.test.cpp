@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/detail/convolution_onednn.hpp>
+
+#include <thread>
+#include <type_traits>
+
+#include "kernel/convolution_cases.hpp"
+
+using namespace convolution_cases;
+using kernel::detail::OneDnnConvolution;
+using kernel::detail::OneOpenmpThread;
+
+TEST_CASE("the engine follows the definition, overwriting and adding") {
+  check_definition<float, Kernel::Plans<float, OneDnnConvolution>>();
+}
+
+TEST_CASE("bits do not depend on threads or repetition") {
+  check_bits<float, Kernel::Plans<float, OneDnnConvolution>>();
+}
+
+TEST_CASE("it serves float; double stays with the portable engine") {
+  static_assert(std::is_same_v<Kernel::Plans<float>, Kernel::Plans<float, OneDnnConvolution>>);
+  static_assert(
+      std::is_same_v<Kernel::Plans<double>, Kernel::Plans<double, kernel::detail::PortableConvolution<double>>>);
+}
+
+TEST_CASE("the caller's number of OpenMP threads is its own again afterwards") {
+  kernel::detail::lockstep_omp_set_num_threads(3);  // this thread's
+  {
+    OneOpenmpThread const alone;
+    int elsewhere = 0;
+    std::thread([&] {
+      kernel::detail::lockstep_omp_set_num_threads(5);
+      static_cast<void>(OneOpenmpThread{});
+      elsewhere = kernel::detail::lockstep_omp_get_max_threads();
+    }).join();
+    CHECK(elsewhere == 5);
+    CHECK(kernel::detail::lockstep_omp_get_max_threads() == 1);
+  }
+  CHECK(kernel::detail::lockstep_omp_get_max_threads() == 3);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/convolution.hpp>
+
+#include <doctest/doctest.h>
+
+#include "nn/space_check.hpp"
+
+using namespace space_check;
+
+namespace {
+auto const alone = [](auto& context, auto const& layer, auto const& x) { return layer.forward(context, x); };
+
+struct Block {  // a residual block: its input is used twice
+  nn::Conv2d first{4, 4, {.kernel = 3, .padding = 1, .bias = nn::Bias::none}}, second{4, 2, {.kernel = 1}};
+  void visit(auto&& each) { each("first", first), each("second", second); }
+};
+auto const twice = [](auto& context, Block const& block, auto const& x) {
+  return block.second.forward(context, block.first.forward(context, block.first.forward(context, x)));
+};
+}  // namespace
+
+TEST_CASE("gradients in one, two and three dimensions") {
+  auto const ok = [](nn::GradientCheckResult const& result) {
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  };
+  ok(trial<double>(nn::Conv1d(3, 5, {.kernel = 3}), Extents<3>{4, 9, 3}, alone).check());
+  ok(trial<double>(nn::Conv1d(1, 1, {.kernel = 1}), Extents<3>{1, 1, 1}, alone).check());
+  ok(trial<double>(nn::Conv1d(2, 3, {.kernel = 4, .stride = 3, .padding = 2}), Extents<3>{17, 8, 2}, alone).check());
+  ok(trial<double>(nn::Conv2d(3, 4, {.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}), Extents<4>{2, 5, 6, 3},
+                   alone)
+         .check());
+  ok(trial<double>(nn::Conv3d(2, 3, {.kernel = 3, .stride = {1, 2, 2}, .padding = 1}), Extents<5>{2, 3, 5, 4, 2}, alone)
+         .check());
+  ok(trial<double>(Block{}, Extents<4>{2, 4, 3, 4}, twice).check());
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
+  auto one = trial<T>(nn::Conv3d(3, 8, {.padding = 1}), Extents<5>{19, 3, 6, 7, 3}, alone);
+  double const loss = one.run(1);
+  for (int threads : {1, 2, 4}) {
+    auto other = trial<T>(nn::Conv3d(3, 8, {.padding = 1}), Extents<5>{19, 3, 6, 7, 3}, alone);
+    CHECK(other.run(threads) == loss);
+    CHECK(same_bits(other.gradients, one.gradients));
+  }
+}
+
+TEST_CASE("micro-batches add up") {
+  auto one = trial<double>(Block{}, Extents<4>{2, 4, 3, 4}, twice), two = one;
+  one.run(1);
+  two.run(1, 2);
+  for (std::size_t i = 0; i < one.gradients.size(); ++i)  // x + x is exact; sums may round once more on the way
+    CHECK(two.gradients[i] == doctest::Approx(2 * one.gradients[i]).epsilon(1e-14));
+}
+
+TEST_CASE("channels lie last, weights as in PyTorch: torch.nn.functional.conv1d on a small case") {
+  // conv1d([[[1, 2, 3], [4, 5, 6]]], [[[1, 10], [100, 1000]]], bias=[0.5]): 1 + 20 + 400 + 5000 + 0.5, then the next.
+  nn::Conv1d layer(2, 1, {.kernel = 2});
+  auto const layout = nn::ParameterLayout::of(layer);
+  std::vector<double> values(static_cast<std::size_t>(layout.size()));
+  for (std::size_t i = 0; i < 4; ++i)
+    values[static_cast<std::size_t>(layout.entries()[0].offset) + i] = std::array{1., 10., 100., 1000.}[i];
+  values[static_cast<std::size_t>(layout.entries()[1].offset)] = 0.5;
+  CHECK(layout.entries()[0].shape == std::vector<Index>{1, 2, 2});
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(values.data(), nullptr, 2);
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  std::vector<double> x{1, 4, 2, 5, 3, 6};
+  auto const y = layer.forward(context, context.input(TensorView<double const, 3, HostSpace>(x.data(), {1, 3, 2})));
+  CHECK(y.value.extent == Extents<3>{1, 2, 1});
+  CHECK(y.value(0, 0, 0) == 5421.5);
+  CHECK(y.value(0, 1, 0) == 6532.5);
+}
+
+TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one output") {
+  nn::Conv3d layer(4, 8, {.kernel = {1, 3, 3}});
+  auto const layout = nn::ParameterLayout::of(layer);
+  CHECK(layout.entries()[0].shape == std::vector<Index>{8, 4, 1, 3, 3});
+  for (auto const& entry : layout.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
+}
+
+TEST_CASE("no samples, and no bias") {
+  auto t = trial<float>(nn::Conv2d(2, 3, {.bias = nn::Bias::none}), Extents<4>{0, 5, 5, 2}, alone);
+  CHECK(t.layout.entries().size() == 2);
+  t.gradients.assign(t.gradients.size(), 7.0f);
+  CHECK(t.run(2) == 0);
+  auto const& weight = t.layout.entries()[1];
+  for (Index i = 0; i < weight.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(weight.offset + i)] == 0);
+}
+
+TEST_CASE("shapes that cannot be are refused") {
+  CHECK_THROWS_WITH_AS(nn::Conv2d(0, 3), doctest::Contains("0 inputs, 3 outputs"), ConfigError);
+  CHECK_THROWS_AS(nn::Conv1d(1, 1, {.kernel = 0}), ConfigError);
+  CHECK_THROWS_AS(nn::Conv1d(1, 1, {.stride = 0}), ConfigError);
+  CHECK_THROWS_AS(nn::Conv1d(1, 1, {.padding = -1}), ConfigError);
+  CHECK_THROWS_WITH_AS(
+      trial<float>(nn::Conv1d(3, 1), Extents<3>{1, 5, 2}, alone).run(1),
+      "Convolution: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3", ShapeError);
+  CHECK_THROWS_WITH_AS(trial<float>(nn::Conv1d(2, 1), Extents<3>{1, 2, 2}, alone).run(1),
+                       doctest::Contains("the kernel must fit into the padded input"), ShapeError);
+}
