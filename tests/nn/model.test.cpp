@@ -25,6 +25,18 @@ struct NotConst {
   void visit(auto&&) {}
   nn::Loss<HostSpace> forward(HostContext&, toy::Batch const&) { return {}; }
 };
+struct PredictsAndLoses {
+  void visit(auto&&) {}
+  double predict(HostContext&, toy::Batch const&) const { return 3; }
+  nn::Loss<HostSpace> loss(HostContext&, double prediction, toy::Batch const&) const { return {prediction, 1}; }
+};
+struct LosesOnly {
+  void visit(auto&&) {}
+  nn::Loss<HostSpace> loss(HostContext&, double prediction, toy::Batch const&) const { return {prediction, 1}; }
+};
+struct Both : PredictsAndLoses {
+  nn::Loss<HostSpace> forward(HostContext&, toy::Batch const&) const { return {5, 1}; }
+};
 struct NotCopyable {
   std::unique_ptr<int> state;
   void visit(auto&&) {}
@@ -41,4 +53,14 @@ TEST_CASE("each requirement of a model is needed") {
   CHECK_FALSE(nn::Model<NotConst, HostContext, toy::Batch>);
   CHECK_FALSE(nn::Model<NotCopyable, HostContext, toy::Batch>);
   CHECK_FALSE(nn::HasPredict<NoForward, HostContext, toy::Batch>);
+}
+
+TEST_CASE("a loss of the prediction serves in place of forward") {
+  CHECK(nn::Model<PredictsAndLoses, HostContext, toy::Batch>);
+  CHECK_FALSE(nn::HasForward<PredictsAndLoses, HostContext, toy::Batch>);
+  CHECK_FALSE(nn::Model<LosesOnly, HostContext, toy::Batch>);
+  ThreadPool pool(1);
+  HostContext context{memory::Stream<HostSpace>(pool)};
+  CHECK(nn::loss_of(PredictsAndLoses{}, context, toy::Batch{}).sum == 3);
+  CHECK(nn::loss_of(Both{}, context, toy::Batch{}).sum == 5);
 }

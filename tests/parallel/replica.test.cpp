@@ -18,6 +18,21 @@ struct Fixture {
   Fixture() { std::ranges::fill(replica.values(), 0.5f); }
   float gradient(std::size_t ordinal) { return replica.gradient_data()[layout.entries()[ordinal].offset]; }
 };
+/// toy::Model with a loss of its prediction in place of a forward, and a count of how often it ran.
+struct Counting {
+  toy::Model model;
+  mutable int runs = 0;
+  void visit(auto&& each) { each("model", model); }
+  template <class Context>
+  auto predict(Context& context, toy::Batch const& batch) const {
+    ++runs;
+    return model.predict(context, batch);
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& prediction, toy::Batch const& batch) const {
+    return toy::squared_error(context, prediction, batch.targets);
+  }
+};
 struct CountRows {
   double rows = 0;
   void add(auto const& prediction, toy::Batch const&) { rows += static_cast<double>(prediction.extent(0)); }
@@ -65,4 +80,22 @@ TEST_CASE("evaluation gives the loss and shows the prediction, and changes nothi
   CHECK(metric.rows == 2);
   CHECK(f.gradient(1) == 0);
   CHECK(f.replica.evaluate(f.batch).sum == loss.sum);
+}
+
+TEST_CASE("a model with a loss of its prediction trains alike, and is evaluated in one run") {
+  Fixture f;
+  Counting model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Counting> replica(model, layout, 1, parallel::gradient_arena(layout));
+  std::ranges::fill(replica.values(), 0.5f);
+  f.replica.run(f.batch, {});
+  replica.run(f.batch, {});
+  CHECK(model.runs == 1);
+  CHECK(replica.loss().sum == f.replica.loss().sum);
+  CHECK(replica.gradient_data()[layout.entries()[1].offset] == f.gradient(1));
+  CountRows metric, other;
+  CHECK(replica.evaluate(f.batch, metric, other).sum == f.replica.evaluate(f.batch).sum);
+  CHECK(model.runs == 2);
+  CHECK(metric.rows == 2);
+  CHECK(other.rows == 2);
 }

@@ -9,7 +9,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/initialize.hpp>
-#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -46,7 +46,7 @@ template <class Model, class Batch>
   context.bind_buffers(buffers.data());
   auto loss_sum = [&] {
     context.begin_micro_batch(Mode::training, options.seed);
-    return model.forward(context, batch).sum;
+    return loss_of(model, context, batch).sum;
   };
 
   context.begin_step();

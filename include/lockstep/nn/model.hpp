@@ -30,8 +30,28 @@ concept HasPredict = requires(M const& model, Context& context, Batch const& bat
   model.predict(context, batch);
 };
 
-/// What a trainer trains: an immutable value that names its parameters and computes a loss.
+/// `loss(context, prediction, batch)` makes the batch's loss of what `predict` returned: an evaluation that wants both
+/// then runs the model once.
 template <class M, class Context, class Batch>
-concept Model = std::copy_constructible<M> && HasParameters<M> && HasForward<M, Context, Batch>;
+concept HasLoss = HasPredict<M, Context, Batch> && requires(M const& model, Context& context, Batch const& batch) {
+  { model.loss(context, model.predict(context, batch), batch) } -> std::same_as<Loss<typename Context::Space>>;
+};
+
+/// What a trainer trains: an immutable value that names its parameters and computes a loss, in `forward`, or else of
+/// what it predicts.
+template <class M, class Context, class Batch>
+concept Model = std::copy_constructible<M> && HasParameters<M> &&
+    (HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>);
+
+/// The batch's loss: that of `forward` where the model has one.
+template <class M, class Context, class Batch>
+requires(HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>)  //
+    [[nodiscard]] Loss<typename Context::Space> loss_of(M const& model, Context& context, Batch const& batch) {
+  if constexpr (HasForward<M, Context, Batch>) {
+    return model.forward(context, batch);
+  } else {
+    return model.loss(context, model.predict(context, batch), batch);
+  }
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

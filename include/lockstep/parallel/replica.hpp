@@ -61,7 +61,7 @@ class Replica {
       loss_ = {};
     }
     context_.begin_micro_batch(nn::Mode::training, step.key);
-    loss_ += model_->forward(context_, batch);
+    loss_ += nn::loss_of(*model_, context_, batch);
     if (loss_sink.call) loss_sink.call(loss_sink.self);
     auto const middle = Clock::seconds();
     context_.backward(ready_sink);
@@ -69,17 +69,24 @@ class Replica {
     backward_seconds_ += Clock::seconds() - middle;
   }
 
-  /// The loss of a batch, and what the model predicts for it to whoever asks. Nothing is learned.
+  /// The loss of a batch, and what the model predicts for it to whoever asks. Nothing is learned. A model with a
+  /// `forward` of its own is run once more for its prediction.
   template <class Batch, class... Metric>
   nn::Loss<Space> evaluate(Batch const& batch, Metric&... metrics) {
     context_.begin_micro_batch(nn::Mode::evaluation, 0);
-    auto const loss = model_->forward(context_, batch);
-    if constexpr (sizeof...(Metric) > 0) {
+    if constexpr (sizeof...(Metric) == 0) {
+      return nn::loss_of(*model_, context_, batch);
+    } else if constexpr (nn::HasForward<Model, Context, Batch>) {
+      auto const loss = model_->forward(context_, batch);
       context_.begin_micro_batch(nn::Mode::evaluation, 0);
       auto const prediction = model_->predict(context_, batch);
       (metrics.add(prediction, batch), ...);
+      return loss;
+    } else {
+      auto const prediction = model_->predict(context_, batch);
+      (metrics.add(prediction, batch), ...);
+      return model_->loss(context_, prediction, batch);
     }
-    return loss;
   }
 
   /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.

@@ -70,11 +70,13 @@ class Trainer {
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Batch = typename Loader::Batch;
-    constexpr bool fits = nn::HasForward<Model, typename parallel::Replica<Model>::Context, Batch>;
+    using Context = typename parallel::Replica<Model>::Context;
+    constexpr bool fits = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
     static_assert(
         fits,
         "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
-        "type that this loader yields; see docs/reference/model.md");
+        "type that this loader yields, nor predict(context, batch) and loss(context, prediction, batch); see "
+        "docs/reference/model.md");
     if constexpr (fits) {
       return train(loader, evaluation, options);
     } else {
