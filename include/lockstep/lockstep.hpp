@@ -68,6 +68,7 @@
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
+#include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
@@ -93,6 +94,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/kernel/gated_linear.hpp>
+#include <lockstep/kernel/linear.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = down(dropout(gelu(gate(x)) * up(x))) at every slot of a sequence: the feed-forward part of T5 1.1. Activation,
+/// dropout and product are made while the matrix products before them are in cache; forward keeps both factors' slopes
+/// instead of their inputs.
+/// @determinism bitwise, for any number of threads
+/// @source Shazeer: GLU Variants Improve Transformer (2020), GEGLU
+class GatedFeedForward {
+ public:
+  struct Options {
+    Index width;                ///< channels of every token
+    Index inner;                ///< channels of the gates
+    double dropout = 0;         ///< probability
+    Bias bias = Bias::learned;  ///< of the three linear maps
+  };
+
+  /// @throws ConfigError unless width and inner are at least 1 and 0 <= dropout < 1
+  explicit GatedFeedForward(Options const& options)
+      : gate_(options.width, options.inner, options.bias),
+        up_(options.width, options.inner, options.bias),
+        down_(options.inner, options.width, options.bias),
+        dropout_(options.dropout) {}
+
+  void visit(auto&& each) {
+    each("gate", gate_);
+    each("up", up_);
+    each("down", down_);
+  }
+
+  /// @shape x [slots, width]   @shape returns as x
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    using Scalar = typename Context::Scalar;
+    using Gated = kernel::GatedLinear<typename Context::Space>;
+    auto const input = x.tokens;
+    gate_.check(input.value.extent);
+    Extents<2> const extent{input.extent(0), gate_.outputs()};
+    auto const gate = context.template temporary<Scalar>(extent);
+    typename Context::template View<2> slope;
+    if (context.recording()) slope = context.template temporary<Scalar>(extent);
+    kernel::Linear<typename Context::Space>::template forward_gelu<Scalar>(
+        context.stream(), input.value, context.template value<2>(gate_.weight()), gate_.bias(context),
+        {.mask = dropout_.mask(context), .layout = x.layout}, gate, slope);
+    auto const hidden = context.template variable<2>(extent);
+    Gated::template forward<Scalar>(context.stream(), input.value, context.template value<2>(up_.weight()),
+                                    up_.bias(context), gate, slope, hidden.value);
+    // Run in reverse: the second one makes the gradients that the first one takes.
+    gate_.on_backward(context, hidden, [this, input, slope](Context& c) { gate_.backward(c, input, slope); });
+    up_.on_backward(context, hidden, [this, input, hidden, gate, slope](Context& c) {
+      Extents<1> const flat{gate.size()};
+      Gated::template backward<Scalar>(c.stream(), hidden.gradient().reshape(flat), gate.reshape(flat),
+                                       slope.reshape(flat));
+      up_.backward(c, input, gate);
+    });
+    return x.with(down_.forward(context, hidden));
+  }
+
+ private:
+  Linear gate_, up_, down_;
+  Dropout dropout_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
