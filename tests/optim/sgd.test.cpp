@@ -57,3 +57,23 @@ TEST_CASE("SGD leaves everything as it is at weight 0 and on skip") {
   step(SGD{}, pool, arena, 0, 100, {.learning_rate = 0.1, .skip = true});
   CHECK(arena == before);
 }
+
+TEST_CASE_TEMPLATE("Nesterov's momentum looks one step ahead", T, float, double) {
+  ThreadPool pool(2);
+  SGD const optimizer{.momentum = 0.9, .weight_decay = 0.1, .kind = SGD::Momentum::nesterov};
+  Arena<T> arena(1000);
+  auto const before = arena;
+  step(optimizer, pool, arena, 0, arena.count(), {.learning_rate = 0.05});
+  auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
+  for (std::size_t i = 0; i < arena.values.size(); ++i) {
+    long double const x = before.values[i], b0 = before.states[0][i],
+                      g = before.gradients[i] + static_cast<long double>(optimizer.weight_decay) * x,
+                      b = optimizer.momentum * b0 + g;
+    // As above b errs by 5u of its terms and g by less; the product with the momentum and the sum add 3u, the rate, its
+    // product and the difference 3u more: below 12u of g's terms and b's.
+    auto const terms = 2 * (std::abs(b0) + std::abs(static_cast<long double>(before.gradients[i])) + std::abs(x));
+    CHECK(std::abs(arena.states[0][i] - b) <= 5 * u * terms);
+    CHECK(std::abs(arena.values[i] - (x - 0.05L * (g + optimizer.momentum * b))) <=
+          2 * u * std::abs(x) + 12 * u * 0.05L * terms);
+  }
+}
