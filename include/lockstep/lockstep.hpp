@@ -34,6 +34,7 @@
 
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/collate.hpp>
+#include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/columns.hpp>
 #include <lockstep/data/csv_dataset.hpp>
@@ -160,6 +161,7 @@
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
+#include <lockstep/train/predictor.hpp>
 #include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/run_record.hpp>

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/collate.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// A few samples as a batch, with its memory: for predictions, without a loader. Row r is sample r, and its position.
+/// @throws what the collate throws
+template <class C, class Sample>
+class Collated {
+  using Dataset = InMemoryDataset<Sample>;
+  static_assert(Collate<C, Dataset>,
+                "Lockstep: the first argument is no collate for these samples; see docs/reference/collate.md");
+
+ public:
+  using Batch = typename C::template Batch<Dataset, HostSpace>;
+
+  Collated(C const& collate, std::vector<Sample> const& samples) : positions_(samples.size()) {
+    std::iota(positions_.begin(), positions_.end(), Index{0});
+    for (auto const& sample : samples) extents_.push_back(extent_of(sample));
+    batch_ = collate.plan(BatchPlan<Sample>{extents_, positions_, 0}, slab_);
+    for (std::size_t row = 0; row < samples.size(); ++row) collate.row(batch_, static_cast<Index>(row), samples[row]);
+    if constexpr (FinishesBatches<C, Dataset>) collate.finish(batch_, slab_);
+  }
+  // The batch refers to the vectors' memory, which moves with them.
+  Collated(Collated&&) = default;
+  Collated& operator=(Collated&&) = default;
+
+  /// Lives as long as this object.
+  [[nodiscard]] Batch const& batch() const noexcept { return batch_; }
+
+ private:
+  std::vector<Index> positions_;
+  std::vector<SampleExtent<Sample>> extents_;
+  Slab slab_;
+  Batch batch_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

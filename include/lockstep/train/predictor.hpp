@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/memory/buffer.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/model.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/safetensors.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// A model with its parameters that predicts: no trainer, policy, optimizer or communicator. It holds no gradients.
+/// Used by one thread at a time; several predictors may run at once.
+template <class Model>
+class Predictor {
+  static_assert(nn::HasParameters<Model>,
+                "Lockstep: the model has no visit(each) that names its layers and parameters in forward order; see "
+                "docs/reference/model.md");
+
+ public:
+  using Context = nn::Context<float, HostSpace>;
+
+  /// Loads what training saved; `threads` share the work.
+  /// @throws DataError when the file is not one of this model's parameters
+  Predictor(Model model, std::string const& path, int threads = 1) : Predictor(std::move(model), threads) {
+    metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span());
+  }
+  /// Takes the parameters (and buffers) of a trainer at hand, in the order of its arenas.
+  /// @throws ShapeError when an arena is not of this model's size
+  Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    copy("parameters", values, values_.span());
+    copy("buffers", buffers, buffers_.span());
+  }
+
+  /// What the model predicts for a batch, in evaluation mode. What it refers to stays until the next call.
+  /// @throws what the model throws
+  template <class Batch>
+  [[nodiscard]] auto predict(Batch const& batch) {
+    static_assert(nn::HasPredict<Model, Context, Batch>,
+                  "Lockstep: the model has no predict(context, batch) const for this batch type; see "
+                  "docs/reference/model.md");
+    context_.begin_micro_batch(nn::Mode::evaluation, 0);
+    return model_.predict(context_, batch);
+  }
+
+  /// The texts that were saved with the parameters; empty without a file.
+  [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
+  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+
+ private:
+  Predictor(Model model, int threads)
+      : model_(std::move(model)),
+        layout_(nn::ParameterLayout::of(model_)),
+        pool_(std::make_unique<ThreadPool>(threads)),
+        values_(layout_.size()),
+        buffers_(layout_.buffer_size()),
+        context_(memory::Stream<HostSpace>(*pool_)) {
+    context_.bind(values_.data(), nullptr, layout_.entries().size());
+    context_.bind_buffers(buffers_.data());
+  }
+
+  static void copy(char const* what, std::span<float const> from, std::span<float> to) {
+    expect<ShapeError>(from.size() == to.size(), [&] {
+      return "Predictor: the arena of " + std::string(what) + " has " + std::to_string(from.size()) +
+             " elements and the model's " + std::to_string(to.size()) + "; give those of the same model";
+    });
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  Model model_;
+  nn::ParameterLayout layout_;
+  std::unique_ptr<ThreadPool> pool_;
+  memory::Buffer<float> values_, buffers_;
+  Context context_;
+  Metadata metadata_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
