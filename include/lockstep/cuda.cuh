@@ -7,5 +7,7 @@
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
+#include <lockstep/kernel/pooling.cuh>
 #include <lockstep/memory/cuda.cuh>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include <lockstep/core/index.hpp>

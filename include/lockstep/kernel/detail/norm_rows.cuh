@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/joined_row.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/detail/warp.cuh>
+#include <lockstep/kernel/residual.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+enum class Centre {
+  mean,  ///< LayerNorm: the mean is taken away
+  zero,  ///< RMSNorm: it is not
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A warp takes a row; a lane sees the same columns in each pass, so it reads only what it wrote itself.
+template <class T, Centre centre>
+LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
+                                         T const* weight, T const* bias, Accumulate<T> epsilon, T* normalized,
+                                         T* reciprocals, T* y) {
+  using Sum = Accumulate<T>;
+  auto const count = static_cast<Sum>(width);
+  for (auto row = grid_warp(); row < rows; row += grid_warps()) {
+    auto const at = row * width;
+    auto* const to = (normalized ? normalized : y) + at;
+    JoinedRow<T> const joined(residual, row, width);
+    Sum sum = 0;
+    for (auto c = lane(); c < width; c += warp) {
+      auto value = static_cast<Sum>(x[at + c]);
+      if (residual.value.data) value += product(static_cast<Sum>(residual.value.data[at + c]), joined.factor(c));
+      to[c] = static_cast<T>(value);
+      sum += value;
+    }
+    Sum const mean = centre == Centre::mean ? warp_sum(sum) / count : Sum{0};
+    Sum squares = 0;
+    for (auto c = lane(); c < width; c += warp) {
+      Sum const difference = static_cast<Sum>(to[c]) - mean;
+      squares += difference * difference;
+    }
+    Sum const reciprocal = 1 / std::sqrt(warp_sum(squares) / count + epsilon);
+    if (reciprocals && lane() == 0) reciprocals[row] = static_cast<T>(reciprocal);
+    for (auto c = lane(); c < width; c += warp) {
+      Sum const value = (static_cast<Sum>(to[c]) - mean) * reciprocal;
+      if (normalized) to[c] = static_cast<T>(value);
+      auto const scaled = static_cast<Sum>(weight[c]) * value;
+      y[at + c] = static_cast<T>(bias ? scaled + static_cast<Sum>(bias[c]) : scaled);
+    }
+  }
+}
+
+/// dx and dresidual; a warp takes a row.
+template <class T, Centre centre>
+LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* normalized,
+                                             T const* reciprocals, Residual<T, CudaSpace> residual, T const* weight,
+                                             T* dx, Write dx_write, T* dresidual, Write dresidual_write) {
+  using Sum = Accumulate<T>;
+  auto const count = static_cast<Sum>(width);
+  for (auto row = grid_warp(); row < rows; row += grid_warps()) {
+    auto const at = row * width;
+    JoinedRow<T> const joined(residual, row, width);
+    Sum gradient = 0, projection = 0;
+    for (auto c = lane(); c < width; c += warp) {
+      auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
+      gradient += g;
+      projection += g * static_cast<Sum>(normalized[at + c]);
+    }
+    gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
+    projection = warp_sum(projection) / count;
+    auto const reciprocal = static_cast<Sum>(reciprocals[row]);
+    for (auto c = lane(); c < width; c += warp) {
+      auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
+      Sum const ds = reciprocal * (g - gradient - static_cast<Sum>(normalized[at + c]) * projection);
+      if (dx) dx[at + c] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx[at + c]) + ds : ds);
+      if (!dresidual) continue;
+      auto const dropped = product(ds, joined.factor(c));
+      dresidual[at + c] =
+          static_cast<T>(dresidual_write == Write::add ? static_cast<Sum>(dresidual[at + c]) + dropped : dropped);
+    }
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

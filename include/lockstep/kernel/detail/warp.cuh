@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// The sum over a warp's lanes, in a fixed tree; every lane gets the same bits. All lanes must call.
+template <class T>
+[[nodiscard]] __device__ T warp_sum(T value) noexcept {
+  for (unsigned distance = warp / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
+  return value;
+}
+/// The largest of a warp's lanes; nan where any is nan.
+template <class T>
+[[nodiscard]] __device__ T warp_largest(T value) noexcept {
+  for (unsigned distance = warp / 2; distance > 0; distance /= 2) {
+    T const other = __shfl_xor_sync(~0u, value, distance);
+    value = other > value || other != other ? other : value;
+  }
+  return value;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

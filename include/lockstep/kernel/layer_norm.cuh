@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/norm_rows.cuh>
+#include <lockstep/kernel/layer_norm.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream.
+/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+template <>
+struct LayerNorm<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual, Vector<T const> weight,
+                      Vector<T const> bias, T epsilon, Matrix<T> normalized, Vector<T> reciprocals, Matrix<T> y) {
+    auto const width = x.extent[1];
+    expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
+      return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
+             std::to_string(weight.size()) + " and bias " + std::to_string(bias.size());
+    });
+    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
+      return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+    });
+    detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
+                   detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,
+                   bias.data, static_cast<Accumulate<T>>(epsilon), normalized.data, reciprocals.data, y.data);
+  }
+
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
+    return 2 * detail::column_partials(rows, width);
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> normalized, Vector<T const> reciprocals,
+                       Residual<T, CudaSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
+                       Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
+                       Vector<T> dbias, Write dbias_write, T* partial) {
+    auto const name = "kernel::LayerNorm::backward";
+    auto const rows = dy.extent[0], width = dy.extent[1];
+    // The parameters first: dx may take the place of dy.
+    detail::sum_columns<T, 2>(name, stream, rows, width,
+                              [=] __device__(Index row, Index column, Accumulate<T> * sums) {
+                                auto const d = static_cast<Accumulate<T>>(dy.data[row * width + column]);
+                                sums[0] += d * static_cast<Accumulate<T>>(normalized.data[row * width + column]);
+                                sums[1] += d;
+                              },
+                              partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
+    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::mean>, rows, width,
+                   dy.data, normalized.data, reciprocals.data, residual, weight.data, dx.data, dx_write, dresidual.data,
+                   dresidual_write);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/pooling.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions, shapes and, but for the division's, bits as on the host, queued on the stream. A thread takes a channel
+/// of a sequence, or of a slot.
+template <>
+struct Pooling<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+
+  template <class T>
+  static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
+    using Sum = Accumulate<T>;
+    auto const width = y.extent[1];
+    detail::for_elements("kernel::Pooling::mean", stream, y.size(), [=] __device__(Index i) {
+      auto const row = i / width, tokens = layout.tokens(row);
+      auto const* in = x.data + layout.start(row) * width + i % width;
+      Sum sum = 0;
+      for (Index t = 0; t < tokens; ++t, in += width) sum += static_cast<Sum>(*in);
+      y.data[i] = static_cast<T>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
+    });
+  }
+
+  template <class T>
+  static void mean_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dy, Matrix<T> dx,
+                            Write write) {
+    using Sum = Accumulate<T>;
+    auto const width = dy.extent[1];
+    detail::for_elements("kernel::Pooling::mean_backward", stream, dx.size(), [=] __device__(Index i) {
+      auto const slot = i / width, row = layout.row_of(slot), tokens = layout.tokens(row);
+      if (slot - layout.start(row) < tokens) {
+        auto const here = static_cast<Sum>(dy.data[row * width + i % width]) / static_cast<Sum>(tokens);
+        dx.data[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(dx.data[i]) + here : here);
+      } else if (write == Write::overwrite) {
+        dx.data[i] = T{0};
+      }
+    });
+  }
+
+  template <class T>
+  static void first(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
+    auto const width = y.extent[1];
+    detail::for_elements("kernel::Pooling::first", stream, y.size(), [=] __device__(Index i) {
+      auto const row = i / width;
+      y.data[i] = layout.tokens(row) > 0 ? x.data[layout.start(row) * width + i % width] : T{0};
+    });
+  }
+
+  template <class T>
+  static void first_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dy, Matrix<T> dx,
+                             Write write) {
+    using Sum = Accumulate<T>;
+    auto const width = dy.extent[1];
+    detail::for_elements("kernel::Pooling::first_backward", stream, dx.size(), [=] __device__(Index i) {
+      auto const slot = i / width, row = layout.row_of(slot);
+      bool const first = slot == layout.start(row) && layout.tokens(row) > 0;
+      auto const here = first ? dy.data[row * width + i % width] : T{0};
+      if (write == Write::overwrite)
+        dx.data[i] = here;
+      else if (first)
+        dx.data[i] = static_cast<T>(static_cast<Sum>(dx.data[i]) + static_cast<Sum>(here));
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

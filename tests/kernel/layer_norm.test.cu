@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/layer_norm.cuh>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernel/device_layout.hpp"
+#include "kernel/values.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+using lockstep_test::TwinLayout;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace {
+
+constexpr double epsilon = 1e-5;
+
+template <class T>
+struct Case {
+  Index rows, width;
+  std::vector<T> x = values<T>(rows * width, 1), added = values<T>(rows * width, 2), weight = values<T>(width, 3),
+                 bias = values<T>(width, 4), dy = values<T>(rows * width, 5);
+};
+
+template <class T>
+struct Results {
+  std::vector<T> normalized, reciprocals, y, dx, dadded, dweight, dbias;
+  bool operator==(Results const&) const = default;
+
+  Results(Case<T> const& c, Write write)
+      : normalized(c.x.size()),
+        reciprocals(static_cast<std::size_t>(c.rows)),
+        y(c.x.size()),
+        dx(c.x.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()),
+        dadded(dx),
+        dweight(c.weight.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()),
+        dbias(dweight) {}
+};
+
+template <class T>
+Results<T> on_host(Case<T> const& c, kernel::RowDropout<HostSpace> dropout, Write write) {
+  using Kernel = kernel::LayerNorm<HostSpace>;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const stream(pool);
+  Results<T> r(c, write);
+  auto const shaped = [&](auto& v) { return view(v, c.rows, c.width); };
+  kernel::Residual<T, HostSpace> const residual{shaped(c.added), dropout};
+  Kernel::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), view(c.bias, c.width),
+                     static_cast<T>(epsilon), shaped(r.normalized), view(r.reciprocals, c.rows), shaped(r.y));
+  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width)));
+  Kernel::backward<T>(stream, shaped(c.dy), shaped(r.normalized), view(r.reciprocals, c.rows), residual,
+                      view(c.weight, c.width), shaped(r.dx), write, shaped(r.dadded), write, view(r.dweight, c.width),
+                      write, view(r.dbias, c.width), write, partial.data());
+  return r;
+}
+
+template <class T>
+Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, kernel::RowDropout<CudaSpace> dropout,
+                     Write write) {
+  using Kernel = kernel::LayerNorm<CudaSpace>;
+  Results<T> r(c, write);
+  OnDevice<T> const x(c.x), added(c.added), weight(c.weight), bias(c.bias), dy(c.dy), normalized(r.normalized),
+      reciprocals(r.reciprocals), y(r.y), dx(r.dx), dadded(r.dadded), dweight(r.dweight), dbias(r.dbias),
+      partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width))));
+  auto const shaped = [&](auto& v) { return v.view(c.rows, c.width); };
+  kernel::Residual<T, CudaSpace> const residual{shaped(added), dropout};
+  Kernel::forward<T>(stream.view(), shaped(x), residual, weight.view(c.width), bias.view(c.width),
+                     static_cast<T>(epsilon), shaped(normalized), reciprocals.view(c.rows), shaped(y));
+  Kernel::backward<T>(stream.view(), shaped(dy), shaped(normalized), reciprocals.view(c.rows), residual,
+                      weight.view(c.width), shaped(dx), write, shaped(dadded), write, dweight.view(c.width), write,
+                      dbias.view(c.width), write, partial.view(0).data);
+  r.normalized = normalized.values(), r.reciprocals = reciprocals.values(), r.y = y.values(), r.dx = dx.values();
+  r.dadded = dadded.values(), r.dweight = dweight.values(), r.dbias = dbias.values();
+  return r;
+}
+
+/// `exact` comes from the same numbers in double. Roundings of at most u each, to first order:
+///   A centred element is off by e <= 2 (n + 4) u most, where `most` bounds |s|: its own sum's, the mean's and the
+///   subtraction's. So is the deviation, and its square root's and quotient's roundings add (n + 8) u: relatively, the
+///   reciprocal r is off by e r + (n + 8) u, and a normalized element by `off` = (1 + |x|) (e r + (n + 8) u).
+///   y multiplies and adds: |w| off + 2 u (|w x| + |b|).
+///   ds = r (g - mean g - x mean gx), |g| <= 1: its parts are off by u, (n + 3) u and off + |x| (off + (n + 4) u), and
+///   it is scaled by an r that is off: r (off (1 + |x|) + (2 n + 12) u (1 + |x|)) (1 + |x|), dropout at most doubling
+///   it. The parameters' gradients add up over the rows: |dy| off, and (rows + 2) u of the terms' magnitudes.
+template <class T>
+bool agrees(Case<T> const& c, Results<T> const& got, Results<double> const& exact) {
+  double const u = static_cast<double>(std::numeric_limits<T>::epsilon()) / (sizeof(T) == 8 ? 1 : 2);
+  auto const n = static_cast<double>(c.width), rows = static_cast<double>(c.rows);
+  double const most = 3;
+  auto const near = [](T a, double b, double bound) { return std::abs(static_cast<double>(a) - b) <= bound; };
+  bool good = true;
+  std::vector<double> column(c.weight.size(), (rows + 3) * u), weight_column(column);
+  for (std::size_t i = 0; i < c.x.size(); ++i) {
+    auto const row = i / c.weight.size(), k = i % c.weight.size();
+    double const r = exact.reciprocals[row], x = std::abs(exact.normalized[i]);
+    double const relative = 2 * (n + 4) * u * most * r + (n + 8) * u, off = (1 + x) * relative;
+    auto const w = std::abs(static_cast<double>(c.weight[k]));
+    good = good && near(got.normalized[i], exact.normalized[i], off);
+    good = good && near(got.y[i], exact.y[i], w * off + 2 * u * (w * x + 1));
+    double const ds = 2 * r * (1 + x) * (1 + x) * (off + (2 * n + 12) * u) + 4 * u;
+    good = good && near(got.dx[i], exact.dx[i], ds) && near(got.dadded[i], exact.dadded[i], 2 * ds);
+    column[k] += (rows + 3) * u;
+    weight_column[k] += off + (rows + 3) * u * x;
+  }
+  for (std::size_t k = 0; k < column.size(); ++k) {
+    good = good && near(got.dweight[k], exact.dweight[k], weight_column[k]);
+    good = good && near(got.dbias[k], exact.dbias[k], column[k]);
+  }
+  return good;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("layer norm on CUDA is the host's, but for roundings", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
+    for (auto const& lengths : {std::vector<std::int32_t>{}, {1}, {3, 0, 5, 1}, {33, 32}})
+      for (Index width : {1, 31, 32, 33, 65})
+        for (double probability : {0.0, 0.4})
+          for (auto write : {Write::overwrite, Write::add}) {
+            TwinLayout const twin(kind, lengths);
+            auto const mask = kernel::DropoutMask::of(9, probability);
+            CAPTURE(twin.slots());
+            CAPTURE(width);
+            CAPTURE(probability);
+            Case<T> const c{twin.slots(), width};
+            auto const got = on_device(stream, c, {mask, twin.device()}, write);
+            CHECK(agrees(c, got, on_host(Case<double>{twin.slots(), width}, {mask, twin.host()}, write)));
+          }
+}
+
+TEST_CASE("layer norm on CUDA: sums over several chunks of rows, the same bits again") {
+  if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  Case<float> const c{513, 33};
+  for (auto write : {Write::overwrite, Write::add}) {
+    auto const got = on_device(stream, c, {}, write);
+    CHECK(agrees(c, got, on_host(Case<double>{513, 33}, {}, write)));
+    CHECK(on_device(stream, c, {}, write) == got);
+  }
+}
+
+TEST_CASE("layer norm on CUDA without a residual, and without what only backward needs") {
+  if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  Case<float> const c{5, 40};
+  OnDevice<float> const x(c.x), weight(c.weight), bias(c.bias), none(std::vector<float>(c.x.size())), y(c.x),
+      alone(c.x);
+  kernel::Residual<float, CudaSpace> const nothing{none.view(5, 40), {}};
+  auto const run = [&](kernel::Residual<float, CudaSpace> residual, TensorView<float, 2, CudaSpace> out) {
+    kernel::LayerNorm<CudaSpace>::forward<float>(stream.view(), x.view(5, 40), residual, weight.view(40), bias.view(40),
+                                                 1e-5f, {}, {}, out);
+  };
+  run(nothing, y.view(5, 40));
+  run({}, alone.view(5, 40));
+  CHECK(y.values() == alone.values());
+  CHECK(y.values() != c.x);
+}
