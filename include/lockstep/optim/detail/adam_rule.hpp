@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
@@ -29,10 +29,21 @@ class AdamRule {
         root_scale_(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
         epsilon_(static_cast<T>(o.epsilon)) {}
 
-  void operator()(Index n, T* __restrict values, T const* __restrict gradients, std::array<T*, 2> state) const {
-    T* __restrict m = state[0];
-    T* __restrict v = state[1];
-    T root[kernel::OptimizerStep<HostSpace>::block];
+  void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
+    Index at = 0;
+    for (; at + tile <= n; at += tile) update(tile, values + at, gradients + at, state[0] + at, state[1] + at);
+    if (at < n) update(n - at, values + at, gradients + at, state[0] + at, state[1] + at);
+  }
+
+ private:
+  /// Roots and divisions, which take most of the time and share one unit of the processor, are a pass apart. Few enough
+  /// elements lie between the passes that the processor works on the next tile meanwhile; a constant count lets the
+  /// compiler unroll all of it.
+  static constexpr Index tile = 64;
+
+  [[gnu::always_inline]] void update(Index n, T* __restrict values, T const* __restrict gradients, T* __restrict m,
+                                     T* __restrict v) const {
+    alignas(64) T root[tile];
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;
       if constexpr (decay == Decay::coupled) g += decay_ * values[i];
@@ -47,7 +58,6 @@ class AdamRule {
     }
   }
 
- private:
   T scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
 };
 
