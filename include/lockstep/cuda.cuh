@@ -3,11 +3,13 @@
 
 /// Everything that needs nvcc.
 #include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
+#include <lockstep/kernel/mean_squared_error.cuh>
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/memory/cuda.cuh>

@@ -25,18 +25,18 @@ struct CrossEntropyTerms {
     for (float weight : options.class_weights) sum += static_cast<double>(weight);
     each_total = each * sum;
   }
-  [[gnu::always_inline]] double weight(Index label) const noexcept {
+  [[gnu::always_inline]] constexpr double weight(Index label) const noexcept {
     return class_weights ? static_cast<double>(class_weights[label]) : 1;
   }
-  [[gnu::always_inline]] double at_label(Index label) const noexcept { return label_share * weight(label); }
-  [[gnu::always_inline]] double total(Index label) const noexcept { return at_label(label) + each_total; }
+  [[gnu::always_inline]] constexpr double at_label(Index label) const noexcept { return label_share * weight(label); }
+  [[gnu::always_inline]] constexpr double total(Index label) const noexcept { return at_label(label) + each_total; }
   /// What a class takes from its gradient, whatever the label.
   template <class T>
-  [[gnu::always_inline]] T share(Index c) const noexcept {
+  [[gnu::always_inline]] constexpr T share(Index c) const noexcept {
     return class_weights ? static_cast<T>(each) * static_cast<T>(class_weights[c]) : static_cast<T>(each);
   }
   /// `log_total` is the logarithm of the sum of exp z, `z` that of the label, `spread` the sum of w[c] z[c].
-  [[gnu::always_inline]] double loss(Index label, double log_total, double z, double spread) const noexcept {
+  [[gnu::always_inline]] constexpr double loss(Index label, double log_total, double z, double spread) const noexcept {
     double const of_label = total(label) * log_total - at_label(label) * z;
     return each == 0 ? of_label : of_label - each * spread;
   }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/cross_entropy.hpp>
+#include <lockstep/kernel/detail/class_weights.cuh>
+#include <lockstep/kernel/detail/team.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A team takes a row. `gradient` may be the logits: a thread writes only what it alone has yet to read.
+template <class Team, class T, class Label>
+LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits,
+                                             Label const* labels, double* losses, double* weights, T* gradient,
+                                             Write write) {
+  using Sum = Accumulate<T>;
+  auto const classes = terms.classes;
+  for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
+    auto const* const x = logits + row * classes;
+    auto* const dx = gradient ? gradient + row * classes : nullptr;
+    auto const label = static_cast<Index>(labels[row]);
+    if (!layout.is_token(row) || label == terms.ignored) {
+      if (Team::member() == 0) losses[row] = weights[row] = 0;
+      for (auto c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = T{0};
+      continue;
+    }
+    bool const known = label >= 0 && label < classes;
+    auto const at_label = known ? static_cast<Sum>(x[label]) : std::numeric_limits<Sum>::quiet_NaN();
+    Sum most = -std::numeric_limits<Sum>::infinity();
+    for (auto c = Team::member(); c < classes; c += Team::size) {
+      auto const value = static_cast<Sum>(x[c]);
+      most = value > most || value != value ? value : most;
+    }
+    most = Team::largest(most);
+    Sum total = 0, spread = 0;
+    for (auto c = Team::member(); c < classes; c += Team::size) {
+      Sum const z = static_cast<Sum>(x[c]) - most;
+      total += std::exp(z);
+      if (terms.each != 0) spread += terms.class_weights ? static_cast<Sum>(terms.class_weights[c]) * z : z;
+    }
+    total = Team::sum(total);
+    if (terms.each != 0) spread = Team::sum(spread);
+    auto const of = known ? label : 0;
+    if (Team::member() == 0) {
+      weights[row] = terms.weight(of);
+      losses[row] = terms.loss(of, std::log(static_cast<double>(total)),
+                               static_cast<double>(at_label) - static_cast<double>(most), static_cast<double>(spread));
+    }
+    if (!dx) continue;
+    auto const scale = known ? static_cast<Sum>(terms.total(of)) / total : at_label;
+    for (auto c = Team::member(); c < classes; c += Team::size) {
+      Sum value = std::exp(static_cast<Sum>(x[c]) - most) * scale;
+      if (terms.each != 0) value -= terms.template share<Sum>(c);
+      if (c == label) value -= static_cast<Sum>(terms.at_label(of));
+      dx[c] = static_cast<T>(write == Write::overwrite ? value : static_cast<Sum>(dx[c]) + value);
+    }
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// Shapes and formulas as on the host, queued on the stream. Labels are not checked by an exception, which would have
+/// to wait for the device: one outside the classes makes the row's loss and gradient nan.
+/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+template <>
+struct CrossEntropy<CudaSpace> {
+  template <class T, class Label>
+  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout,
+                               CrossEntropyOptions const& options, TensorView<T const, 2, CudaSpace> logits,
+                               TensorView<Label, 1, CudaSpace> labels, TensorView<double, 1, CudaSpace> losses,
+                               TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
+                               Write write) {
+    auto const classes = logits.extent[1];
+    expect<ShapeError>(logits.extent[0] == layout.slots && labels.size() == layout.slots, [&] {
+      return "cross_entropy: logits are " + to_string(logits.extent) + " and there are " +
+             std::to_string(labels.size()) + " labels; each row of logits needs one";
+    });
+    options.check(classes);
+    detail::CrossEntropyTerms terms(options, classes);
+    terms.class_weights = stream.kept<detail::DeviceClassWeights>().of(options.class_weights);
+    auto const run = [&](auto team) {
+      using Team = decltype(team);
+      detail::launch("kernel::CrossEntropy", stream, layout.slots * Team::size,
+                     detail::cross_entropy_rows<Team, T, std::remove_const_t<Label>>, layout, terms, logits.data,
+                     labels.data, losses.data, weights.data, gradient.data, write);
+    };
+    if (classes <= classes_per_warp)
+      run(detail::WarpTeam{});
+    else
+      run(detail::BlockTeam{});
+  }
+
+ private:
+  static constexpr Index classes_per_warp = 512;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
