@@ -62,6 +62,7 @@
 
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/attention.hpp>
+#include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
@@ -81,6 +82,7 @@
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
@@ -88,6 +90,7 @@
 
 #include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
@@ -110,6 +113,7 @@
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>
 #include <lockstep/nn/variable.hpp>

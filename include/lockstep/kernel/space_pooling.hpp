@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// One value out of each window of places, channel by channel. The shape is a convolution's, whose inputs are the
+/// channels; its outputs are not looked at.
+template <class Space>
+struct SpacePooling {
+  static_assert(sizeof(Space) == 0, "Lockstep: pooling in this space needs lockstep/cuda.cuh, compiled with nvcc");
+};
+
+template <>
+struct SpacePooling<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// y = the largest x of each window, padding left out; of equal ones the first. A nan is larger than any number.
+  /// @shape x [rows, extent…, channels]   @shape y [rows, result…, channels], overwritten
+  /// @shape winner as y, or null: the place in x of each
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when a size disagrees with the shape, no output place is left, or a window lies in the padding
+  /// @source direct from the definition
+  template <class T>
+  static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
+                      Vector<std::int32_t> winner) {
+    check(s, x.size(), y.size());
+    for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
+      auto* const best = y.data + (row * s.output_places() + place) * channels;
+      auto* const at = winner.data ? winner.data + (row * s.output_places() + place) * channels : nullptr;
+      auto const* const sample = x.data + row * s.input_size();
+      std::fill_n(best, channels, -std::numeric_limits<T>::infinity());
+      if (at) std::fill_n(at, channels, static_cast<std::int32_t>(window.first_place(s)));
+      window.for_places(s, [=](Index from) {
+        auto const* const here = sample + from * channels;
+        if (at) {
+          for (Index c = 0; c < channels; ++c) at[c] = wins(here[c], best[c]) ? static_cast<std::int32_t>(from) : at[c];
+        }
+        for (Index c = 0; c < channels; ++c) best[c] = wins(here[c], best[c]) ? here[c] : best[c];
+      });
+    });
+  }
+
+  /// dx = dy at the places that won, added up where several windows meet, and zero elsewhere; or dx += that.
+  template <class T>
+  static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
+                               Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
+    check(s, dx.size(), dy.size());
+    stream.pool().run(s.rows, [=, channels = s.inputs, places = s.output_places(), size = s.input_size()](Index row) {
+      auto* const to = dx.data + row * size;
+      if (write == Write::overwrite) std::fill_n(to, size, T{0});
+      for (Index place = row * places; place < (row + 1) * places; ++place)
+        for (Index c = 0; c < channels; ++c)
+          to[winner.data[place * channels + c] * channels + c] += dy.data[place * channels + c];
+    });
+  }
+
+  /// y = 1 / taps * sum of each window, in order, zeros in the padding included, as in PyTorch.
+  template <class T>
+  static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
+    check(s, x.size(), y.size());
+    for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
+      auto* const sum = y.data + (row * s.output_places() + place) * channels;
+      std::fill_n(sum, channels, T{0});
+      window.for_places(s, [=](Index from) {
+        auto const* const here = x.data + row * s.input_size() + from * channels;
+        for (Index c = 0; c < channels; ++c) sum[c] += here[c];
+      });
+      for (Index c = 0; c < channels; ++c) sum[c] /= static_cast<T>(s.taps());
+    });
+  }
+
+  /// dx = 1 / taps * the sum of dy over the windows that a place belongs to, or dx += that.
+  template <class T>
+  static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
+                               Write write) {
+    check(s, dx.size(), dy.size());
+    stream.pool().run(s.rows, [=](Index row) {
+      with_best_instructions([=] {
+        Index const channels = s.inputs;
+        auto* const to = dx.data + row * s.input_size();
+        if (write == Write::overwrite) std::fill_n(to, s.input_size(), T{0});
+        for (Index place = 0; place < s.output_places(); ++place) {
+          auto const* const from = dy.data + (row * s.output_places() + place) * channels;
+          Window(s, place).for_places(s, [=](Index at) {
+            for (Index c = 0; c < channels; ++c) to[at * channels + c] += from[c] / static_cast<T>(s.taps());
+          });
+        }
+      });
+    });
+  }
+
+ private:
+  template <class T>
+  [[nodiscard, gnu::always_inline]] static bool wins(T x, T best) noexcept {
+    return x > best || x != x;
+  }
+  /// The places of x, along each axis, that one output place looks at.
+  struct Window {
+    Extents<3> begin, end;
+    Window(ConvolutionShape const& s, Index place) noexcept {
+      auto const height = s.result(1), width = s.result(2);
+      Extents<3> const at{place / (height * width), place / width % height, place % width};
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        Index const first = at[axis] * s.stride[axis] - s.padding[axis];
+        begin[axis] = std::max<Index>(0, first);
+        end[axis] = std::min(s.extent[axis], first + s.kernel[axis]);
+      }
+    }
+    [[nodiscard]] Index first_place(ConvolutionShape const& s) const noexcept {
+      return (begin[0] * s.extent[1] + begin[1]) * s.extent[2] + begin[2];
+    }
+    template <class F>
+    [[gnu::always_inline]] void for_places(ConvolutionShape const& s, F&& f) const noexcept {
+      for (Index d = begin[0]; d < end[0]; ++d)
+        for (Index h = begin[1]; h < end[1]; ++h)
+          for (Index w = begin[2]; w < end[2]; ++w) f((d * s.extent[1] + h) * s.extent[2] + w);
+    }
+  };
+
+  /// Calls f(row, place, window) for every output place, spread over the pool.
+  template <class F>
+  static void for_windows(Stream stream, ConvolutionShape const& s, F const& f) {
+    auto const places = s.output_places();
+    Index const each = std::max<Index>(1, 8192 / std::max<Index>(1, s.inputs * s.taps()));
+    stream.pool().for_ranges(s.rows * places, each, [&f, s, places](Index begin, Index end) {
+      with_best_instructions([f, s, places, begin, end] {
+        for (Index i = begin; i < end; ++i) f(i / places, i % places, Window(s, i % places));
+      });
+    });
+  }
+
+  static void check(ConvolutionShape const& s, Index x, Index y) {
+    bool fits = s.output_places() > 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
+    expect<ShapeError>(fits, [&] {
+      return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
+             " of padding on either side, and the window " + to_string(s.kernel) +
+             "; the window must fit into the padded input, and the padding into half a window";
+    });
+    auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
+    expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
+      return "pooling: x and y have " + std::to_string(x) + " and " + std::to_string(y) +
+             " elements; the shape needs " + std::to_string(wanted_x) + " and " + std::to_string(wanted_y);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

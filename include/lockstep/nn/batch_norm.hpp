@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/batch_norm.hpp>
+#include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/context.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  ///< share of the new statistics in the running ones
+  kernel::Activation activation = kernel::Activation::none;
+};
+
+/// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), for each channel (the last axis). In training
+/// mean and variance are those of all samples and places of the micro-batch on this replica, and running averages of
+/// them are kept in buffers; in evaluation they are the running ones.
+///
+/// So a sample's output in training depends on the samples beside it: the gradient is not that of a larger batch cut
+/// into pieces, and results depend on how the batch is split over ranks and micro-batches. The buffers are the
+/// replica's own; the first one's are what is evaluated and saved. A micro-batch with a single value per channel is
+/// normalised to zero and leaves the running statistics alone, as one without samples does.
+/// @shape weight, bias, running_mean, running_var [channels]
+/// @determinism bitwise for one split of the batch, for any number of threads
+/// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch
+class BatchNorm {
+ public:
+  /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1]
+  explicit BatchNorm(Index channels, BatchNormOptions const& options = {})
+      : weight_{{channels}, Initializer::constant(1)},
+        bias_{{channels}, Initializer::constant(0)},
+        running_mean_{{channels}, 0},
+        running_variance_{{channels}, 1},
+        options_(options) {
+    expect<ConfigError>(channels >= 1 && options.epsilon > 0 && options.momentum >= 0 && options.momentum <= 1, [&] {
+      return "BatchNorm: " + std::to_string(channels) + " channels, epsilon " + std::to_string(options.epsilon) +
+             ", momentum " + std::to_string(options.momentum) +
+             "; channels must be at least 1, epsilon above 0 and momentum in [0, 1]";
+    });
+  }
+
+  void visit(auto&& each) {
+    each("weight", weight_);
+    each("bias", bias_);
+    each("running_mean", running_mean_);
+    each("running_var", running_variance_);
+  }
+
+  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
+
+  /// @shape x […, channels]   @shape returns as x
+  /// @throws ShapeError when x has other channels
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::BatchNorm<typename Context::Space>;
+    check(x.value.extent);
+    auto y = context.template variable<Rank>(x.value.extent);
+    Extents<2> const matrix{x.value.size() / channels(), channels()};
+    auto const by = statistics(context, x.value.reshape(matrix));
+    Kernel::template forward<Scalar>(context.stream(), x.value.reshape(matrix), by, context.template value<1>(bias_),
+                                     options_.activation, y.value.reshape(matrix));
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
+      auto const dx = c.gradient(x);
+      auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
+      Kernel::template backward<Scalar>(c.stream(), y.gradient().reshape(matrix), x.value.reshape(matrix), by,
+                                        c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
+                                        {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
+                                        dbias.write, partial.data);
+    });
+    return y;
+  }
+
+ private:
+  /// Those of the rows at hand, towards which the running ones move, or the running ones themselves.
+  template <class Context>
+  [[nodiscard]] auto statistics(Context& context, typename Context::template View<2> x) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::BatchNorm<typename Context::Space>;
+    auto const make = [&] { return context.template temporary<Scalar>(Extents<1>{channels()}); };
+    typename Kernel::template Statistics<Scalar> const statistics{make(), make(), make()};
+    typename Kernel::template Running<Scalar> const running{context.template value<1>(running_mean_),
+                                                            context.template value<1>(running_variance_)};
+    auto const weight = context.template value<1>(weight_);
+    if (context.recording()) {
+      auto const partial =
+          context.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
+      Kernel::template measure<Scalar>(context.stream(), x, weight, options_.epsilon, options_.momentum, running,
+                                       statistics, partial.data);
+    } else {
+      Kernel::template recall<Scalar>(context.stream(), running, weight, options_.epsilon, statistics);
+    }
+    return statistics;
+  }
+
+  template <std::size_t Rank>
+  void check(std::array<Index, Rank> const& x) const {
+    expect<ShapeError>(x.back() == channels(), [&] {
+      return "BatchNorm: the input is " + to_string(x) + " and the layer has " + std::to_string(channels()) +
+             " channels; the last extent must be " + std::to_string(channels());
+    });
+  }
+
+  Parameter weight_, bias_;
+  Buffer running_mean_, running_variance_;
+  BatchNormOptions options_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/space_pooling.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/per_axis.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+template <int Dims>
+struct SpacePoolingOptions {
+  PerAxis<Dims> window = 2;
+  PerAxis<Dims> stride = 2;
+  PerAxis<Dims> padding = 0;  ///< on either side, at most half a window
+};
+
+enum class Pool {
+  largest,  ///< of each window; padding never wins
+  average,  ///< of each window, zeros in the padding included
+};
+
+/// One value out of each window of places, channel by channel; channels lie last.
+/// @determinism bitwise, for any number of threads
+template <int Dims, Pool how>
+class SpacePooling {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: pooling has one to three dimensions of space");
+
+ public:
+  using Options = SpacePoolingOptions<Dims>;
+
+  /// @throws ConfigError unless window and stride are at least 1 and the padding at least 0
+  explicit SpacePooling(Options const& options = {}) : options_(options) {
+    auto const least = [](PerAxis<Dims> const& sizes) {
+      return *std::min_element(sizes.values.begin(), sizes.values.end());
+    };
+    expect<ConfigError>(least(options.window) >= 1 && least(options.stride) >= 1 && least(options.padding) >= 0, [&] {
+      return "pooling: window " + to_string(options.window.values) + ", stride " + to_string(options.stride.values) +
+             ", padding " + to_string(options.padding.values) +
+             "; window and stride must be at least 1 and the padding at least 0";
+    });
+  }
+
+  void visit(auto&&) {}
+
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2 padding -
+  /// window) / stride + 1
+  /// @throws ShapeError when x is smaller than the window
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
+      Context& context, typename Context::template Variable<Dims + 2> x) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::SpacePooling<typename Context::Space>;
+    kernel::ConvolutionShape shape{.rows = x.extent(0),
+                                   .inputs = x.extent(Dims + 1),
+                                   .kernel = options_.window.in_space(1),
+                                   .stride = options_.stride.in_space(1),
+                                   .padding = options_.padding.in_space(0)};
+    auto extent = x.value.extent;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      auto const in_space = static_cast<std::size_t>(3 - Dims) + axis;
+      shape.extent[in_space] = extent[axis + 1];
+      extent[axis + 1] = shape.result(in_space);
+    }
+    auto y = context.template variable<Dims + 2>(extent);
+    Extents<1> const from{x.value.size()}, to{y.value.size()};
+    if constexpr (how == Pool::average) {
+      Kernel::template average<Scalar>(context.stream(), shape, x.value.reshape(from), y.value.reshape(to));
+      context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+        if (auto const dx = c.gradient(x))
+          Kernel::template average_backward<Scalar>(c.stream(), shape, y.gradient().reshape(to), {dx.data, from},
+                                                    dx.write);
+      });
+    } else {
+      TensorView<std::int32_t, 1, typename Context::Space> winner;
+      if (context.recording()) winner = context.template temporary<std::int32_t>(to);
+      Kernel::template largest<Scalar>(context.stream(), shape, x.value.reshape(from), y.value.reshape(to), winner);
+      context.on_backward(y, std::tuple{}, [shape, x, y, winner, from, to](Context& c) {
+        if (auto const dx = c.gradient(x))
+          Kernel::template largest_backward<Scalar>(c.stream(), shape, y.gradient().reshape(to), winner,
+                                                    {dx.data, from}, dx.write);
+      });
+    }
+    return y;
+  }
+
+ private:
+  Options options_;
+};
+
+using MaxPool1d = SpacePooling<1, Pool::largest>;
+using MaxPool2d = SpacePooling<2, Pool::largest>;
+using MaxPool3d = SpacePooling<3, Pool::largest>;
+using AveragePool1d = SpacePooling<1, Pool::average>;
+using AveragePool2d = SpacePooling<2, Pool::average>;
+using AveragePool3d = SpacePooling<3, Pool::average>;
+
+/// The mean over all places, channel by channel.
+/// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] typename Context::template Variable<2> global_average_pool(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  using Scalar = typename Context::Scalar;
+  using Kernel = kernel::SpacePooling<typename Context::Space>;
+  static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
+  auto const rows = x.extent(0), channels = x.extent(Rank - 1);
+  Index places = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
+  kernel::ConvolutionShape const shape{
+      .rows = rows, .inputs = channels, .extent = {1, 1, places}, .kernel = {1, 1, places}};
+  auto y = context.template variable<2>({rows, channels});
+  Extents<1> const from{x.value.size()}, to{y.value.size()};
+  Kernel::template average<Scalar>(context.stream(), shape, x.value.reshape(from), y.value.reshape(to));
+  context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+    if (auto const dx = c.gradient(x))
+      Kernel::template average_backward<Scalar>(c.stream(), shape, y.gradient().reshape(to), {dx.data, from}, dx.write);
+  });
+  return y;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
