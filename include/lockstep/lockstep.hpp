@@ -61,6 +61,7 @@
 #include <lockstep/data/word_tokenizer.hpp>
 
 #include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/kernel/convolution.hpp>
@@ -69,6 +70,8 @@
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/embedding_gradients.hpp>
+#include <lockstep/kernel/embedding_inputs.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/gelu.hpp>
@@ -78,6 +81,8 @@
 #include <lockstep/kernel/mean_squared_error.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
+#include <lockstep/kernel/relative_bias.hpp>
+#include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
@@ -96,6 +101,7 @@
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
@@ -103,6 +109,7 @@
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
+#include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
@@ -111,8 +118,11 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>

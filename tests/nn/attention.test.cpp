@@ -5,6 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/nn/relative_position_bias.hpp>
+
 #include "nn/sequence_model.hpp"
 
 using namespace lockstep;
@@ -35,6 +41,38 @@ struct Model {
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
     auto const layout = batch.layout();
     return lockstep_test::irregular_loss(context, mixed(context, batch).tokens, &layout);
+  }
+};
+
+/// Attention twice in a row to another learned sequence, in both with the same bias: what both layers share.
+struct CrossModel {
+  nn::Parameter x, memory;
+  nn::MultiHeadAttention first, second;
+  nn::RelativePositionBias bias;
+  nn::SequenceLayout<HostSpace> queries, keys;
+  CrossModel(nn::SequenceLayout<HostSpace> query_layout, nn::SequenceLayout<HostSpace> key_layout,
+             nn::MultiHeadAttention::Options const& options)
+      : x{{query_layout.slots, options.width}, nn::Initializer::normal(1)},
+        memory{{key_layout.slots, options.width}, nn::Initializer::normal(1)},
+        first(options),
+        second(options),
+        bias({.heads = options.heads, .buckets = 6, .farthest = 5, .causal = options.causal}),
+        queries(query_layout),
+        keys(key_layout) {}
+  void visit(auto&& each) {
+    each("x", x);
+    each("memory", memory);
+    each("bias", bias);
+    each("first", first);
+    each("second", second);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const&) const {
+    using Sequence = nn::Sequence<typename Context::Scalar, HostSpace>;
+    Sequence const to{lockstep_test::learned(context, memory), keys};
+    auto const distances = bias.forward(context, queries, keys);
+    auto const once = first.forward(context, Sequence{lockstep_test::learned(context, x), queries}, to, distances);
+    return lockstep_test::irregular_loss(context, second.forward(context, once, to, distances).tokens, &queries);
   }
 };
 
@@ -96,6 +134,63 @@ TEST_CASE("attention layer: causal attention does not look ahead") {
   CHECK(first_difference(false) / 6 == 0);
 }
 
+TEST_CASE("attention layer: gradients of attention to other sequences, through a shared bias") {
+  TokenBatch const other({3, 4, 7, 0, 2}, 7, 11);
+  std::vector<Index> const from{0, 5, 5, 6, 15, 18}, to{0, 3, 7, 14, 14, 16};
+  auto const ragged = [](std::vector<Index> const& offsets, Index longest) {
+    return nn::SequenceLayout<HostSpace>::ragged(offsets.back(), longest, {offsets.data(), {6}},
+                                                 mixed_lengths.places());
+  };
+  for (double dropout : {0.0, 0.3})
+    for (bool causal : {false, true})
+      for (auto const& [queries, keys] : {std::pair{mixed_lengths.layout(), other.layout()},
+                                          {ragged(from, 9), ragged(to, 7)},
+                                          {mixed_lengths.layout(), ragged(to, 7)}}) {
+        auto const result = check_model(CrossModel(queries, keys,
+                                                   {.width = 6,
+                                                    .heads = 2,
+                                                    .dropout = dropout,
+                                                    .causal = causal,
+                                                    .bias = nn::Bias::none,
+                                                    .head_width = 5,
+                                                    .scale = 0.7}),
+                                        mixed_lengths);
+        CAPTURE(result.where);
+        CHECK(result.ok());
+      }
+}
+
+TEST_CASE("attention layer: options change names and shapes") {
+  auto const entries = [](nn::MultiHeadAttention::Options const& options) {
+    Model model(mixed_lengths, options);
+    std::string all;
+    auto const layout = nn::ParameterLayout::of(model);
+    for (auto const& entry : layout.entries())
+      all += entry.name + "[" + std::to_string(entry.shape[0]) + "," +
+             (entry.shape.size() > 1 ? std::to_string(entry.shape[1]) : "") + "] ";
+    return all;
+  };
+  CHECK(entries({.width = 6, .heads = 2, .bias = nn::Bias::none, .head_width = 5}) ==
+        "x[45,6] attention.query.weight[10,6] attention.key.weight[10,6] attention.value.weight[10,6] "
+        "attention.output.weight[6,10] ");
+}
+
+TEST_CASE("attention layer: nothing to attend to gives the output's bias alone") {
+  TokenBatch const queries({2}, 2, 11), nothing({0}, 3, 11);
+  CrossModel model(queries.layout(), nothing.layout(), {.width = 4, .heads = 2});
+  Trial<CrossModel, float> trial(model);
+  trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  auto& c = trial.context();
+  using Sequence = nn::Sequence<float, HostSpace>;
+  auto const y = trial.model.first.forward(c, Sequence{lockstep_test::learned(c, trial.model.x), queries.layout()},
+                                           Sequence{lockstep_test::learned(c, trial.model.memory), nothing.layout()});
+  auto const entry = std::find_if(trial.layout.entries().begin(), trial.layout.entries().end(),
+                                  [](auto const& e) { return e.name == "first.output.bias"; });
+  REQUIRE(entry != trial.layout.entries().end());
+  for (Index i = 0; i < y.tokens.value.size(); ++i)
+    CHECK(y.tokens.value.data[i] == trial.values[static_cast<std::size_t>(entry->offset + i % 4)]);
+}
+
 TEST_CASE("attention layer: batches without rows or tokens") {
   for (auto const& batch : {TokenBatch({}, 9, 11), TokenBatch({0, 0}, 9, 11), TokenBatch({0}, 0, 11)}) {
     Trial<Model, float> trial(Model(batch, 6, 2, 0.1));
@@ -138,6 +233,8 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
                        doctest::Contains("4 heads do not divide a width of 6"), ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 0}), ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .dropout = 1}), ConfigError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .head_width = -1}), ConfigError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 0, .head_width = 3}), ConfigError);
   Model model(mixed_lengths, 6, 2, 0);
   model.attention = nn::MultiHeadAttention({.width = 8, .heads = 2});
   Trial<Model, float> trial(model);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/relative_buckets.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The bias of attention by distance, out of a table of buckets.
+template <class Space>
+struct RelativeBias {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct RelativeBias<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+
+  /// bias[h, d] = table[bucket of distance first + d, h].
+  /// @shape table [buckets.count, heads]   @shape bias [heads, distances]
+  /// @determinism bitwise
+  /// @throws ShapeError when the shapes disagree; says both numbers
+  template <class T>
+  static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table, Matrix<T> bias) {
+    check(buckets, table.extent, bias.extent);
+    auto const heads = bias.extent[0], distances = bias.extent[1];
+    for (Index d = 0; d < distances; ++d) {
+      auto const* const row = table.data + buckets.of(first + d) * heads;
+      for (Index h = 0; h < heads; ++h) bias.data[h * distances + d] = row[h];
+    }
+  }
+
+  /// dtable[b, h] = sum over the distances of bucket b, in order, of dbias[h, d]; or dtable += that.
+  template <class T>
+  static void backward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias, Matrix<T> dtable,
+                       Write write) {
+    check(buckets, dtable.extent, dbias.extent);
+    auto const heads = dbias.extent[0], distances = dbias.extent[1];
+    if (write == Write::overwrite) std::fill_n(dtable.data, dtable.size(), T{0});
+    for (Index d = 0; d < distances;) {  // a bucket's distances lie side by side
+      Index const bucket = buckets.of(first + d);
+      Index end = d + 1;
+      while (end < distances && buckets.of(first + end) == bucket) ++end;
+      for (Index h = 0; h < heads; ++h) {
+        T sum = 0;
+        for (Index i = d; i < end; ++i) sum += dbias.data[h * distances + i];
+        dtable.data[bucket * heads + h] += sum;
+      }
+      d = end;
+    }
+  }
+
+ private:
+  static void check(RelativeBuckets const& buckets, Extents<2> table, Extents<2> bias) {
+    expect<ShapeError>(table[0] == buckets.count && table[1] == bias[0], [&] {
+      return "RelativeBias: the table is " + to_string(table) + " and the bias " + to_string(bias) +
+             "; the table needs " + std::to_string(buckets.count) + " rows and a column for each of the bias's rows";
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Which distances between a query and a key share a bucket: near ones have one of their own, farther ones share them
+/// in steps that grow by a factor, and from `farthest` on all share the last.
+/// @source T5 (Raffel et al. 2020); the same buckets as its published implementations
+struct RelativeBuckets {
+  Index count = 32;
+  Index farthest = 128;
+  bool causal = false;  ///< keys behind the query share bucket 0; otherwise they have the upper half of the buckets
+
+  /// The bucket of a key's place minus the query's, in [0, count).
+  [[nodiscard]] Index of(Index distance) const noexcept {
+    Index const here = causal ? count : count / 2, first = !causal && distance > 0 ? here : 0;
+    Index const steps = causal ? std::max<Index>(0, -distance) : std::abs(distance);
+    Index const near = here / 2;
+    if (steps < near) return first + steps;
+    auto const ratio = [near](Index x) { return std::log(static_cast<double>(x) / static_cast<double>(near)); };
+    auto const beyond = static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near));
+    return first + std::min(here - 1, near + beyond);
+  }
+  /// Whether `of` is defined: at least one near and one far bucket in each direction, and far is beyond near.
+  [[nodiscard]] constexpr bool valid() const noexcept {
+    Index const here = causal ? count : count / 2;
+    return here >= 2 && farthest > here / 2 && (causal || count % 2 == 0);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/relative_bias.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// A learned bias of attention by the distance between key and query, as in T5: one number per bucket of distances and
+/// head. Made once and passed to several layers, they share it. Starts as N(0, 0.02).
+/// @shape table [buckets, heads]
+/// @determinism bitwise, for any number of threads
+/// @source Raffel et al.: Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer (2020)
+class RelativePositionBias {
+ public:
+  struct Options {
+    Index heads;           ///< of the attention
+    Index buckets = 32;    ///< an even number unless causal
+    Index farthest = 128;  ///< all distances from here on share a bucket
+    bool causal = false;   ///< for causal attention: all buckets are for keys before the query
+  };
+
+  /// @throws ConfigError for a size below 1 or buckets that do not fit
+  explicit RelativePositionBias(Options const& options)
+      : table_{{options.buckets, options.heads}, Initializer::normal(0.02)},
+        buckets_{.count = options.buckets, .farthest = options.farthest, .causal = options.causal} {
+    expect<ConfigError>(options.heads >= 1 && buckets_.valid(), [&] {
+      return "RelativePositionBias: " + std::to_string(options.heads) + " heads, " + std::to_string(options.buckets) +
+             " buckets up to a distance of " + std::to_string(options.farthest) +
+             "; there must be a head, two buckets for each direction, an even number for two of them, and a distance "
+             "above half of those for one direction";
+    });
+  }
+
+  void visit(auto&& each) { each("table", table_); }
+
+  /// What MultiHeadAttention::forward takes.
+  /// @shape returns [heads, queries.length + keys.length - 1]
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(
+      Context& context, SequenceLayout<typename Context::Space> const& queries,
+      SequenceLayout<typename Context::Space> const& keys) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::RelativeBias<typename Context::Space>;
+    auto const bias =
+        context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
+    Index const first = 1 - queries.length;
+    Kernel::template forward<Scalar>(context.stream(), buckets_, first, context.template value<2>(table_), bias.value);
+    context.on_backward(bias, std::tie(table_), [this, bias, first](Context& c) {
+      auto const dtable = c.gradient(table_);
+      Kernel::template backward<Scalar>(c.stream(), buckets_, first, bias.gradient(),
+                                        {dtable.data, {table_.shape[0], table_.shape[1]}}, dtable.write);
+    });
+    return bias;
+  }
+  /// For self-attention.
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return forward(context, x.layout, x.layout);
+  }
+
+ private:
+  Parameter table_;
+  kernel::RelativeBuckets buckets_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/relative_position_bias.hpp>
+
+#include <doctest/doctest.h>
+
+#include "layer_check.hpp"
+
+using namespace layer_check;
+
+namespace {
+auto const apply = [](auto& context, nn::RelativePositionBias const& layer, auto const& x) {
+  return layer.forward(context, x);
+};
+/// The loss looks at rows of the input, so the bias is given as many.
+Batch batch_of(Index heads, Index length) { return {.rows = 1, .length = std::max(heads, length)}; }
+}  // namespace
+
+TEST_CASE("gradients of the table") {
+  for (bool causal : {false, true})
+    for (Index length : {1, 2, 33, 200}) {
+      auto const result =
+          check(nn::RelativePositionBias({.heads = 3, .causal = causal}), 2, batch_of(3, length), apply);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+}
+
+TEST_CASE("a second micro-batch adds") {
+  nn::RelativePositionBias const layer({.heads = 2});
+  auto const once = run<float>(layer, 2, batch_of(2, 20), apply, 1),
+             twice = run<float>(layer, 2, batch_of(2, 20), apply, 1, 2);
+  for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
+}
+
+TEST_CASE("what cannot be is refused with the numbers") {
+  CHECK_THROWS_AS(nn::RelativePositionBias({.heads = 0}), lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS(nn::RelativePositionBias({.heads = 2, .buckets = 7}), doctest::Contains("7 buckets"),
+                       lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::RelativePositionBias({.heads = 2, .farthest = 8}), lockstep::ConfigError);
+}
