@@ -17,7 +17,7 @@ using lockstep_test::view;
 using Kernel = kernel::SpacePooling<HostSpace>;
 
 namespace {
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Pooled {
   std::vector<double> y, dx;
@@ -27,7 +27,8 @@ Pooled largest(ConvolutionShape const& s, std::vector<double> const& x, double b
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
-  Pooled p{std::vector<double>(size, nan), std::vector<double>(x.size(), before), std::vector<std::int32_t>(size, -1)};
+  Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before),
+           std::vector<std::int32_t>(size, -1)};
   std::vector<double> dy;
   for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
   Kernel::largest<double>(stream, s, view(x, x.size()), view(p.y, size), view(p.winner, size));
@@ -39,7 +40,7 @@ Pooled average(ConvolutionShape const& s, std::vector<double> const& x, double b
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   auto const size = static_cast<std::size_t>(s.rows * s.output_places() * s.inputs);
-  Pooled p{std::vector<double>(size, nan), std::vector<double>(x.size(), before), {}};
+  Pooled p{std::vector<double>(size, not_a_number), std::vector<double>(x.size(), before), {}};
   std::vector<double> dy;
   for (std::size_t i = 0; i < size; ++i) dy.push_back(static_cast<double>(i + 1));
   Kernel::average<double>(stream, s, view(x, x.size()), view(p.y, size));
@@ -54,7 +55,7 @@ TEST_CASE("the largest of each window: ties go to the first, padding never wins,
   Numbers const x{3, -1, 1, -5, 4, -9, 4, -2, 2, -6};
   ConvolutionShape const s{
       .rows = 1, .inputs = 2, .extent = {1, 1, 5}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
-  auto const p = largest(s, x, nan, Write::overwrite);
+  auto const p = largest(s, x, not_a_number, Write::overwrite);
   CHECK(p.y == Numbers{3, -1, 4, -2, 4, -2});
   CHECK(p.winner == std::vector<std::int32_t>{0, 0, 2, 3, 3, 3});
   CHECK(p.dx == Numbers{1, 2, 0, 0, 3, 0, 5, 4 + 6, 0, 0});
@@ -64,12 +65,12 @@ TEST_CASE("the largest of each window: ties go to the first, padding never wins,
 TEST_CASE("a nan is seen, and minus infinity alone is a value") {
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}};
   auto const p =
-      largest(s, {nan, 7, -std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}, 0,
-              Write::overwrite);
+      largest(s, {not_a_number, 7, -std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()},
+              0, Write::overwrite);
   CHECK(p.winner == std::vector<std::int32_t>{0, 2});
   CHECK(std::isnan(p.y[0]));
   CHECK(p.y[1] == -std::numeric_limits<double>::infinity());
-  CHECK(std::isnan(largest(s, {7, nan, 0, 0}, 0, Write::overwrite).y[0]));
+  CHECK(std::isnan(largest(s, {7, not_a_number, 0, 0}, 0, Write::overwrite).y[0]));
 }
 
 TEST_CASE("two samples in three dimensions, place by place") {
@@ -85,7 +86,7 @@ TEST_CASE("two samples in three dimensions, place by place") {
 TEST_CASE("averages count the zeros of the padding, as PyTorch does") {
   ConvolutionShape const s{
       .rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}, .padding = {0, 0, 1}};
-  auto const p = average(s, {4, 6, 10}, nan, Write::overwrite);  // avg_pool1d([[4, 6, 10]], 2, 2, padding=1)
+  auto const p = average(s, {4, 6, 10}, not_a_number, Write::overwrite);  // avg_pool1d([[4, 6, 10]], 2, 2, padding=1)
   CHECK(p.y == Numbers{2, 8});
   CHECK(p.dx == Numbers{0.5, 1, 1});
 }
