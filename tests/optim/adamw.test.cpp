@@ -96,6 +96,21 @@ TEST_CASE("a gradient of a sum over its weight is the gradient of the mean; clip
   CHECK(clipped.values == mean.values);
 }
 
+TEST_CASE("moments without a gradient shrink to zero, and never to numbers that slow the processor down") {
+  ThreadPool pool;
+  Arena<float> arena(200);
+  std::fill(arena.gradients.begin(), arena.gradients.end(), 0.F);
+  for (std::size_t i = 0; i < 100; ++i) arena.states[1][i] = 1e-30F;
+  for (double t = 1; t < 2000; ++t) {
+    step(AdamW{}, pool, arena, 0, 200, {.step = t, .learning_rate = 1e-3});
+    for (auto const& state : arena.states)
+      for (float e : state) REQUIRE(std::fpclassify(e) != FP_SUBNORMAL);
+  }
+  CHECK(arena.states[0] == std::vector<float>(200, 0));
+  CHECK(arena.states[1][0] > 0);  // 1e-30 0.999^2000
+  CHECK(arena.states[1][150] > 0);
+}
+
 TEST_CASE("weight 0 and skip leave everything as it is, whatever the gradient holds") {
   ThreadPool pool;
   Arena<float> arena(100);

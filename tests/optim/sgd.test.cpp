@@ -77,3 +77,16 @@ TEST_CASE_TEMPLATE("Nesterov's momentum looks one step ahead", T, float, double)
           2 * u * std::abs(x) + 12 * u * 0.05L * terms);
   }
 }
+
+TEST_CASE("a momentum without a gradient shrinks to zero, and never to numbers that slow the processor down") {
+  ThreadPool pool;
+  for (auto kind : {SGD::Momentum::heavy_ball, SGD::Momentum::nesterov}) {
+    Arena<float> arena(200);
+    std::fill(arena.gradients.begin(), arena.gradients.end(), 0.F);
+    for (int t = 1; t < 1000; ++t) {
+      step(SGD{.momentum = 0.9, .kind = kind}, pool, arena, 0, 200, {.learning_rate = 1e-3});
+      for (float b : arena.states[0]) REQUIRE(std::fpclassify(b) != FP_SUBNORMAL);
+    }
+    CHECK(arena.states[0] == std::vector<float>(200, 0));
+  }
+}

@@ -12,6 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 ///   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2
 ///   x = x - rate / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon)
 /// The penalty goes through the moments, which weakens it where gradients are large; AdamW decays all alike.
+/// Moments below 1e-29 (m) and 8e-34 (v) in float32 count as zero.
 /// @source Kingma and Ba 2015, with PyTorch's defaults
 struct Adam {
   double learning_rate = 1e-3;  ///< what schedules and scaling multiply

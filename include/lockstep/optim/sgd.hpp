@@ -4,6 +4,7 @@
 
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/optim/decay_rule.hpp>
+#include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/optimizer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
@@ -11,6 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 /// Stochastic gradient descent: with h the clipped gradient of the mean,
 ///   g = h + decay x        b = momentum b + g        x = x - rate b
 /// With Nesterov's momentum x = x - rate (g + momentum b). Without momentum the state is neither read nor written.
+/// A momentum below 1e-29 in float32 counts as zero.
 /// @source PyTorch's SGD with dampening 0
 struct SGD {
   enum class Momentum {
@@ -53,13 +55,13 @@ struct SGD {
         for (Index i = 0; i < n; ++i) values[i] -= rate_ * (gradients[i] * scale_ + decay_ * values[i]);
       } else if (kind_ == Momentum::heavy_ball) {
         for (Index i = 0; i < n; ++i) {
-          b[i] = momentum_ * b[i] + (gradients[i] * scale_ + decay_ * values[i]);
+          b[i] = detail::flush<30>(momentum_ * b[i] + (gradients[i] * scale_ + decay_ * values[i]));
           values[i] -= rate_ * b[i];
         }
       } else {
         for (Index i = 0; i < n; ++i) {
           auto const g = gradients[i] * scale_ + decay_ * values[i];
-          b[i] = momentum_ * b[i] + g;
+          b[i] = detail::flush<30>(momentum_ * b[i] + g);
           values[i] -= rate_ * (g + momentum_ * b[i]);
         }
       }
