@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of the text classifier's linear layers, with the matrix product that this build uses.
+// The products of linear layers as models have them, with the matrix product that this build uses.
 #include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/linear.hpp>
 #include <lockstep/memory/buffer.hpp>
 
 #include <python_peer.hpp>
@@ -18,10 +18,9 @@ using namespace lockstep_bench;
 
 namespace {
 
-using Kernel = kernel::Gemm<HostSpace>;
-using kernel::Transpose;
+using Kernel = kernel::Linear<HostSpace>;
 
-/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer over them.
+/// x [m, k], weight [n, k], y [m, n] and the products of a linear layer without bias over them.
 class Layer {
  public:
   Layer(ThreadPool& pool, Index m, Index n, Index k)
@@ -29,16 +28,18 @@ class Layer {
         x_(fill(m, k)),
         weight_(fill(n, k)),
         y_(fill(m, n)),
-        partial_(fill(1, Kernel::partial_elements(n, k, m))) {}
+        partial_(fill(1, Kernel::partial_elements(m, k, n))) {}
 
-  void forward() { Kernel::multiply<float>(stream_, 1, x_, Transpose::no, weight_, Transpose::yes, 0, y_); }
-  void input_gradient() { Kernel::multiply<float>(stream_, 1, y_, Transpose::no, weight_, Transpose::no, 0, x_); }
+  void forward() { Kernel::forward<float>(stream_, x_, weight_, {}, y_); }
+  void input_gradient() { kernel::Gemm<HostSpace>::multiply<float>(stream_, 1, y_, no, weight_, no, 0, x_); }
   void weight_gradient() {
-    Kernel::multiply_deep<float>(stream_, 1, y_, Transpose::yes, x_, Transpose::no, 0, weight_, partial_.data);
+    Kernel::backward<float>(stream_, y_, x_, weight_, {}, {}, Write::overwrite, weight_, Write::overwrite, {},
+                            Write::overwrite, partial_.data);
   }
 
  private:
   using Matrix = TensorView<float, 2, HostSpace>;
+  static constexpr auto no = kernel::Transpose::no;
 
   Matrix fill(Index rows, Index columns) {
     auto& values = memory_.emplace_back(rows * columns);
@@ -56,7 +57,8 @@ class Layer {
 int main() {
   Ratios ratios("kernel/gemm");
   ThreadPool pool;
-  for (auto const& [n, k] : {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}}) {
+  for (auto const& [n, k] :
+       {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}, {256, 256}, {512, 256}, {256, 512}}) {
     Index const m = 4096;
     Layer layer(pool, m, n, k);
     auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {

@@ -33,18 +33,6 @@ std::vector<T> product(Case<T> const& x, int threads) {
 }
 
 template <class T>
-std::vector<T> deep_product(Case<T> const& x, int threads) {
-  ThreadPool pool(threads);
-  auto c = x.c;
-  if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
-  auto const elements = Gemm<HostSpace>::partial_elements(x.shape.m, x.shape.n, x.shape.k);
-  std::vector<T> partial(static_cast<std::size_t>(elements), std::numeric_limits<T>::quiet_NaN());
-  Gemm<HostSpace>::multiply_deep<T>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
-                                    x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n), partial.data());
-  return c;
-}
-
-template <class T>
 bool same_bits(std::vector<T> const& a, std::vector<T> const& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
@@ -92,18 +80,6 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
   }
 }
 
-TEST_CASE_TEMPLATE("a deep product sums its parts of k in order", T, float, double) {
-  for (auto shape : {Shape{5, 7, 512}, Shape{5, 7, 513}, Shape{128, 70, 1500}, Shape{0, 3, 1024}, Shape{260, 4, 4096},
-                     Shape{3, 3, 0}}) {
-    for (auto const& x : kinds<T>(shape)) {
-      CAPTURE(shape.k);
-      auto const c = deep_product(x, 1);
-      CHECK(x.worst_error(c) <= 1);
-      CHECK(same_bits(c, deep_product(x, 2)));
-    }
-  }
-}
-
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
   for (auto shape : {Shape{600, 300, 128}, Shape{1024, 4, 64}, Shape{33, 600, 300}}) {
     Case<T> const x{.shape = shape, .b_transpose = Transpose::yes};
@@ -123,7 +99,6 @@ TEST_CASE("any shape") {
                         .a_transpose = *transpose,
                         .b_transpose = *transpose};
     RC_ASSERT(x.worst_error(product(x, 2)) <= 1);
-    RC_ASSERT(x.worst_error(deep_product(x, 2)) <= 1);
   }));
 }
 

@@ -83,7 +83,8 @@ TEST_CASE("float results lie within their bound of the definition") {
                             {32, 128, 4},
                             {512, 20, 9},
                             {513, 9, 20},
-                            {1100, 33, 5}}) {
+                            {1100, 33, 5},
+                            {600, 3, 512}}) {
     Index const rows = std::get<0>(shape);
     Index const inputs = std::get<1>(shape);
     Index const outputs = std::get<2>(shape);
@@ -134,14 +135,18 @@ TEST_CASE("float results lie within their bound of the definition") {
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
-  Case<T> const c{.rows = 1300, .inputs = 40, .outputs = 24};
-  auto const one = run(c, Write::overwrite, false, 1);
-  for (int threads : {1, 2, 4}) {
-    auto const other = run(c, Write::overwrite, false, threads);
-    CHECK(same_bits(one.y, other.y));
-    CHECK(same_bits(one.dx, other.dx));
-    CHECK(same_bits(one.dweight, other.dweight));
-    CHECK(same_bits(one.dbias, other.dbias));
+  for (Index outputs : {24, 512}) {
+    for (Write write : {Write::overwrite, Write::add}) {
+      Case<T> const c{.rows = 1300, .inputs = 40, .outputs = outputs};
+      auto const one = run(c, write, false, 1);
+      for (int threads : {1, 2, 4}) {
+        auto const other = run(c, write, false, threads);
+        CHECK(same_bits(one.y, other.y));
+        CHECK(same_bits(one.dx, other.dx));
+        CHECK(same_bits(one.dweight, other.dweight));
+        CHECK(same_bits(one.dbias, other.dbias));
+      }
+    }
   }
 }
 

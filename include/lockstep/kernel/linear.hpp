@@ -31,8 +31,8 @@ struct Linear<HostSpace> {
   template <class T>
   using Vector = TensorView<T, 1, HostSpace>;
 
-  /// Rows that share one partial sum of the parameters' gradients.
-  static constexpr Index chunk_rows = 512;
+  /// Rows that share one partial sum of the parameters' gradients: what one pass of the product takes.
+  [[nodiscard]] static constexpr Index chunk_rows(Index outputs) noexcept { return detail::pass_depth(outputs); }
 
   /// y = x weight^T + bias.
   /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none
@@ -67,7 +67,7 @@ struct Linear<HostSpace> {
 
   /// How many elements `backward` needs for its partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index inputs, Index outputs) noexcept {
-    auto const count = chunks(rows);
+    auto const count = chunks(rows, outputs);
     return count > 1 ? count * (inputs + 1) * outputs : 0;
   }
 
@@ -96,13 +96,19 @@ struct Linear<HostSpace> {
     auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
       if (factor.data) multiply_part(factor, dx, first, count, column, columns);
     };
-    if (chunks(rows) <= 1) {
+    if (chunks(rows, outputs) <= 1) {
       if (dx.data) Product::multiply(stream, to_dx, dx_done);
       Product::multiply(stream, to_dweight, detail::Nothing{});
       if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
       return;
     }
-    stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
+    // One thread adds chunk to chunk, in place where nothing stands there yet; several keep the chunks' sums apart and
+    // add them up in that order. (A library may add to what stands there in an order of its own.)
+    bool const alone = stream.pool().threads() == 1 && !detail::products_by_blas();
+    bool const weight_in_place = alone && dweight_write == Write::overwrite;
+    bool const bias_in_place = alone && dbias_write == Write::overwrite;
+    auto const grain = chunk_rows(outputs), stride = size + outputs, sums = alone ? 1 : chunks(rows, outputs);
+    stream.pool().for_ranges(rows, grain, [&](Index begin, Index end) {
       if (dx.data) {
         auto block = to_dx;
         block.m = end - begin;
@@ -112,24 +118,27 @@ struct Linear<HostSpace> {
           dx_done(begin + row, count, column, columns);
         });
       }
-      auto* const sums = partial + begin / chunk_rows * (size + outputs);
+      auto* const own = partial + (alone ? 0 : begin / grain * stride);
+      auto const write = alone && begin > 0 ? Write::add : Write::overwrite;
       auto block = to_dweight;
       block.k = end - begin;
       block.a = to_dweight.a.at(0, begin);
       block.b = to_dweight.b.at(begin, 0);
-      block.beta = 0;
-      block.c = sums;
+      block.beta = beta(write);
+      block.c = weight_in_place ? dweight.data : own;
       detail::multiply_on_this_thread(block);
       if (dbias.data)
-        detail::sum_rows(dy.data + begin * outputs, outputs, outputs, detail::Consecutive{}, end - begin, sums + size,
-                         Write::overwrite);
+        detail::sum_rows(dy.data + begin * outputs, outputs, outputs, detail::Consecutive{}, end - begin,
+                         bias_in_place ? dbias.data : own + size, write);
     });
-    add_up(stream, partial, chunks(rows), size + outputs, size, dweight.data, dweight_write);
-    if (dbias.data) add_up(stream, partial + size, chunks(rows), size + outputs, outputs, dbias.data, dbias_write);
+    if (!weight_in_place) add_up(stream, partial, sums, stride, size, dweight.data, dweight_write);
+    if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
   }
 
  private:
-  [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
+  [[nodiscard]] static constexpr Index chunks(Index rows, Index outputs) noexcept {
+    return (rows + chunk_rows(outputs) - 1) / chunk_rows(outputs);
+  }
 
   /// `done(row, rows, column, columns)` follows each part of y while it is still in cache.
   template <class T, class Done>

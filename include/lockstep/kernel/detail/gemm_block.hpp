@@ -25,12 +25,10 @@ inline constexpr Index packed_bytes = 256 * 1024;
 /// Rows whose results are handed on while they are in cache: a whole number of any tile's.
 inline constexpr Index rows_together = 48;
 
-/// How many steps of k one pass takes; those of several passes are summed in C. Where steps lie a multiple of 4096
-/// bytes apart they share one set of the first-level cache, so fewer fit.
-template <class T>
-[[nodiscard]] constexpr Index pass_depth(Strided<T const> a) noexcept {
-  return a.column * Index{sizeof(T)} % 4096 == 0 ? 256 : 512;
-}
+/// How many steps of k one pass takes that reads rows or columns of A `stride` elements apart; what several passes give
+/// is summed in C. Where steps lie a multiple of 2048 or 4096 bytes apart they fall into few sets of the first-level
+/// cache, so that fewer fit.
+[[nodiscard]] constexpr Index pass_depth(Index stride) noexcept { return stride % 512 == 0 ? 256 : 512; }
 
 /// One pass over some columns of B, as they are packed.
 template <class T>
@@ -70,14 +68,17 @@ template <class Tile>
 template <class T, class Tile>
 void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index begin, Index end) {
   using Narrow = typename Tile::Narrow;
+  using Low = typename Tile::Low;
   auto const wide = wide_columns<Tile>(pass.columns);
-  for (Index i = begin, rows; i < end; i += rows) {
-    bool const low = end - i < Tile::rows - 1 && Tile::Low::rows < Tile::rows;
-    rows = std::min(low ? Tile::Low::rows : Tile::rows, end - i);
+  // Where rows are no multiple of the tile's, some tiles of one row less are better than one that is mostly empty.
+  auto low = (Tile::rows - (end - begin) % Tile::rows) % Tile::rows;
+  if (Low::rows == Tile::rows || low * Low::rows > end - begin) low = 0;
+  for (Index i = begin, rows; i < end; i += rows, --low) {
+    rows = std::min(low > 0 ? Low::rows : Tile::rows, end - i);
     for (Index jj = 0; jj < wide; jj += Tile::columns) {
       auto const columns = std::min(Tile::columns, wide - jj);
-      if (low) {
-        multiply_one<T, typename Tile::Low>(block, pass, i, rows, jj, columns);
+      if (low > 0) {
+        multiply_one<T, Low>(block, pass, i, rows, jj, columns);
       } else {
         multiply_one<T, Tile>(block, pass, i, rows, jj, columns);
       }
@@ -94,7 +95,7 @@ template <class T, class Tile, class Done>
 void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   constexpr Index capacity = packed_bytes / Index{sizeof(T)};
   alignas(64) T packed[static_cast<std::size_t>(capacity)];
-  auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a)));
+  auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a.column)));
   auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += most) {

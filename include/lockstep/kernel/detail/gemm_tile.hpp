@@ -34,6 +34,7 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   typedef T Vector __attribute__((vector_size(bytes)));
   constexpr std::size_t width = vectors * bytes / sizeof(T);
   constexpr Index lanes = bytes / sizeof(T), last_row = rows, last_vector = vectors, line = 64 / sizeof(T);
+  constexpr Index steps_ahead = 8;
   Vector sum[rows][vectors];
   T const* row[rows];
   auto const k = tile.k, step = tile.a_step, a_row = tile.a ? tile.a_row : 0;
@@ -49,12 +50,11 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   }
   for (Index p = 0; p < k;) {
     if (p / line < last_row) fetch_c(p / line);
-    if (step == 1) {
+    // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
+    if (step == 1)
       for (Index i = 0; i < last_row; ++i) __builtin_prefetch(row[i] + p + last_row * a_row);
-    } else {
-      for (Index q = p + line; q < p + 2 * line; ++q) __builtin_prefetch(row[0] + q * step);
-    }
     for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += width) {
+      if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
       Vector y[vectors];
       for (Index v = 0; v < last_vector; ++v) __builtin_memcpy(&y[v], b + v * lanes, sizeof(Vector));
       for (Index i = 0; i < last_row; ++i) {
@@ -97,12 +97,12 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #endif
 
 /// Tiles in the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16 elsewhere.
-/// `Narrow` is for few columns, `Low` for one or two rows.
+/// `Narrow` is for few columns; `Low` has one row less, for rows that are no multiple.
 #if defined(__aarch64__)
 template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
   using Narrow = BaselineTile<T, 8, 2>;
-  using Low = BaselineTile<T, 2, 4>;
+  using Low = BaselineTile<T, 5, 4>;
 #else
 template <class T, Index rows_ = 4, Index vectors_ = 2>
 struct BaselineTile {
@@ -117,13 +117,13 @@ struct BaselineTile {
 };
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-template <class T>
+template <class T, Index rows_ = 6>
 struct Avx2Tile {
   using Narrow = Avx2Tile;
-  using Low = Avx2Tile;
-  static constexpr Index rows = 6, columns = 2 * 32 / Index{sizeof(T)};
+  using Low = Avx2Tile<T, 5>;
+  static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 32, rows, 2>(tile);
+    multiply_tile<T, 32, rows_, 2>(tile);
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
   static void pack(Strided<T const> b, Index depth, Index count, T* out) {
@@ -134,7 +134,7 @@ struct Avx2Tile {
 template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct Avx512Tile {
   using Narrow = Avx512Tile<T, 8, 2>;
-  using Low = Avx512Tile<T, 2, 4>;
+  using Low = Avx512Tile<T, 5, 4>;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
     multiply_tile<T, 64, rows_, vectors_>(tile);
