@@ -18,7 +18,7 @@ using namespace lockstep_bench;
 
 namespace {
 
-constexpr Index vocabulary = 20000, width = 128, rows = 32, length = 128;
+constexpr Index vocabulary = 20000, width = 128, rows = 32, length = 128, slots = rows * length;
 
 /// The first layer of a text classifier: token and position table, one batch of full rows.
 class Layer {
@@ -31,21 +31,30 @@ class Layer {
         lengths_(rows, static_cast<std::int32_t>(length)),
         places_(rows, 0) {}
 
-  void forward() {
-    Kernel::forward<float>(stream_, tokens(), {token_.data(), {vocabulary, width}}, {position_.data(), {length, width}},
-                           {}, {places_.data(), {rows}}, {out_.data(), {rows * length, width}});
-  }
+  void forward() { Kernel::forward<float>(stream_, inputs(), {out_.data(), {slots, width}}); }
   /// The gradients of both tables, with what has to be known about the batch's ids.
-  void backward() {
-    Kernel::plan(stream_, tokens(), {scratch_.data(), {rows * length}}, plan_);
-    TensorView<float const, 2, HostSpace> const dy{out_.data(), {rows * length, width}};
-    Kernel::backward_token<float>(stream_, plan_, dy, {partial_.data(), {Kernel::partial_rows(tokens(), plan_), width}},
-                                  {token_.data(), {vocabulary, width}}, Write::overwrite);
-    Kernel::backward_position<float>(stream_, tokens(), dy, {position_.data(), {length, width}}, Write::overwrite);
+  void backward(Write write) {
+    auto const in = inputs();
+    TensorView<float const, 2, HostSpace> const dy{out_.data(), {slots, width}};
+    kernel::EmbeddingGradients<float, HostSpace> targets;
+    targets.position = {position_.data(), write};
+    Kernel::backward<float>(stream_, in, dy, {}, targets, memory_.data());
+    Kernel::plan(stream_, in, 0, 0, {list_.data(), {slots}}, plan_);
+    Kernel::backward_table<float>(stream_, plan_, dy, {memory_.data(), {Kernel::partial_rows(slots), width}},
+                                  {token_.data(), {vocabulary, width}}, write);
   }
 
  private:
-  Kernel::Tokens tokens() { return {{ids_.data(), {rows, length}}, {lengths_.data(), {rows}}}; }
+  [[nodiscard]] kernel::EmbeddingInputs<float, HostSpace> inputs() const {
+    kernel::EmbeddingInputs<float, HostSpace> in;
+    in.assembly.count = 1;
+    in.assembly.layout = in.assembly.segments[0] =
+        kernel::SequenceLayout<HostSpace>::padded(length, {lengths_.data(), {rows}}, {places_.data(), {rows}});
+    in.parts[0] = {{token_.data(), {vocabulary, width}}, true, ids_.data()};
+    in.first_part[1] = 1;
+    in.position = {position_.data(), {length, width}};
+    return in;
+  }
 
   static memory::Buffer<float> filled(Index count) {
     memory::Buffer<float> values(count);
@@ -54,10 +63,10 @@ class Layer {
   }
 
   memory::Stream<HostSpace> stream_;
-  std::vector<std::int32_t> ids_, lengths_, scratch_ = std::vector<std::int32_t>(rows * length);
+  std::vector<std::int32_t> ids_, lengths_, list_ = std::vector<std::int32_t>(slots);
   std::vector<Index> places_;
   memory::Buffer<float> token_ = filled(vocabulary * width), position_ = filled(length * width),
-                        out_ = filled(rows * length * width), partial_ = filled(rows * length * width);
+                        out_ = filled(rows * length * width), memory_ = filled(slots * width);
   Kernel::Plan plan_;
 };
 
@@ -78,5 +87,5 @@ int main() {
           [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
   };
   compare("forward", [&] { layer.forward(); });
-  compare("backward", [&] { layer.backward(); });
+  compare("backward", [&] { layer.backward(Write::overwrite); });
 }

@@ -38,23 +38,16 @@ class Layer {
   static constexpr double activation_bytes = double{slots * width} * sizeof(float),
                           table_bytes = double{(vocabulary + length) * width} * sizeof(float);
 
-  Layer() {
-    Kernel::plan(stream_.view(), tokens(), {}, plan_);
-    partial_ = on_device(std::vector<float>(static_cast<std::size_t>(plan_.chunks() * width)));
-  }
-
-  void forward() {
-    Kernel::forward<float>(stream_.view(), tokens(), {token_.data(), {vocabulary, width}},
-                           {position_.data(), {length, width}}, {}, {places_.data(), {rows}},
-                           {out_.data(), {slots, width}});
-  }
+  void forward() { Kernel::forward<float>(stream_.view(), inputs(), {out_.data(), {slots, width}}); }
   void backward() {
+    auto const in = inputs();
     TensorView<float const, 2, CudaSpace> const dy{out_.data(), {slots, width}};
-    Kernel::plan(stream_.view(), tokens(), {}, plan_);
-    Kernel::backward_token<float>(stream_.view(), plan_, dy, {partial_.data(), {plan_.chunks(), width}},
+    kernel::EmbeddingGradients<float, CudaSpace> targets;
+    targets.position = {position_.data(), Write::overwrite};
+    Kernel::backward<float>(stream_.view(), in, dy, {}, targets, nullptr);
+    Kernel::plan(stream_.view(), in, 0, 0, {}, plan_);
+    Kernel::backward_table<float>(stream_.view(), plan_, dy, {partial_.data(), {Kernel::partial_rows(slots), width}},
                                   {token_.data(), {vocabulary, width}}, Write::overwrite);
-    Kernel::backward_position<float>(stream_.view(), tokens(), dy, {position_.data(), {length, width}},
-                                     Write::overwrite);
   }
   /// What the device's memory can do: reads and writes the activations once.
   void copy() {
@@ -73,7 +66,16 @@ class Layer {
   }
 
  private:
-  Kernel::Tokens tokens() { return {{ids_.data(), {rows, length}}, {lengths_.data(), {rows}}}; }
+  [[nodiscard]] kernel::EmbeddingInputs<float, CudaSpace> inputs() const {
+    kernel::EmbeddingInputs<float, CudaSpace> in;
+    in.assembly.count = 1;
+    in.assembly.layout = in.assembly.segments[0] =
+        kernel::SequenceLayout<CudaSpace>::padded(length, {lengths_.data(), {rows}}, {places_.data(), {rows}});
+    in.parts[0] = {{token_.data(), {vocabulary, width}}, true, ids_.data()};
+    in.first_part[1] = 1;
+    in.position = {position_.data(), {length, width}};
+    return in;
+  }
 
   memory::CudaStream stream_;
   OnDevice<std::int32_t> ids_ = on_device(zipf_ids(vocabulary, slots)),
@@ -82,7 +84,8 @@ class Layer {
   OnDevice<float> token_ = on_device(std::vector<float>(vocabulary * width, 0.5f)),
                   position_ = on_device(std::vector<float>(length * width, 0.5f)),
                   out_ = on_device(std::vector<float>(slots * width, 0.5f)),
-                  copy_ = on_device(std::vector<float>(slots * width)), partial_;
+                  copy_ = on_device(std::vector<float>(slots * width)),
+                  partial_ = on_device(std::vector<float>(slots * width));
   Kernel::Plan plan_;
 };
 

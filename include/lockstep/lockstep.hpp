@@ -40,15 +40,18 @@
 #include <lockstep/data/csv_dataset.hpp>
 #include <lockstep/data/csv_first_row.hpp>
 #include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/labelled_files_dataset.hpp>
+#include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/sample_key.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
@@ -124,6 +127,8 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/transformer_decoder.hpp>
+#include <lockstep/nn/transformer_decoder_layer.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>
 #include <lockstep/nn/variable.hpp>

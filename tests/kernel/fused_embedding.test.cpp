@@ -1,73 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/fused_embedding.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <lockstep/kernel/dropout.hpp>
-#include <lockstep/kernel/fused_embedding.hpp>
+#include <any>
+#include <deque>
+#include <string>
 
 #include "kernel/fused_embedding_cases.hpp"
-#include "kernel/view.hpp"
 
 using namespace lockstep;
+using lockstep_test::Arrangement;
+using lockstep_test::Counted;
 using lockstep_test::EmbeddingCase;
-using lockstep_test::EmbeddingGradients;
+using lockstep_test::EmbeddingKind;
+using lockstep_test::EmbeddingRun;
 using lockstep_test::Ids;
-using lockstep_test::view;
+using lockstep_test::Norm;
 
 namespace {
 
 class HostBackend {
  public:
+  using Space = HostSpace;
   explicit HostBackend(int threads) : pool_(threads) {}
 
-  template <class T>
-  std::vector<T> forward(EmbeddingCase<T> const& c) {
-    std::vector<T> out(c.dy.size(), T{-7});
-    Kernel::forward<T>(stream(), tokens(c), view(c.token, c.vocabulary, c.width),
-                       view(c.position, c.most_positions, c.width), c.mask, view(c.positions, c.rows),
-                       view(out, c.rows * c.length, c.width));
-    return out;
+  template <class U>
+  U* put(std::vector<U> const& values) {
+    return std::any_cast<std::vector<U>&>(memory_.emplace_back(values)).data();
   }
-
-  template <class T>
-  EmbeddingGradients<T> backward(EmbeddingCase<T> const& c, Write write, T before) {
-    std::vector<std::int32_t> scratch(c.ids.size());
-    Kernel::plan(stream(), tokens(c), view(scratch, scratch.size()), plan_);
-    auto dy = c.dy;
-    if (c.mask.active())
-      kernel::Dropout<HostSpace>::apply<T>(
-          stream(), c.mask,
-          kernel::SequenceLayout<HostSpace>::padded(c.length, view(c.lengths, c.rows), view(c.positions, c.rows)),
-          view(c.dy, c.rows * c.length, c.width), view(dy, c.rows * c.length, c.width), Write::overwrite);
-    EmbeddingGradients<T> out{std::vector<T>(c.token.size(), before), std::vector<T>(c.position.size(), before)};
-    auto const rows = Kernel::partial_rows(tokens(c), plan_);
-    std::vector<T> partial(static_cast<std::size_t>(rows * c.width));
-    Kernel::backward_token<T>(stream(), plan_, view(std::as_const(dy), c.rows * c.length, c.width),
-                              view(partial, rows, c.width), view(out.token, c.vocabulary, c.width), write);
-    Kernel::backward_position<T>(stream(), tokens(c), view(std::as_const(dy), c.rows * c.length, c.width),
-                                 view(out.position, c.most_positions, c.width), write);
-    return out;
+  template <class U>
+  std::vector<U> get(U const* data, Index count) {
+    return {data, data + count};
   }
+  void clear() { memory_.clear(); }
+  memory::Stream<HostSpace> stream() { return memory::Stream<HostSpace>(pool_); }
+  SegmentPlan& plan() { return plan_; }
 
  private:
-  using Kernel = kernel::FusedEmbedding<HostSpace>;
-
-  template <class T>
-  static Kernel::Tokens tokens(EmbeddingCase<T> const& c) {
-    return {view(c.ids, c.rows, c.length), view(c.lengths, c.rows)};
-  }
-  memory::Stream<HostSpace> stream() { return memory::Stream<HostSpace>(pool_); }
-
   ThreadPool pool_;
-  Kernel::Plan plan_;
+  SegmentPlan plan_;
+  std::deque<std::any> memory_;
 };
+
+template <class T>
+std::vector<T> forward(HostBackend& backend, EmbeddingCase<T> const& c) {
+  return EmbeddingRun<T, HostBackend>(backend, c).forward();
+}
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("embedding: the definition, at many sizes", T, float, double) {
+TEST_CASE_TEMPLATE("embedding: a text, at many sizes", T, float, double) {
   HostBackend backend(2);
-  lockstep_test::embedding_cases<T>(backend);
+  lockstep_test::embedding_text_cases<T>(backend);
+}
+TEST_CASE_TEMPLATE("embedding: assembled, summed, typed, scaled and normalised", T, float, double) {
+  HostBackend backend(2);
+  lockstep_test::embedding_assembly_cases<T>(backend);
 }
 TEST_CASE_TEMPLATE("embedding: hot rows", T, float, double) {
   HostBackend backend(2);
@@ -77,68 +68,105 @@ TEST_CASE_TEMPLATE("embedding: add leaves absent ids alone", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_untouched_rows_case<T>(backend);
 }
-TEST_CASE_TEMPLATE("embedding: row and padding do not matter", T, float, double) {
+TEST_CASE_TEMPLATE("embedding: ragged and padded give the same bits", T, float, double) {
   HostBackend backend(2);
   lockstep_test::embedding_padding_case<T>(backend);
 }
 
-TEST_CASE("embedding: the definition, for any ids and lengths") {
+TEST_CASE("embedding: a plain sum takes one rounding per term, in the order of the definition") {
+  EmbeddingCase<float> const c({.width = 37, .dropout = 0.3});
+  HostBackend backend(1);
+  auto const out = forward(backend, c);
+  for (Index r = 0; r < c.kind.rows; ++r)
+    for (Index t = 0; t < c.tokens(r); ++t)
+      for (Index k = 0; k < c.kind.width; ++k) {
+        auto const& part = c.segments[0].parts[0];
+        auto const id = part.ids[static_cast<std::size_t>(c.token(r, t).entry)];
+        float const sum = part.rows[static_cast<std::size_t>(id * c.kind.width + k)] +
+                          c.position[static_cast<std::size_t>(t * c.kind.width + k)];
+        CHECK(out[static_cast<std::size_t>((c.start(r) + t) * c.kind.width + k)] == sum * c.factor(r, t, k));
+      }
+}
+
+TEST_CASE("embedding: the definition, for any lengths") {
   HostBackend backend(2);
-  CHECK(rc::check("gradients of any batch", [&](std::vector<std::vector<std::uint16_t>> const& sequences) {
-    Index length = 0;
-    for (auto const& s : sequences) length = std::max(length, static_cast<Index>(s.size()));
-    auto const rows = static_cast<Index>(sequences.size());
-    Index const vocabulary = *rc::gen::inRange<Index>(1, 40);
-    auto c = EmbeddingCase<float>::make(rows, length, *rc::gen::inRange<Index>(1, 40), Ids::spread, 0.2, vocabulary);
-    c.dy = lockstep_test::values<float>(static_cast<Index>(c.dy.size()), 5);
-    for (Index r = 0; r < rows; ++r) {
-      auto const& s = sequences[static_cast<std::size_t>(r)];
-      c.lengths[static_cast<std::size_t>(r)] = static_cast<std::int32_t>(s.size());
-      for (std::size_t t = 0; t < s.size(); ++t)
-        c.ids[c.slot(r, static_cast<Index>(t))] = static_cast<std::int32_t>(s[t] % vocabulary);
-    }
-    lockstep_test::check_embedding_forward(backend, c);
-    lockstep_test::check_embedding_backward(backend, c, Write::overwrite);
-    lockstep_test::check_embedding_backward(backend, c, Write::add);
+  CHECK(rc::check("gradients of any batch", [&] {
+    EmbeddingKind const kind{.rows = *rc::gen::inRange<Index>(0, 80),
+                             .length = *rc::gen::inRange<Index>(0, 12),
+                             .width = *rc::gen::inRange<Index>(1, 20),
+                             .vocabulary = *rc::gen::inRange<Index>(1, 40),
+                             .dropout = *rc::gen::element(0.0, 0.2),
+                             .segments = *rc::gen::inRange(1, 9),
+                             .arrangement = *rc::gen::element(Arrangement::concatenated, Arrangement::interleaved),
+                             .ragged = *rc::gen::arbitrary<bool>(),
+                             .counted = *rc::gen::element(Counted::tokens, Counted::steps),
+                             .norm = *rc::gen::element(Norm::none, Norm::layer, Norm::rms),
+                             .types = *rc::gen::arbitrary<bool>()};
+    lockstep_test::check_embedding<float>(backend, kind);
   }));
 }
 
 TEST_CASE("embedding: the same bits for any number of threads, and again") {
-  auto const c = EmbeddingCase<float>::make(65, 40, 72, Ids::skewed, 0.1, 3001);
-  HostBackend one(1);
-  auto const out = one.forward(c);
-  for (int threads : {1, 2, 3, 4}) {
-    HostBackend backend(threads);
-    for (int repetition = 0; repetition < 3; ++repetition) {
-      CHECK(backend.forward(c) == out);
-      for (auto write : {Write::overwrite, Write::add})
-        CHECK(backend.backward(c, write, 1.5f) == one.backward(c, write, 1.5f));
+  for (auto norm : {Norm::none, Norm::layer}) {
+    EmbeddingCase<float> const c({.rows = 65,
+                                  .length = 20,
+                                  .width = 72,
+                                  .vocabulary = 3001,
+                                  .ids = Ids::skewed,
+                                  .dropout = 0.1,
+                                  .segments = 2,
+                                  .norm = norm,
+                                  .types = true});
+    using Run = EmbeddingRun<float, HostBackend>;
+    HostBackend one(1);
+    auto const out = forward(one, c);
+    for (int threads : {1, 2, 3, 4}) {
+      HostBackend backend(threads);
+      for (int repetition = 0; repetition < 3; ++repetition) {
+        CHECK(forward(backend, c) == out);
+        for (auto write : {Write::overwrite, Write::add})
+          CHECK(Run(backend, c).backward(write, 1.5f) == Run(one, c).backward(write, 1.5f));
+      }
     }
   }
 }
 
 TEST_CASE("embedding: an id outside the table is refused with row, position, id and size") {
   for (std::int32_t id : {-1, 53, 2'000'000'000}) {
-    auto c = EmbeddingCase<float>::make(5, 9, 4, Ids::spread);
-    c.ids[c.slot(4, 7)] = id;
+    EmbeddingCase<float> c({.rows = 5, .length = 9, .width = 4});
+    c.segments[0].parts[0].ids[4 * 9 + 7] = id;
     HostBackend backend(1);
-    CHECK_THROWS_WITH_AS(static_cast<void>(backend.forward(c)),
+    CHECK_THROWS_WITH_AS(static_cast<void>(forward(backend, c)),
                          doctest::Contains(("row 4 of the batch has id " + std::to_string(id) +
                                             " at position 7; the table has 53 rows, ids are 0 to 52")
                                                .c_str()),
                          DataError);
   }
+  EmbeddingCase<float> several({.rows = 4, .length = 9, .segments = 3});
+  several.segments[2].parts[0].ids[2 * 9 + 3] = 99;
+  HostBackend backend(1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(forward(backend, several)),
+                       doctest::Contains("segment 2 of row 2 of the batch has id 99 at position 3"), DataError);
 }
 
 TEST_CASE("embedding: a sequence longer than the position table is refused with row and both lengths") {
-  auto c = EmbeddingCase<float>::make(5, 9, 4, Ids::spread);
+  EmbeddingCase<float> c({.rows = 5, .length = 9, .width = 4});
   c.most_positions = 8;
   c.position.resize(8 * 4);
   HostBackend backend(1);
-  CHECK_THROWS_WITH_AS(static_cast<void>(backend.forward(c)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(forward(backend, c)),
                        doctest::Contains("row 0 of the batch has 9 tokens; there are 8 positions"), DataError);
-  c.lengths[0] = c.lengths[4] = 8;  // longer padding alone is fine
-  CHECK_NOTHROW(static_cast<void>(backend.forward(c)));
-  c.lengths[2] = -1;
-  CHECK_THROWS_AS(static_cast<void>(backend.forward(c)), DataError);
+  c.segments[0].lengths[0] = c.segments[0].lengths[4] = 8;  // longer padding alone is fine
+  CHECK_NOTHROW(static_cast<void>(forward(backend, c)));
+  c.segments[0].lengths[2] = -1;
+  CHECK_THROWS_AS(static_cast<void>(forward(backend, c)), DataError);
+}
+
+TEST_CASE("embedding: interleaved segments are equally long") {
+  EmbeddingCase<float> c({.rows = 4, .length = 9, .segments = 3, .arrangement = Arrangement::interleaved});
+  c.segments[1].lengths[3] = 2;
+  HostBackend backend(1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(forward(backend, c)),
+                       doctest::Contains("segment 1 of row 3 of the batch has 2 tokens and segment 0 has 4"),
+                       DataError);
 }

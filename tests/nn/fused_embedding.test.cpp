@@ -3,7 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
 #include <thread>
+#include <vector>
+
+#include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/pooling.hpp>
 
 #include "nn/sequence_model.hpp"
@@ -38,6 +44,74 @@ struct Twice : Pooled {
 };
 
 TokenBatch const mixed({4, 0, 1, 9, 3}, 9, 11);
+
+/// The tokens of a batch end to end.
+struct Ragged {
+  struct Column {
+    TensorView<std::int32_t const, 1, HostSpace> values;
+    TensorView<Index const, 1, HostSpace> offsets;
+    Index longest = 0;
+    SegmentPlan const* plan = nullptr;
+  };
+  std::vector<std::int32_t> ids;
+  std::vector<Index> offsets{0};
+  SegmentPlan plan;
+  Column column;
+
+  explicit Ragged(TokenBatch const& batch) {
+    for (Index r = 0; r < batch.rows; ++r) {
+      auto const* const from = batch.ids.data() + r * batch.length;
+      ids.insert(ids.end(), from, from + batch.lengths[static_cast<std::size_t>(r)]);
+      offsets.push_back(static_cast<Index>(ids.size()));
+    }
+    plan.build(ids);
+    column = {
+        {ids.data(), {static_cast<Index>(ids.size())}}, {offsets.data(), {batch.rows + 1}}, batch.length, nullptr};
+  }
+  Ragged(Ragged const&) = delete;
+};
+
+/// Pooled, on a ragged column of the same batch.
+struct Model {
+  nn::FusedEmbedding embedding;
+  Ragged::Column const* column;
+  void visit(auto&& each) { each("embedding", embedding); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    return lockstep_test::irregular_loss(context,
+                                         nn::mean_pool(context, embedding.forward(context, *column, batch.places())));
+  }
+};
+
+/// Three segments: ids of the layer's table and of another one, learned activations, and ids again.
+struct Assembled {
+  nn::FusedEmbedding embedding;
+  nn::Embedding other{5, 6};
+  nn::Parameter dense{{45, 6}, nn::Initializer::normal(1)};
+  bool interleaved;
+
+  Assembled(nn::FusedEmbedding::Options const& options, bool interleave)
+      : embedding(options), interleaved(interleave) {}
+  void visit(auto&& each) {
+    each("embedding", embedding);
+    each("other", other);
+    each("dense", dense);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    std::vector<std::int32_t> few;
+    for (auto id : batch.ids) few.push_back(id % 5);
+    TokenBatch::Column const others{
+        {context.template temporary<std::int32_t>(batch.tokens().values.extent).data, batch.tokens().values.extent},
+        batch.tokens().lengths};
+    std::copy(few.begin(), few.end(), const_cast<std::int32_t*>(others.values.data));
+    nn::Sequence<typename Context::Scalar, HostSpace> const x{lockstep_test::learned(context, dense), batch.layout()};
+    auto const loss = [&](auto const& y) { return lockstep_test::irregular_loss(context, y.tokens, &y.layout); };
+    auto const both = nn::sum(batch.tokens(), other.of(others));
+    if (interleaved) return loss(embedding.forward(context, nn::interleave(both, x, batch.tokens()), batch.places()));
+    return loss(embedding.forward(context, nn::concatenate(x, both, other.of(others)), batch.places()));
+  }
+};
 
 }  // namespace
 
@@ -133,21 +207,111 @@ TEST_CASE("one model serves several contexts at once") {
   for (auto const& g : gradients) CHECK(g == reference.gradients);
 }
 
+TEST_CASE("a ragged column gives the same loss and gradients, with and without a plan that comes with it") {
+  for (double dropout : {0.0, 0.3}) {
+    Trial<Pooled, float> padded((Pooled(dropout)));
+    auto const loss = padded.step(mixed).sum;
+    Ragged ragged(mixed);
+    for (auto* plan : {static_cast<SegmentPlan const*>(nullptr), static_cast<SegmentPlan const*>(&ragged.plan)}) {
+      ragged.column.plan = plan;
+      Trial<Model, float> trial(Model{Pooled(dropout).embedding, &ragged.column});
+      CHECK(trial.step(mixed).sum == loss);
+      CHECK(trial.gradients == padded.gradients);
+    }
+  }
+}
+
+TEST_CASE("a plan that comes with the column is the one that is used") {
+  Ragged ragged(mixed);
+  SegmentPlan nothing;
+  nothing.build({});
+  ragged.column.plan = &nothing;
+  Trial<Model, float> trial(Model{Pooled(0).embedding, &ragged.column});
+  trial.step(mixed);
+  auto const token = trial.layout.entries()[0];
+  for (Index i = 0; i < token.size; ++i) CHECK(trial.gradients[static_cast<std::size_t>(token.offset + i)] == 0);
+}
+
+TEST_CASE("gradients of everything that can be assembled") {
+  for (auto norm : {nn::Norm::none, nn::Norm::layer, nn::Norm::rms})
+    for (auto counted : {nn::Counted::tokens, nn::Counted::steps})
+      for (double dropout : {0.0, 0.3}) {
+        nn::FusedEmbedding::Options const options{.vocabulary = 11,
+                                                  .length = 27,
+                                                  .width = 6,
+                                                  .dropout = dropout,
+                                                  .types = 3,
+                                                  .positions = counted,
+                                                  .scale = 1.5,
+                                                  .norm = norm};
+        for (bool interleaved : {false, true}) {
+          Trial<Assembled, double> trial(Assembled(options, interleaved));
+          for (std::size_t i = 0; i < trial.values.size(); ++i)  // of size one: norms divide by it
+            trial.values[i] = std::sin(1 + 1.3 * static_cast<double>(i));
+          auto const result =
+              nn::check_gradients(trial.model, trial.layout, trial.values, mixed, {.most_per_parameter = 200});
+          CAPTURE(result.where);
+          CHECK(result.ok());
+        }
+      }
+}
+
+TEST_CASE("parameters are there when options ask for them, under these names") {
+  auto const names = [](nn::FusedEmbedding::Options const& options) {
+    nn::FusedEmbedding layer(options);
+    auto const layout = nn::ParameterLayout::of(layer);
+    std::string out;
+    for (auto const& entry : layout.entries()) out += entry.name + " ";
+    return out;
+  };
+  CHECK(names({.width = 4}) == "");
+  CHECK(names({.vocabulary = 2, .length = 3, .width = 4}) == "token position ");
+  CHECK(names({.width = 4, .types = 2, .norm = nn::Norm::layer}) == "type norm.weight norm.bias ");
+  CHECK(names({.width = 4, .norm = nn::Norm::rms}) == "norm.weight ");
+}
+
+TEST_CASE("what does not fit together is refused") {
+  Trial<Pooled, double> trial(Pooled(0));
+  auto& context = trial.context();
+  auto const positions = mixed.places();
+  auto const refused = [&](auto const& layer, auto const& what, char const* sentence) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(layer.forward(context, what, positions)), doctest::Contains(sentence),
+                         ShapeError);
+  };
+  auto const x = context.variable<2>({45, 5});
+  nn::Sequence<double, HostSpace> const dense{x, mixed.layout()};
+  nn::FusedEmbedding const narrow({.width = 5, .types = 2}), wide({.width = 6});
+  refused(wide, dense, "part 0 of segment 0 has width 5 and the layer 6");
+  refused(narrow, mixed.tokens(), "the layer has no table for it");
+  refused(narrow, nn::concatenate(dense, dense), "is the same Sequence as part 0");
+  refused(narrow, nn::concatenate(dense, dense, dense), "3 segments and 2 types");
+  TokenBatch const shorter({4, 0, 1, 8, 3}, 8, 11);
+  nn::Sequence<double, HostSpace> const other{context.variable<2>({40, 5}), shorter.layout()};
+  refused(narrow, nn::sum(dense, other), "has 40 padded slots");
+  Ragged ragged(mixed);
+  refused(trial.model.embedding, nn::concatenate(mixed.tokens(), ragged.column), "17 ragged slots");
+  TokenBatch const uneven({4, 0, 1, 8, 3}, 9, 11);
+  nn::Sequence<double, HostSpace> const longer{context.variable<2>({45, 5}), uneven.layout()};
+  CHECK_THROWS_WITH_AS(static_cast<void>(narrow.forward(context, nn::sum(dense, longer), positions)),
+                       doctest::Contains("has 8 tokens in row 3 of the batch, and what it is added to 9"), DataError);
+}
+
 TEST_CASE("bad options and columns are refused") {
   auto const make = [](nn::FusedEmbedding::Options const& options) { nn::FusedEmbedding const made(options); };
-  CHECK_THROWS_WITH_AS(make({.vocabulary = 0, .length = 1, .width = 1}), doctest::Contains("vocabulary is 0"),
+  CHECK_THROWS_WITH_AS(make({.vocabulary = -1, .length = 1, .width = 1}), doctest::Contains("vocabulary is -1"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(make({.vocabulary = 1, .length = -2, .width = 1}), doctest::Contains("length is -2"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(make({.vocabulary = 1, .length = 1, .width = 0}), doctest::Contains("width is 0"), ConfigError);
   CHECK_THROWS_AS(make({.vocabulary = 1, .length = 1, .width = 1, .dropout = 1}), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.width = 1, .epsilon = 0}), doctest::Contains("epsilon is 0"), ConfigError);
 
   auto bad = mixed;
   bad.positions.pop_back();
   Trial<Pooled, float> trial(Pooled(0));
   auto const positions = TensorView<Index const, 1, HostSpace>(bad.positions.data(), {4});
   CHECK_THROWS_WITH_AS(static_cast<void>(trial.model.embedding.forward(trial.context(), mixed.tokens(), positions)),
-                       doctest::Contains("5 rows of ids, 5 lengths and 4 positions"), ShapeError);
+                       doctest::Contains("5 rows, 5 lengths and 4 positions"), ShapeError);
   bad = mixed;
   bad.ids[2] = 11;
   CHECK_THROWS_AS(trial.step(bad), DataError);

@@ -7,100 +7,193 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/dropout.hpp>
+#include <lockstep/core/segment_plan.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/embedding_parts.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Padded sequences of ids: what data::PadCollate makes of a std::vector<std::int32_t>.
-template <class C, class Space>
-concept TokenColumn = requires(C const& column) {
-  { column.values } -> std::convertible_to<TensorView<std::int32_t const, 2, Space>>;   // [rows, length]
-  { column.lengths } -> std::convertible_to<TensorView<std::int32_t const, 1, Space>>;  // [rows]
-};
+using kernel::Counted;
+using kernel::Norm;
 
-/// Token plus learned position embedding with dropout, one pass: out[r, t] = dropout(token[ids[r, t]] + position[t]).
-/// Both tables start as N(0, 0.02). Padding slots are zero and give no gradient, so the padding id's row stays as it
-/// is.
+/// The first layer of a model on sequences, in one pass: looks ids up, puts segments together, adds positions and
+/// types, normalises and drops out. Token i of segment s becomes
+///   dropout(norm(scale * (sum of the rows of its parts) + position[its position] + type[s])).
+///
+/// A text:           embedding.forward(context, batch[&Article::tokens], batch.positions())
+/// Two texts:        embedding.forward(context, nn::concatenate(batch[&Pair::question], batch[&Pair::answer]), ...)
+/// A trajectory:     embedding.forward(context, nn::interleave(returns, states, action.of(batch[&Step::actions])), ...)
+/// where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding.
+///
+/// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics
 class FusedEmbedding {
  public:
   struct Options {
-    Index vocabulary;    ///< rows of the token table
-    Index length;        ///< rows of the position table: the longest sequence
-    Index width;         ///< channels of both
-    double dropout = 0;  ///< probability
+    Index vocabulary = 0;                 ///< rows of the layer's own token table, for bare columns of ids; 0: none
+    Index length = 0;                     ///< rows of the position table; 0: none
+    Index width = 0;                      ///< channels of all
+    double dropout = 0;                   ///< probability
+    Index types = 0;                      ///< rows of the type table, one per segment; 0: none
+    Counted positions = Counted::tokens;  ///< what a position counts
+    double scale = 1;                     ///< of the parts
+    Norm norm = Norm::none;               ///< of the sum
+    double epsilon = 1e-5;                ///< of the norm
     GradientForm token_gradient = GradientForm::by_rows;
   };
 
-  /// @throws ConfigError when a size is below 1 or the probability outside [0, 1)
+  /// @throws ConfigError when the width is below 1, another size below 0, epsilon not above 0, or the probability
+  /// outside [0, 1)
   explicit FusedEmbedding(Options const& options)
-      : token_{.shape = {positive(options.vocabulary, "vocabulary"), positive(options.width, "width")},
-               .initializer = Initializer::normal(0.02),
-               .gradient_form = options.token_gradient},
-        position_{{positive(options.length, "length"), options.width}, Initializer::normal(0.02)},
-        dropout_(options.dropout) {}
-
-  void visit(auto&& each) {
-    each("token", token_);
-    each("position", position_);
+      : token_(table(options.vocabulary, options.width, options.token_gradient)),
+        position_(table(options.length, options.width, GradientForm::dense)),
+        type_(table(options.types, options.width, GradientForm::dense)),
+        weight_{{options.width}, Initializer::constant(1)},
+        bias_{{options.width}, Initializer::constant(0)},
+        options_(options),
+        dropout_(options.dropout) {
+    for (auto const& [name, size, least] : {std::tuple{"vocabulary", options.vocabulary, 0},
+                                            {"length", options.length, 0},
+                                            {"width", options.width, 1},
+                                            {"types", options.types, 0}})
+      expect<ConfigError>(size >= least, [&, n = name, s = size, l = least] {
+        return "FusedEmbedding: " + std::string(n) + " is " + std::to_string(s) + "; it must be at least " +
+               std::to_string(l);
+      });
+    expect<ConfigError>(options.epsilon > 0, [&] {
+      return "FusedEmbedding: epsilon is " + std::to_string(options.epsilon) + "; it must be above 0";
+    });
   }
 
+  void visit(auto&& each) {
+    if (options_.vocabulary > 0) each("token", token_);
+    if (options_.length > 0) each("position", position_);
+    if (options_.types > 0) each("type", type_);
+    if (options_.norm != Norm::none) each("norm.weight", weight_);
+    if (options_.norm == Norm::layer) each("norm.bias", bias_);
+  }
+
+  [[nodiscard]] Index width() const noexcept { return options_.width; }
+
+  /// `what` is Segments, or a Sum or part of one for a single segment.
   /// @shape positions [rows], each sample's place in the epoch: dropout's key
-  /// @throws DataError (at Contract::normal) for an id outside the table or a sequence longer than the position table
-  /// @throws ShapeError when the column's parts disagree in rows
-  template <class Context, TokenColumn<typename Context::Space> Column>
+  /// @throws DataError (at Contract::normal) for an id outside its table, a sequence longer than the position table, or
+  /// interleaved segments of unequal length
+  /// @throws ShapeError when parts disagree in rows, slots or width, or there are more segments than types
+  template <class Context, class What>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Column const& column, TensorView<Index const, 1, typename Context::Space> positions) const {
+      Context& context, What const& what, TensorView<Index const, 1, typename Context::Space> positions) const {
+    return forward(context, concatenate(what), positions);
+  }
+  template <class Context, kernel::Arrangement arrangement, class... Segment>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Segments<arrangement, Segment...> const& segments,
+      TensorView<Index const, 1, typename Context::Space> positions) const {
     using Scalar = typename Context::Scalar;
-    using Space = typename Context::Space;
-    using Kernel = kernel::FusedEmbedding<Space>;
-    typename Kernel::Tokens const tokens{column.values, column.lengths};
-    expect<ShapeError>(tokens.lengths.size() == tokens.rows() && positions.size() == tokens.rows(), [&] {
-      return "FusedEmbedding: " + std::to_string(tokens.rows()) + " rows of ids, " +
-             std::to_string(tokens.lengths.size()) + " lengths and " + std::to_string(positions.size()) +
-             " positions; each row needs one of each";
+    using Parts = detail::EmbeddingParts<Context>;
+    static_assert(sizeof(Parts) <= 4096);  // it is copied into the tape
+    expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
+      return "FusedEmbedding: " + std::to_string(sizeof...(Segment)) + " segments and " +
+             std::to_string(options_.types) + " types; each segment needs its own";
     });
-    auto const mask = dropout_.mask(context);
-    auto const layout = kernel::SequenceLayout<Space>::padded(tokens.length(), tokens.lengths, positions);
-    auto out = context.template variable<2>({tokens.ids.size(), token_.shape[1]});
-    Kernel::template forward<Scalar>(context.stream(), tokens, context.template value<2>(token_),
-                                     context.template value<2>(position_), mask, positions, out.value);
-    context.on_backward(out, std::tie(token_, position_), [this, tokens, mask, layout, out](Context& c) {
-      TensorView<Scalar const, 2, Space> dy = out.gradient();
-      if (mask.active()) {
-        auto const dropped = c.template temporary<Scalar>(out.value.extent);
-        kernel::Dropout<Space>::template apply<Scalar>(c.stream(), mask, layout, dy, dropped, Write::overwrite);
-        dy = dropped;
-      }
-      auto& plan = c.template kept<typename Kernel::Plan>(this);
-      Kernel::plan(c.stream(), tokens, c.template temporary<std::int32_t>(Extents<1>{tokens.ids.size()}), plan);
-      auto const token = c.gradient_by_rows(token_);
-      auto const position = c.gradient(position_);
-      auto const partial =
-          c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(tokens, plan), token_.shape[1]});
-      Kernel::template backward_token<Scalar>(
-          c.stream(), plan, dy, partial, {token.data, {token_.shape[0], token_.shape[1]}}, token.write, token.touched);
-      Kernel::template backward_position<Scalar>(
-          c.stream(), tokens, dy, {position.data, {position_.shape[0], position_.shape[1]}}, position.write);
-    });
+    Parts parts(context, token_, options_.width, positions);
+    parts.take(segments);
+    complete(context, parts.inputs);
+    auto const& layout = parts.inputs.assembly.layout;
+    auto out = context.template variable<2>({layout.slots, options_.width});
+    Parts::Kernel::template forward<Scalar>(context.stream(), parts.inputs, out.value);
+    context.on_backward(out,
+                        std::tuple_cat(std::tie(token_, position_, type_, weight_, bias_), detail::tables_of(segments)),
+                        [this, parts, out](Context& c) { backward(c, parts, out); });
     return {out, layout};
   }
 
  private:
-  static Index positive(Index size, char const* name) {
-    expect<ConfigError>(size >= 1, [&] {
-      return "FusedEmbedding: " + std::string(name) + " is " + std::to_string(size) + "; it must be at least 1";
-    });
-    return size;
+  static Parameter table(Index rows, Index width, GradientForm gradient) {
+    return {.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient};
+  }
+
+  /// The layer's own parameters.
+  template <class Context, class Inputs>
+  void complete(Context& context, Inputs& inputs) const {
+    using Scalar = typename Context::Scalar;
+    inputs.scale = static_cast<Scalar>(options_.scale);
+    inputs.counted = options_.positions;
+    inputs.norm = options_.norm;
+    inputs.epsilon = static_cast<Scalar>(options_.epsilon);
+    inputs.mask = dropout_.mask(context);
+    if (options_.length > 0) inputs.position = context.template value<2>(position_);
+    if (options_.types > 0) inputs.type = context.template value<2>(type_);
+    if (options_.norm != Norm::none) inputs.weight = context.template value<1>(weight_);
+    if (options_.norm == Norm::layer) inputs.bias = context.template value<1>(bias_);
+  }
+
+  template <class Context, class Parts>
+  void backward(Context& c, Parts const& parts, typename Context::template Variable<2> out) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = typename Parts::Kernel;
+    auto const& inputs = parts.inputs;
+    typename Kernel::template Gradients<Scalar> targets;
+    auto const own = [&](Parameter const& p, bool used) -> decltype(targets.position) {
+      if (!used) return {};
+      auto const [data, write] = c.gradient(p);
+      return {data, write};
+    };
+    targets.position = own(position_, options_.length > 0);
+    targets.type = own(type_, options_.types > 0);
+    targets.weight = own(weight_, options_.norm != Norm::none);
+    targets.bias = own(bias_, options_.norm == Norm::layer);
+    for (int p = 0; p < parts.count(); ++p) {
+      if (parts.sources[p].table) continue;
+      auto const [data, write] = c.gradient(parts.sources[p].dense);
+      targets.dense[p] = {data, write};
+    }
+    typename Context::template View<2> dx{nullptr, out.value.extent};
+    if (!inputs.is_plain_sum()) dx = c.template temporary<Scalar>(out.value.extent);
+    auto const memory = c.template temporary<Scalar>(Extents<1>{Kernel::scratch(inputs, width())});
+    Kernel::template backward<Scalar>(c.stream(), inputs, out.gradient(), dx, targets, memory.data);
+    TensorView<Scalar const, 2, typename Context::Space> const sum = inputs.is_plain_sum() ? out.gradient() : dx;
+    for (int p = 0; p < parts.count(); ++p)
+      if (parts.sources[p].table) backward_table(c, parts, p, sum);
+  }
+
+  template <class Context, class Parts>
+  void backward_table(Context& c, Parts const& parts, int p,
+                      TensorView<typename Context::Scalar const, 2, typename Context::Space> dx) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = typename Parts::Kernel;
+    auto const& source = parts.sources[p];
+    auto const& assembly = parts.inputs.assembly;
+    auto const slots = assembly.layout.slots;
+    auto const gradient = c.gradient_by_rows(*source.table);
+    auto const partial = c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(slots), width()});
+    auto const sum = [&](typename Kernel::Plan const& plan, Index stride, Index first) {
+      Kernel::template backward_table<Scalar>(c.stream(), plan, dx, partial,
+                                              {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
+                                              gradient.touched, stride, first);
+    };
+    if constexpr (std::same_as<typename Kernel::Plan, SegmentPlan>) {
+      bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&
+                        assembly.segments[source.segment].slots * assembly.count == slots;
+      if (source.plan && (assembly.count == 1 || even)) return sum(*source.plan, assembly.count, source.segment);
+    }
+    auto& plan = c.template kept<typename Kernel::Plan>(this);
+    Kernel::plan(c.stream(), parts.inputs, source.segment, p, c.template temporary<std::int32_t>(Extents<1>{slots}),
+                 plan);
+    sum(plan, 1, 0);
   }
 
   Parameter token_;     // [vocabulary, width]
   Parameter position_;  // [length, width]
+  Parameter type_;      // [types, width]
+  Parameter weight_;    // [width]
+  Parameter bias_;      // [width]
+  Options options_;
   Dropout dropout_;
 };
 

@@ -9,6 +9,7 @@
 #include <cub/device/device_scan.cuh>
 
 #include <lockstep/core/segment_plan.hpp>
+#include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/memory/buffer.hpp>
 
@@ -30,13 +31,18 @@ struct AddCounts {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// Padding gets the key `padding`, above all ids, and so the end of the list.
+/// Slots of other segments and padding get the key `padding`, above all ids, and so the end of the list.
 template <class Id>
-LOCKSTEP_CUDA_KERNEL void list_ids(Id const* ids, Id const* lengths, Index slots, Index length, std::uint32_t padding,
+LOCKSTEP_CUDA_KERNEL void list_ids(Assembly<CudaSpace> assembly, int segment, Id const* ids, std::uint32_t padding,
                                    std::uint32_t* keys, std::uint32_t* order) {
-  for (auto i = grid_thread(); i < slots; i += grid_threads()) {
-    auto const id = static_cast<std::uint32_t>(ids[i]);
-    keys[i] = i % length < lengths[i / length] && id < padding ? id : padding;
+  for (auto i = grid_thread(); i < assembly.layout.slots; i += grid_threads()) {
+    auto const row = assembly.layout.row_of(i), token = i - assembly.layout.start(row);
+    auto key = padding;
+    if (token < assembly.layout.tokens(row)) {
+      auto const place = assembly.place(row, token);
+      if (place.segment == segment) key = min(padding, static_cast<std::uint32_t>(ids[assembly.entry(row, place)]));
+    }
+    keys[i] = key;
     order[i] = static_cast<std::uint32_t>(i);
   }
 }
@@ -95,9 +101,11 @@ class DeviceSegmentPlan {
   /// The most chunks that the planned batch can have.
   [[nodiscard]] Index chunks() const noexcept { return slots_; }
 
-  /// @shape ids [rows * length]   @shape lengths [rows]; ids in [0, vocabulary), others are left out
-  void build(memory::Stream<CudaSpace> stream, std::int32_t const* ids, std::int32_t const* lengths, Index slots,
-             Index length, Index vocabulary) {
+  /// Plans the slots of an assembled sequence that stem from `segment`, by the ids of its entries; ids outside [0,
+  /// vocabulary) are left out.
+  void build(memory::Stream<CudaSpace> stream, Assembly<CudaSpace> const& assembly, int segment,
+             std::int32_t const* ids, Index vocabulary) {
+    auto const slots = assembly.layout.slots;
     reserve(stream, slots);
     slots_ = slots;
     auto const padding = static_cast<std::uint32_t>(vocabulary);
@@ -105,8 +113,7 @@ class DeviceSegmentPlan {
     if (slots == 0)
       return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
     auto const name = "kernel::FusedEmbedding::plan";
-    launch(name, stream, slots, list_ids<std::int32_t>, ids, lengths, slots, length, padding, keys_.data(),
-           entries_.data());
+    launch(name, stream, slots, list_ids<std::int32_t>, assembly, segment, ids, padding, keys_.data(), entries_.data());
     auto bytes = temporary_.bytes();
     memory::check_cuda(
         cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),

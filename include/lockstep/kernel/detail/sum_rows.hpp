@@ -55,22 +55,27 @@ template <std::size_t vectors, class T, class Pick>
   }
 }
 
+/// `sum_rows` inside with_best_instructions.
+template <class T, class Pick>
+[[gnu::always_inline]] inline void sum_rows_inline(T const* x, Index row_size, Index width, Pick pick, Index count,
+                                                   T* to, Write write) noexcept {
+  constexpr Index lanes = LanesOf<T>::count;
+  Index c = 0;
+  for (; c + 4 * lanes <= width; c += 4 * lanes) sum_columns<4>(x + c, row_size, pick, count, to + c, write);
+  for (; c + lanes <= width; c += lanes) sum_columns<1>(x + c, row_size, pick, count, to + c, write);
+  for (; c < width; ++c) {
+    T sum = 0;
+    for (Index i = 0; i < count; ++i)
+      if (auto const row = pick(i); row >= 0) sum += x[row * row_size + c];
+    to[c] = write == Write::add ? to[c] + sum : sum;
+  }
+}
+
 /// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size`
 /// apart.
 template <class T, class Pick>
 inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
-  with_best_instructions([=] {
-    constexpr Index lanes = LanesOf<T>::count;
-    Index c = 0;
-    for (; c + 4 * lanes <= width; c += 4 * lanes) sum_columns<4>(x + c, row_size, pick, count, to + c, write);
-    for (; c + lanes <= width; c += lanes) sum_columns<1>(x + c, row_size, pick, count, to + c, write);
-    for (; c < width; ++c) {
-      T sum = 0;
-      for (Index i = 0; i < count; ++i)
-        if (auto const row = pick(i); row >= 0) sum += x[row * row_size + c];
-      to[c] = write == Write::add ? to[c] + sum : sum;
-    }
-  });
+  with_best_instructions([=] { sum_rows_inline(x, row_size, width, pick, count, to, write); });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

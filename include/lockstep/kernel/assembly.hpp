@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/kernel/sequence_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// How the tokens of several segments become the tokens of one sequence.
+enum class Arrangement {
+  concatenated,  ///< all of the first segment, then all of the second: a0 a1 b0 b1
+  interleaved,   ///< step by step, one token of each: a0 b0 a1 b1; segments of a sequence are equally long
+};
+
+/// Sequences that are put together from segments: sequence r of the result consists of sequence r of each segment. The
+/// segments are all padded or all ragged, and so is the result. Nothing is copied: this says where things go.
+template <class Space>
+struct Assembly {
+  static constexpr int most_segments = 8;
+
+  int count = 0;  ///< of segments
+  Arrangement arrangement = Arrangement::concatenated;
+  SequenceLayout<Space> segments[most_segments]{};
+  SequenceLayout<Space> layout{};  ///< of the result
+
+  /// Which token of which segment stands somewhere.
+  struct Place {
+    int segment;
+    Index step;  ///< within its segment
+  };
+  [[nodiscard]] constexpr Place place(Index row, Index token) const noexcept {
+    if (count == 1) return {0, token};
+    if (arrangement == Arrangement::interleaved) return {static_cast<int>(token % count), token / count};
+    int segment = 0;
+    for (; segment + 1 < count && token >= segments[segment].tokens(row); ++segment)
+      token -= segments[segment].tokens(row);
+    return {segment, token};
+  }
+  /// The token of the result that stands there.
+  [[nodiscard]] constexpr Index token(Index row, Place place) const noexcept {
+    if (arrangement == Arrangement::interleaved) return place.step * count + place.segment;
+    for (int segment = 0; segment < place.segment; ++segment) place.step += segments[segment].tokens(row);
+    return place.step;
+  }
+  /// The slot of that token among those of its segment.
+  [[nodiscard]] constexpr Index entry(Index row, Place place) const noexcept {
+    return segments[place.segment].start(row) + place.step;
+  }
+
+  /// Elements of what `lengths_or_offsets` fills.
+  [[nodiscard]] constexpr Index bounds() const noexcept {
+    return segments[0].is_ragged() ? segments[0].rows + 1 : segments[0].rows;
+  }
+  /// Tokens (padded) or first slot (ragged) of sequence `row` of the result.
+  [[nodiscard]] constexpr Index bound(Index row) const noexcept {
+    Index sum = 0;
+    for (int segment = 0; segment < count; ++segment)
+      sum += segments[segment].is_ragged() ? segments[segment].offsets.data[row] : segments[segment].tokens(row);
+    return sum;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/embedding_inputs.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Where the gradients of an embedding's inputs go, tables excepted. What has no data is left out.
+template <class T, class Space>
+struct EmbeddingGradients {
+  struct Target {
+    T* data = nullptr;
+    Write write = Write::overwrite;
+  };
+  Target dense[EmbeddingInputs<T, Space>::most_parts]{};  // of each part that is no table: [entries, width]
+  Target position{}, type{};                              // shapes as the inputs'
+  Target weight{}, bias{};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/parameter.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// A table with a learned row per id; starts as N(0, 0.02). It computes nothing by itself: `of` says what to look up,
+/// and FusedEmbedding does so while it puts sequences together.
+/// @shape weight [rows, width]
+class Embedding {
+ public:
+  /// The rows that a column of ids names. Refers to the table: both live as long as the model.
+  template <class Column>
+  struct Lookup {
+    Parameter const& table;
+    Column column;
+  };
+
+  /// @throws ConfigError unless both are at least 1
+  Embedding(Index rows, Index width, GradientForm gradient = GradientForm::by_rows)
+      : weight_{.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient} {
+    expect<ConfigError>(rows >= 1 && width >= 1, [&] {
+      return "Embedding: " + std::to_string(rows) + " rows of width " + std::to_string(width) +
+             "; both must be at least 1";
+    });
+  }
+
+  void visit(auto&& each) { each("weight", weight_); }
+
+  template <class Column>
+  [[nodiscard]] Lookup<Column> of(Column const& column) const {
+    return {weight_, column};
+  }
+
+ private:
+  Parameter weight_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// A column of sequences padded to one length, as data::PadCollate makes of a std::vector.
+template <class C, class Space>
+concept PaddedSequences = requires(C const& column) {
+  { column.values.extent[1] } -> std::convertible_to<Index>;                            // [rows, length, ...]
+  { column.lengths } -> std::convertible_to<TensorView<std::int32_t const, 1, Space>>;  // [rows]
+};
+
+/// A column of sequences that lie end to end, as data::RaggedCollate makes of a std::vector.
+template <class C, class Space>
+concept RaggedSequences = requires(C const& column) {
+  { column.values.extent[0] } -> std::convertible_to<Index>;                     // [offsets[rows], ...]
+  { column.offsets } -> std::convertible_to<TensorView<Index const, 1, Space>>;  // [rows + 1]
+  { column.longest } -> std::convertible_to<Index>;
+};
+
+template <class C, class Space>
+concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space>;
+
+/// Where the elements of a column's sequences lie.
+/// @shape positions [rows], each sample's place in the epoch: dropout's key
+/// @throws ShapeError when the column's parts disagree in rows, or padding stands at the start of its sequences
+template <class Space, SequenceColumn<Space> Column>
+[[nodiscard]] SequenceLayout<Space> layout_of(Column const& column, TensorView<Index const, 1, Space> positions) {
+  if constexpr (RaggedSequences<Column, Space>) {
+    expect<ShapeError>(column.offsets.extent[0] == positions.size() + 1, [&] {
+      return "sequences: " + std::to_string(column.offsets.extent[0]) + " offsets and " +
+             std::to_string(positions.size()) + " positions; there is one offset more than rows";
+    });
+    return SequenceLayout<Space>::ragged(column.values.extent[0], column.longest, column.offsets, positions);
+  } else {
+    auto const rows = column.values.extent[0];
+    expect<ShapeError>(column.lengths.extent[0] == rows && positions.size() == rows, [&] {
+      return "sequences: " + std::to_string(rows) + " rows, " + std::to_string(column.lengths.extent[0]) +
+             " lengths and " + std::to_string(positions.size()) + " positions; each row needs one of each";
+    });
+    if constexpr (requires { column.side; })
+      expect<ShapeError>(column.side == decltype(column.side){}, [] {
+        return "sequences: their padding stands at the start; layers take it at the end: leave PadCollate's `side` as "
+               "it is";
+      });
+    return SequenceLayout<Space>::padded(column.values.extent[1], column.lengths, positions);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/sequence_of.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/nn/context.hpp>
+
+using namespace lockstep;
+
+namespace {
+template <int Rank>
+struct Padded {
+  TensorView<float const, Rank, HostSpace> values;
+  TensorView<std::int32_t const, 1, HostSpace> lengths;
+};
+template <int Rank>
+struct Ragged {
+  TensorView<float const, Rank, HostSpace> values;
+  TensorView<Index const, 1, HostSpace> offsets;
+  Index longest = 0;
+};
+std::array<Index, 2> const places{4, 5};
+TensorView<Index const, 1, HostSpace> const positions{places.data(), {2}};
+std::array<std::int32_t, 2> const lengths{3, 1};
+std::array<Index, 3> const offsets{0, 3, 4};
+}  // namespace
+
+TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation without a gradient") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  std::vector<float> const numbers(12, 1.5F);
+  auto const check = [&](auto const& column, Extents<2> extent) {
+    auto const x = nn::sequence_of(context, column, positions);
+    CHECK(x.tokens.value.extent == extent);
+    CHECK(x.tokens.value.data == numbers.data());  // no copy
+    CHECK(x.tokens.slot == nullptr);
+    CHECK(x.layout.tokens(0) == 3);
+    CHECK(x.layout.slots == extent[0]);
+  };
+  check(Padded<2>{{numbers.data(), {2, 3}}, {lengths.data(), {2}}}, {6, 1});
+  check(Padded<3>{{numbers.data(), {2, 3, 2}}, {lengths.data(), {2}}}, {6, 2});
+  check(Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, {4, 1});
+  check(Ragged<2>{{numbers.data(), {4, 3}}, {offsets.data(), {3}}, 3}, {4, 3});
+}
+
+TEST_CASE("another precision is converted") {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  std::array<float, 4> const numbers{1, 2, 3, 4};
+  auto const x =
+      nn::sequence_of(context, Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, positions).tokens.value;
+  CHECK(std::vector<double>(x.data, x.data + 4) == std::vector<double>{1, 2, 3, 4});
+}
