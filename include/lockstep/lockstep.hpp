@@ -79,6 +79,7 @@
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/image_input.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/mean_squared_error.hpp>
@@ -110,6 +111,7 @@
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
+#include <lockstep/nn/image_input.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>

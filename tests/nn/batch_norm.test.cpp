@@ -14,7 +14,7 @@ auto const alone = [](auto& context, auto const& layer, auto const& x) { return 
 auto const twice = [](auto& context, auto const& layer, auto const& x) {  // parameters and running averages used twice
   return layer.forward(context, layer.forward(context, x));
 };
-nn::BatchNorm rectified(Index channels) { return nn::BatchNorm(channels, {.activation = kernel::Activation::relu}); }
+nn::BatchNorm rectified(Index channels) { return nn::BatchNorm(channels, {.activation = nn::Activation::relu}); }
 float buffer(auto const& t, std::size_t which, Index c) {
   return static_cast<float>(t.buffers[static_cast<std::size_t>(t.layout.buffers()[which].offset + c)]);
 }

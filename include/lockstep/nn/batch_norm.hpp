@@ -13,10 +13,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
+using kernel::Activation;
+
 struct BatchNormOptions {
   double epsilon = 1e-5;
-  double momentum = 0.1;  ///< share of the new statistics in the running ones
-  kernel::Activation activation = kernel::Activation::none;
+  double momentum = 0.1;                     ///< share of the new statistics in the running ones
+  Activation activation = Activation::none;  ///< in the same pass over memory
 };
 
 /// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), for each channel (the last axis). In training

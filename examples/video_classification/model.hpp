@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/image_input.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/space_pooling.hpp>
+
+/// A 3D convolutional network that tells clips apart: each stage halves height and width, and all but the first and the
+/// last the frames too.
+namespace video_classification {
+namespace nn = lockstep::nn;
+using lockstep::Index;
+
+struct Clip {
+  std::vector<std::uint8_t> pixels;  // [frames, height, width]
+  int label;
+};
+
+/// 2,947,476 parameters as it stands.
+struct Sizes {
+  Index frames = 17, height = 256, width = 256;
+  std::vector<Index> channels{16, 32, 64, 128, 256, 256};
+  std::vector<float> class_weights{1, 1, 1, 1};  // of the loss: rare classes weigh more
+};
+
+/// Convolution, normalisation and rectifier.
+class Stage {
+ public:
+  Stage(Index inputs, Index outputs, nn::PerAxis<3> stride)
+      : convolution_(inputs, outputs, {.kernel = 3, .stride = stride, .padding = 1, .bias = nn::Bias::none}),
+        norm_(outputs, {.activation = nn::Activation::relu}) {}
+
+  void visit(auto&& each) {
+    each("convolution", convolution_);
+    each("norm", norm_);
+  }
+  template <class Context>
+  auto forward(Context& context, typename Context::template Variable<5> x) const {
+    return norm_.forward(context, convolution_.forward(context, x));
+  }
+
+ private:
+  nn::Conv3d convolution_;
+  nn::BatchNorm norm_;
+};
+
+class VideoClassifier {
+ public:
+  explicit VideoClassifier(Sizes const& sizes = {})
+      : input_({.extent = {sizes.frames, sizes.height, sizes.width}, .mean = {0.5}, .deviation = {0.25}}),
+        head_(sizes.channels.back(), static_cast<Index>(sizes.class_weights.size())),
+        class_weights_(sizes.class_weights) {
+    auto const last = sizes.channels.size() - 1;
+    for (std::size_t i = 0; i <= last; ++i)
+      stages_.emplace_back(i == 0 ? input_.channels() : sizes.channels[i - 1], sizes.channels[i],
+                           i == 0      ? nn::PerAxis<3>(1, 2, 2)
+                           : i == last ? nn::PerAxis<3>(1)
+                                       : nn::PerAxis<3>(2));
+  }
+
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < stages_.size(); ++i) each("stages." + std::to_string(i), stages_[i]);
+    each("head", head_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto x = input_.forward(context, batch[&Clip::pixels]);
+    for (auto const& stage : stages_) x = stage.forward(context, x);
+    return head_.forward(context, nn::global_average_pool(context, x));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return nn::cross_entropy(context, predict(context, batch), batch[&Clip::label], {.class_weights = class_weights_});
+  }
+
+ private:
+  nn::ImageInput<3> input_;
+  std::vector<Stage> stages_;
+  nn::Linear head_;
+  std::vector<float> class_weights_;
+};
+
+}  // namespace video_classification

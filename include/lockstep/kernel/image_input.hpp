@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Bytes of pictures become numbers.
+template <class Space>
+struct ImageInput {
+  static_assert(sizeof(Space) == 0, "Lockstep: ImageInput in this space needs lockstep/cuda.cuh, compiled with nvcc");
+};
+
+template <>
+struct ImageInput<HostSpace> {
+  /// How many elements `normalize` needs to lay the channels' numbers out.
+  [[nodiscard]] static constexpr Index table_elements(Index channels) noexcept { return 2 * period(channels); }
+
+  /// y[i, c] = (x[i, c] / 255 - mean[c]) / deviation[c], in one pass.
+  /// @shape x, y [places, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void normalize(memory::Stream<HostSpace> stream, TensorView<std::uint8_t const, 2, HostSpace> x,
+                        std::span<double const> mean, std::span<double const> deviation, TensorView<T, 2, HostSpace> y,
+                        T* table) {
+    // The channels' numbers repeat: laid out often enough, they line up with the elements of a vector.
+    auto const channels = x.extent[1], length = period(channels);
+    T* const offset = table;
+    T* const factor = table + length;
+    for (Index i = 0; i < length; ++i) {
+      auto const c = static_cast<std::size_t>(i % channels);
+      offset[i] = static_cast<T>(255 * mean[c]);
+      factor[i] = static_cast<T>(1 / (255 * deviation[c]));
+    }
+    stream.pool().for_ranges(x.size(), length * std::max<Index>(1, 16384 / length), [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index first = begin; first < end; first += length) {
+          Index const count = std::min(length, end - first);
+          for (Index i = 0; i < count; ++i)
+            y.data[first + i] = (static_cast<T>(x.data[first + i]) - offset[i]) * factor[i];
+        }
+      });
+    });
+  }
+
+ private:
+  [[nodiscard]] static constexpr Index period(Index channels) noexcept {
+    return channels * ((255 + channels) / channels);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
