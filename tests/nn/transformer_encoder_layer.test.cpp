@@ -14,8 +14,9 @@ namespace {
 auto const apply = [](auto& context, nn::TransformerEncoderLayer const& layer, auto const& x) {
   return layer.forward(context, x);
 };
-nn::TransformerEncoderLayer make(double dropout = 0) {
-  return nn::TransformerEncoderLayer({.width = 6, .heads = 2, .feed_forward = 10, .dropout = dropout});
+nn::TransformerEncoderLayer make(double dropout = 0, bool norm_first = false, bool causal = false) {
+  return nn::TransformerEncoderLayer(
+      {.width = 6, .heads = 2, .feed_forward = 10, .dropout = dropout, .causal = causal, .norm_first = norm_first});
 }
 
 /// The same from separate layers.
@@ -36,11 +37,13 @@ struct Parts {
 
 TEST_CASE("gradients of input and parameters, with padding and dropout") {
   for (Batch const& batch : {Batch{.rows = 1, .length = 1}, Batch{.rows = 3, .length = 4, .lengths = {4, 1, 0}}}) {
-    for (double dropout : {0.0, 0.2}) {
-      auto const result = check(make(dropout), 6, batch, apply);
-      CAPTURE(result.where);
-      CHECK(result.ok());
-    }
+    for (double dropout : {0.0, 0.2})
+      for (bool norm_first : {false, true})
+        for (bool causal : {false, true}) {
+          auto const result = check(make(dropout, norm_first, causal), 6, batch, apply);
+          CAPTURE(result.where);
+          CHECK(result.ok());
+        }
   }
 }
 
@@ -50,12 +53,20 @@ TEST_CASE("the layer is its parts in PyTorch's order") {
     auto const f = p.second.forward(context, nn::gelu(context, p.first.forward(context, x1)));
     return p.feed_forward_norm.forward(context, nn::add(context, x1, f));
   };
+  auto const norm_first = [](auto& context, Parts const& p, auto const& x) {
+    auto const x1 = nn::add(context, x, p.attention.forward(context, p.attention_norm.forward(context, x)));
+    auto const inner = p.first.forward(context, p.feed_forward_norm.forward(context, x1));
+    return nn::add(context, x1, p.second.forward(context, nn::gelu(context, inner)));
+  };
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 1, 0}};
-  auto const fused = run<double>(make(), 6, batch, apply, 1), separate = run<double>(Parts{}, 6, batch, apart, 1);
-  CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-13));
-  REQUIRE(fused.gradients.size() == separate.gradients.size());
-  for (std::size_t i = 0; i < fused.gradients.size(); ++i)
-    CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-12).scale(10));
+  auto const compare = [](auto const& fused, auto const& separate) {
+    CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-13));
+    REQUIRE(fused.gradients.size() == separate.gradients.size());
+    for (std::size_t i = 0; i < fused.gradients.size(); ++i)
+      CHECK(fused.gradients[i] == doctest::Approx(separate.gradients[i]).epsilon(1e-12).scale(10));
+  };
+  compare(run<double>(make(), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, apart, 1));
+  compare(run<double>(make(0, true), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, norm_first, 1));
 }
 
 TEST_CASE("padding changes nothing") {

@@ -6,6 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -39,6 +40,13 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
     Sequence<typename Context::Scalar, typename Context::Space> const& y) {
   return x.with(add(context, x.tokens, y.tokens));
+}
+/// z = x + dropout(y): the residual connection around a part of a transformer.
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> add(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+    Sequence<typename Context::Scalar, typename Context::Space> const& y, Dropout const& dropout) {
+  return add(context, x, dropout.forward(context, y));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

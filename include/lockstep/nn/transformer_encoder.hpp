@@ -17,12 +17,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 class TransformerEncoder {
  public:
   struct Options {
-    Index layers;         ///< 0 leaves its input as it is
-    Index width;          ///< channels of every token
-    Index heads;          ///< share the width equally
-    Index feed_forward;   ///< width inside each feed-forward part
-    double dropout = 0;   ///< probability
-    bool causal = false;  ///< token i attends to tokens up to i only
+    Index layers;             ///< 0 leaves its input as it is
+    Index width;              ///< channels of every token
+    Index heads;              ///< share the width equally
+    Index feed_forward;       ///< width inside each feed-forward part
+    double dropout = 0;       ///< probability
+    bool causal = false;      ///< token i attends to tokens up to i only
+    bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -35,7 +36,8 @@ class TransformerEncoder {
                                          .heads = options.heads,
                                          .feed_forward = options.feed_forward,
                                          .dropout = options.dropout,
-                                         .causal = options.causal});
+                                         .causal = options.causal,
+                                         .norm_first = options.norm_first});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
@@ -9,19 +10,21 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))): the order of
-/// torch.nn.TransformerEncoderLayer with norm_first=False, activation="gelu", and dropout where it has it: on the
-/// attention weights, after the attention, after the activation and after the feed-forward part.
+/// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))), or with `norm_first`
+/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))): torch.nn.TransformerEncoderLayer
+/// with activation="gelu", and dropout where it has it: on the attention weights, after the attention, after the
+/// activation and after the feed-forward part.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerEncoderLayer {
  public:
   struct Options {
-    Index width;          ///< channels of every token
-    Index heads;          ///< share the width equally
-    Index feed_forward;   ///< width inside the feed-forward part
-    double dropout = 0;   ///< probability
-    bool causal = false;  ///< token i attends to tokens up to i only
+    Index width;              ///< channels of every token
+    Index heads;              ///< share the width equally
+    Index feed_forward;       ///< width inside the feed-forward part
+    double dropout = 0;       ///< probability
+    bool causal = false;      ///< token i attends to tokens up to i only
+    bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -32,7 +35,8 @@ class TransformerEncoderLayer {
         attention_norm_(options.width),
         feed_forward_(options.width, options.feed_forward, options.dropout),
         feed_forward_norm_(options.width),
-        dropout_(options.dropout) {}
+        dropout_(options.dropout),
+        norm_first_(options.norm_first) {}
 
   void visit(auto&& each) {
     each("attention", attention_);
@@ -46,8 +50,12 @@ class TransformerEncoderLayer {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
-    auto const attended = attention_norm_.forward(context, x, attention_.forward(context, x), dropout_);
-    return feed_forward_norm_.forward(context, attended, feed_forward_.forward(context, attended), dropout_);
+    auto const part = [&](auto const& norm, auto const& in, auto const& of) {
+      return norm_first_ ? add(context, in, of(norm.forward(context, in)), dropout_)
+                         : norm.forward(context, in, of(in), dropout_);
+    };
+    auto const attended = part(attention_norm_, x, [&](auto const& in) { return attention_.forward(context, in); });
+    return part(feed_forward_norm_, attended, [&](auto const& in) { return feed_forward_.forward(context, in); });
   }
 
  private:
@@ -56,6 +64,7 @@ class TransformerEncoderLayer {
   FeedForward feed_forward_;
   LayerNorm feed_forward_norm_;
   Dropout dropout_;
+  bool norm_first_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/transformer_decoder_layer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// TransformerDecoderLayers one after the other, each with the same memory, named "0", "1", and so on.
+/// @determinism bitwise, for any number of threads
+class TransformerDecoder {
+ public:
+  struct Options {
+    Index layers;             ///< 0 leaves its input as it is
+    Index width;              ///< channels of every token, those of the memory too
+    Index heads;              ///< share the width equally
+    Index feed_forward;       ///< width inside each feed-forward part
+    double dropout = 0;       ///< probability
+    bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
+  };
+
+  /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
+  /// @throws ShapeError unless heads divides width
+  explicit TransformerDecoder(Options const& options) {
+    expect<ConfigError>(options.layers >= 0, [&] {
+      return "TransformerDecoder: " + std::to_string(options.layers) + " layers; there cannot be fewer than 0";
+    });
+    TransformerDecoderLayer const layer({.width = options.width,
+                                         .heads = options.heads,
+                                         .feed_forward = options.feed_forward,
+                                         .dropout = options.dropout,
+                                         .norm_first = options.norm_first});
+    layers_.assign(static_cast<std::size_t>(options.layers), layer);
+  }
+
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
+  }
+
+  /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
+  /// @throws ShapeError when either has another width, or they have another number of sequences
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> x,
+      Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
+    for (auto const& layer : layers_) x = layer.forward(context, x, memory);
+    return x;
+  }
+
+ private:
+  std::vector<TransformerDecoderLayer> layers_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/add.hpp>
+#include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/feed_forward.hpp>
+#include <lockstep/nn/layer_norm.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Causal attention to the sequence itself, attention to a memory, and a feed-forward part:
+/// x1 = norm(x + dropout(attention(x))), x2 = norm(x1 + dropout(cross(x1, memory))),
+/// y = norm(x2 + dropout(feed_forward(x2))), or with `norm_first` each norm before its part: the order of
+/// torch.nn.TransformerDecoderLayer with activation="gelu", and dropout where it has it.
+/// @determinism bitwise, for any number of threads
+/// @source Vaswani et al.: Attention Is All You Need (2017)
+class TransformerDecoderLayer {
+ public:
+  struct Options {
+    Index width;              ///< channels of every token, those of the memory too
+    Index heads;              ///< share the width equally
+    Index feed_forward;       ///< width inside the feed-forward part
+    double dropout = 0;       ///< probability
+    bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
+  };
+
+  /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
+  /// width
+  explicit TransformerDecoderLayer(Options const& options)
+      : attention_({.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = true}),
+        attention_norm_(options.width),
+        cross_attention_({.width = options.width, .heads = options.heads, .dropout = options.dropout}),
+        cross_attention_norm_(options.width),
+        feed_forward_(options.width, options.feed_forward, options.dropout),
+        feed_forward_norm_(options.width),
+        dropout_(options.dropout),
+        norm_first_(options.norm_first) {}
+
+  void visit(auto&& each) {
+    each("attention", attention_);
+    each("attention_norm", attention_norm_);
+    each("cross_attention", cross_attention_);
+    each("cross_attention_norm", cross_attention_norm_);
+    each("feed_forward", feed_forward_);
+    each("feed_forward_norm", feed_forward_norm_);
+  }
+
+  /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
+  /// @throws ShapeError when either has another width, or they have another number of sequences
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
+    auto const part = [&](auto const& norm, auto const& in, auto const& of) {
+      return norm_first_ ? add(context, in, of(norm.forward(context, in)), dropout_)
+                         : norm.forward(context, in, of(in), dropout_);
+    };
+    auto const attended = part(attention_norm_, x, [&](auto const& in) { return attention_.forward(context, in); });
+    auto const crossed = part(cross_attention_norm_, attended,
+                              [&](auto const& in) { return cross_attention_.forward(context, in, memory); });
+    return part(feed_forward_norm_, crossed, [&](auto const& in) { return feed_forward_.forward(context, in); });
+  }
+
+ private:
+  MultiHeadAttention attention_;
+  LayerNorm attention_norm_;
+  MultiHeadAttention cross_attention_;
+  LayerNorm cross_attention_norm_;
+  FeedForward feed_forward_;
+  LayerNorm feed_forward_norm_;
+  Dropout dropout_;
+  bool norm_first_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
