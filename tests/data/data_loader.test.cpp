@@ -457,9 +457,9 @@ TEST_CASE("waiting is counted") {
   for (int workers : {0, 1}) {
     data::DataLoader loader{
         Sleepy{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2, .workers = workers}};
-    CHECK(loader.wait_seconds() == 0);
+    CHECK(loader.stats().wait_seconds == 0);
     loader.start({}, 0, 0, 1);
     static_cast<void>(loader.next());
-    CHECK(loader.wait_seconds() > 0);
+    CHECK(loader.stats().wait_seconds > 0);
   }
 }

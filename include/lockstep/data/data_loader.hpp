@@ -7,26 +7,22 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/collate.hpp>
+#include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/loader_core.hpp>
+#include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
-
-struct DataLoaderOptions {
-  Index batch_size = 1;  ///< samples per shard (rank or device) and micro-step
-  int workers = 1;       ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
-  int prefetch = 2;      ///< micro-steps made ahead of the one in use
-  Tail tail = Tail::exact;
-};
 
 /// Turns a dataset into batches, in the sampler's order, ahead of their use. Worker threads live as long as the loader
 /// and go on over the borders of epochs; batches arrive in order, the same ones for any number of workers; a batch in
 /// use is never overwritten. Each micro-step delivers one separately collated batch per shard of this process's Split.
 ///
 /// An exception from a sample arrives as a DataError, with the original nested, at the batch that holds the sample; the
-/// next call delivers the next batch. `start` and `next` are for one thread at a time.
+/// next call delivers the next batch; OnFailure skips or substitutes instead. `start` and `next` are for one thread at
+/// a time. A sample that hangs cannot be broken off: a deadline names it, and the destructor waits for it.
 /// @cost no allocation per batch once the largest has been seen, where the dataset's `get` makes none
 /// @determinism bitwise, for any number of workers
 template <class D, class S, class C>
@@ -77,20 +73,23 @@ class DataLoader {
   };
 
   /// @throws ConfigError when an option is out of range
-  DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) : options_(options) {
+  DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
     require(options.batch_size >= 1 && options.batch_size <= most_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
     require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
             "within [0, 1024]; with 0 the caller does the work");
     require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
+    require(options.most_workers >= 0 && options.most_workers <= most_threads, "most_workers", options.most_workers,
+            "within [0, 1024]");
+    require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 stands for no limit");
+    require(options.deadline_seconds >= 0, "deadline_seconds", static_cast<Index>(options.deadline_seconds),
+            "at least 0; 0 stands for none");
     auto order = sampler.over(dataset);
-    core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options.batch_size,
-                                   options.workers, options.prefetch, options.tail);
+    core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
     if (core_) core_->stop();
-    options_ = other.options_;
     core_ = std::move(other.core_);
     return *this;
   }
@@ -98,7 +97,7 @@ class DataLoader {
     if (core_) core_->stop();
   }
 
-  [[nodiscard]] DataLoaderOptions const& options() const noexcept { return options_; }
+  [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Samples in an epoch.
   [[nodiscard]] Index samples() const { return core_->order().size(); }
   /// Micro-steps in an epoch, alike on all ranks: ceil(samples / (batch_size * split.all)), or the floor for
@@ -115,16 +114,17 @@ class DataLoader {
             "within [0, all - count]");
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
-    core_->start(split, epoch, step, last_epoch);
+    core_->start(split, epoch, 0, step, last_epoch);
   }
 
   /// The next micro-step's batches, in order; waits until they are ready.
-  /// @throws DataError when one of their samples cannot be made; names the sample, epoch and step
+  /// @throws DataError when one of their samples cannot be made, with its name, epoch and step; or when the deadline
+  /// has passed, with the samples that workers are at: call again to wait on
   /// @throws ConfigError when no batch is left, or all are held
   Held next() { return Held(core_, core_->next()); }
 
-  /// How long `next` has waited for batches, over the loader's life.
-  [[nodiscard]] double wait_seconds() const { return core_->wait_seconds(); }
+  /// Who has waited for whom, over the loader's life; `stats().verdict()` says it in a sentence.
+  [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
 
  private:
   static constexpr Index most_rows = (Index{1} << 31) - 1;
@@ -136,7 +136,6 @@ class DataLoader {
     }
   }
 
-  DataLoaderOptions options_;
   std::shared_ptr<Core> core_;
 };
 

@@ -26,25 +26,30 @@ enum class Tail {
 /// How the positions [0, samples) of an epoch's order fall into micro-steps and shards: micro-step s takes the
 /// positions [s * batch_size * shards, (s + 1) * batch_size * shards), and shard r of it those that leave the remainder
 /// r when divided by the number of shards. So the global sequence does not depend on the number of shards of equal
-/// total batch.
+/// total batch. An epoch that is resumed counts its micro-steps from the position `first` on.
 class EpochLayout {
  public:
   EpochLayout() = default;
-  EpochLayout(Index samples, Index batch_size, int shards, Tail tail) noexcept
-      : batch_(batch_size), shards_(shards), end_(end(samples, batch_size * shards, shards, tail)) {}
+  EpochLayout(Index samples, Index batch_size, int shards, Tail tail, Index first = 0) noexcept
+      : batch_(batch_size),
+        shards_(shards),
+        first_(first),
+        end_(first + end(std::max<Index>(samples - first, 0), batch_size * shards, shards, tail)) {}
 
   /// Micro-steps in an epoch, alike on all ranks.
-  [[nodiscard]] Index steps() const noexcept { return (end_ + global_batch() - 1) / global_batch(); }
+  [[nodiscard]] Index steps() const noexcept { return (end_ - first_ + global_batch() - 1) / global_batch(); }
   /// The rows of a shard in a micro-step; 0 where the epoch's rest is shorter than the number of shards.
   [[nodiscard]] Index rows(Index step, int shard) const noexcept {
-    auto const begin = step * global_batch();
-    auto const count = std::min(end_, begin + global_batch()) - begin - shard;
+    auto const count = end(step) - begin(step) - shard;
     return count <= 0 ? 0 : (count + shards_ - 1) / shards_;
   }
   /// The position of a row; at or past the number of samples where Tail::pad starts the order again.
   [[nodiscard]] Index position(Index step, int shard, Index row) const noexcept {
-    return step * global_batch() + shard + row * shards_;
+    return begin(step) + shard + row * shards_;
   }
+  /// The positions [begin, end) of a micro-step.
+  [[nodiscard]] Index begin(Index step) const noexcept { return first_ + step * global_batch(); }
+  [[nodiscard]] Index end(Index step) const noexcept { return std::min(end_, begin(step) + global_batch()); }
 
  private:
   [[nodiscard]] Index global_batch() const noexcept { return batch_ * shards_; }
@@ -62,7 +67,7 @@ class EpochLayout {
 
   Index batch_ = 1;
   Index shards_ = 1;
-  Index end_ = 0;
+  Index first_ = 0, end_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,11 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/detail/batch_maker.hpp>
+#include <lockstep/data/detail/loader_job.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
+#include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
 
@@ -29,27 +34,28 @@ class LoaderCore {
   using Slot = LoaderSlot<D, C>;
   using Shard = LoaderShard<D, C>;
 
-  LoaderCore(D dataset, O order, C collate, Index batch_size, int workers, int prefetch, Tail tail)
-      : dataset_(std::move(dataset)),
-        order_(std::move(order)),
-        collate_(std::move(collate)),
-        batch_size_(batch_size),
-        workers_(workers),
-        tail_(tail),
-        slots_(static_cast<std::size_t>(std::max(prefetch, 1) + 1)) {
+  LoaderCore(D dataset, O order, C collate, DataLoaderOptions const& options)
+      : maker_{std::move(dataset), std::move(order), std::move(collate), options},
+        slots_(static_cast<std::size_t>(std::max(options.prefetch, 1) + 1)) {
     queue_.reserve(slots_.size());
     free_.reserve(slots_.size());
+    auto const most = static_cast<std::size_t>(std::max({options.workers, options.most_workers, 1}));
+    workers_.reserve(most);
+    threads_.reserve(most);
   }
   ~LoaderCore() { stop(); }
   LoaderCore(LoaderCore const&) = delete;
   LoaderCore& operator=(LoaderCore const&) = delete;
 
-  [[nodiscard]] O const& order() const noexcept { return order_; }
-  [[nodiscard]] EpochLayout layout(Split const& split) const noexcept {
-    return {static_cast<Index>(order_.size()), batch_size_, split.all, tail_};
+  [[nodiscard]] D const& dataset() const noexcept { return maker_.dataset; }
+  [[nodiscard]] O const& order() const noexcept { return maker_.order; }
+  [[nodiscard]] DataLoaderOptions const& options() const noexcept { return maker_.options; }
+  [[nodiscard]] EpochLayout layout(Split const& split, Index first = 0) const noexcept {
+    return {static_cast<Index>(order().size()), options().batch_size, split.all, options().tail, first};
   }
 
-  void start(Split const& split, Index epoch, Index step, Index last_epoch) {
+  /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
+  void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     for (auto& slot : slots_) {
@@ -57,44 +63,55 @@ class LoaderCore {
       if (!slot || slot->held || slot->shards.size() != static_cast<std::size_t>(split.count)) {
         slot = std::make_shared<Slot>(most_rows(), split.count);
       }
+      slot->whole = false;
+      slot->expected_bytes = 0;
       free_.push_back(slot.get());
     }
     split_ = split;
-    layout_ = layout(split);
+    layout_ = layout(split, first);
     epoch_ = epoch;
     step_ = step;
-    last_epoch_ = layout_.steps() == 0 ? epoch : last_epoch;
+    last_epoch_ = layout(split).steps() == 0 ? epoch : last_epoch;
     if (step_ >= layout_.steps()) advance_epoch();
-    while (static_cast<int>(threads_.size()) < workers_) threads_.emplace_back([this] { work(); });
-    if (workers_ > 0) assign(slots_.size());
+    if (started_ == 0) started_ = Clock::seconds();
+    while (static_cast<int>(threads_.size()) < options().workers) add_worker();
+    if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(dataset()));
+    if (!threads_.empty()) assign(slots_.size());
     work_.notify_all();
   }
 
   /// The next micro-step, ready. @throws DataError of the sample that failed; what follows is unaffected
   std::shared_ptr<Slot> next() {
     std::unique_lock lock(mutex_);
-    if (queue_.empty()) assign(1);
-    if (queue_.empty()) refuse_next();
-    auto* const slot = queue_.front();
-    if (!slot->ready()) {
-      auto const begin = Clock::seconds();
-      if (workers_ > 0) {
-        ready_.wait(lock, [&] { return slot->ready(); });
-      } else {
-        while (!slot->ready()) run_one(lock);
-      }
-      wait_seconds_ += Clock::seconds() - begin;
+    if (queue_.empty()) {
+      assign(1);
+      work_.notify_all();
     }
-    queue_.erase(queue_.begin());
+    if (queue_.empty()) refuse_next();
+    for (auto const* each : queue_) stats_.ready += each->ready();
+    if (!deliverable()) {
+      auto const begin = Clock::seconds();
+      if (!threads_.empty()) {
+        if (static_cast<int>(threads_.size()) < options().most_workers && all_busy()) add_worker();
+        wait_ready(lock);
+      } else {
+        while (!deliverable()) run_one(lock, *workers_.front());
+      }
+      stats_.wait_seconds += Clock::seconds() - begin;
+    }
+    auto* const slot = deliverable();
+    queue_.erase(std::find(queue_.begin(), queue_.end(), slot));
     if (auto const* shard = slot->failed()) {
       struct Recycle {
         LoaderCore& core;
         Slot* slot;
         ~Recycle() { core.recycle(slot); }
       } after_the_throw{*this, slot};
-      slot->rethrow(*shard);
+      slot->rethrow(dataset(), *shard);
     }
-    slot->held = true;
+    slot->held = slot->whole = true;
+    ++stats_.delivered;
+    for (auto const& shard : slot->shards) stats_.samples += shard.rows;
     return *owner(slot);
   }
 
@@ -116,46 +133,69 @@ class LoaderCore {
     threads_.clear();
   }
 
-  [[nodiscard]] double wait_seconds() const {
+  [[nodiscard]] LoaderStats stats() const {
     std::lock_guard lock(mutex_);
-    return wait_seconds_;
+    auto out = stats_;
+    out.elapsed_seconds = started_ == 0 ? 0 : Clock::seconds() - started_;
+    out.slots = static_cast<Index>(slots_.size());
+    out.workers = static_cast<int>(threads_.size());
+    out.bytes = ring_bytes();
+    return out;
   }
 
  private:
+  using Job = LoaderJob<D, C>;
+  using Worker = LoaderWorker<D>;
+
   /// Of one batch: an epoch may be smaller than the batch size.
-  [[nodiscard]] Index most_rows() const noexcept { return std::min(batch_size_, static_cast<Index>(order_.size())); }
+  [[nodiscard]] Index most_rows() const noexcept {
+    return std::min(options().batch_size, static_cast<Index>(order().size()));
+  }
 
-  struct Job {
-    Slot* slot = nullptr;
-    Shard* shard = nullptr;
-    Phase phase = Phase::done;
-    Index begin = 0, end = 0;
-    RowFailure failure;
-  };
+  void add_worker() {
+    workers_.push_back(std::make_unique<Worker>(dataset()));
+    threads_.emplace_back([this, &worker = *workers_.back()] { work(worker); });
+  }
+  [[nodiscard]] bool all_busy() const noexcept {
+    return std::all_of(workers_.begin(), workers_.end(), [](auto const& each) { return each->phase != Phase::done; });
+  }
 
-  void work() {
+  void work(Worker& worker) {
     std::unique_lock lock(mutex_);
     while (!stopped_) {
-      if (!run_one(lock)) work_.wait(lock);
+      if (run_one(lock, worker)) continue;
+      auto const begin = Clock::seconds();
+      work_.wait(lock);
+      stats_.idle_seconds += Clock::seconds() - begin;
     }
   }
 
   /// Claims and does one job; false when there is none.
-  bool run_one(std::unique_lock<std::mutex>& lock) {
+  bool run_one(std::unique_lock<std::mutex>& lock, Worker& worker) {
     auto job = claim();
     if (!job.slot) return false;
     auto const generation = generation_.load(std::memory_order_relaxed);
+    worker.phase = job.phase;
+    worker.since = Clock::seconds();
     ++active_;
     lock.unlock();
-    bool const complete = run(job, generation);
+    bool const complete = maker_.run(job, worker, generation_, generation);
     lock.lock();
     --active_;
+    seconds_of(job.phase) += Clock::seconds() - worker.since;
+    worker.phase = Phase::done;
     if (generation != generation_.load(std::memory_order_relaxed)) {
       if (active_ == 0) idle_.notify_all();
     } else if (complete) {
       finish(job);
     }
     return true;
+  }
+  [[nodiscard]] double& seconds_of(Phase phase) noexcept {
+    return phase == Phase::read    ? stats_.read_seconds
+           : phase == Phase::plan  ? stats_.plan_seconds
+           : phase == Phase::write ? stats_.write_seconds
+                                   : stats_.finish_seconds;
   }
 
   Job claim() noexcept {
@@ -165,63 +205,88 @@ class LoaderCore {
         if (shard.claimed == total) continue;
         auto const begin = shard.claimed;
         shard.claimed = std::min(total, begin + run_length(total));
-        return {slot, &shard, shard.phase, begin, shard.claimed, {}};
+        Job job;
+        job.slot = slot;
+        job.shard = &shard;
+        job.phase = shard.phase;
+        job.begin = begin;
+        job.end = shard.claimed;
+        return job;
       }
     }
     return {};
   }
   /// Small samples are claimed in runs, and yet every worker gets some of each batch.
   [[nodiscard]] Index run_length(Index rows) const noexcept {
-    return workers_ == 0 ? rows : std::max<Index>(1, rows / (4 * workers_));
+    auto const workers = static_cast<Index>(threads_.size());
+    return workers == 0 ? rows : std::max<Index>(1, rows / (4 * workers));
   }
 
-  /// False when it was broken off because the loader was started anew.
-  bool run(Job& job, std::uint64_t generation) {
-    auto& [slot, shard, phase, begin, end, failure] = job;
-    auto& batch = slot->batches[static_cast<std::size_t>(shard->shard - split_.first)];
-    auto row = begin;
-    try {
-      if (phase == Phase::plan || phase == Phase::finish) {
-        row = -1;
-        phase == Phase::plan ? shard->plan(collate_, slot->epoch, batch) : shard->finish(collate_, batch);
-        return true;
-      }
-      auto const index_at = order_.in(slot->epoch);
-      for (; row < end; ++row) {
-        if (generation != generation_.load(std::memory_order_relaxed)) return false;
-        if (phase == Phase::read) {
-          auto const position = layout_.position(slot->step, shard->shard, row);
-          shard->read(dataset_, row, position, index_at(position % static_cast<Index>(order_.size())));
-        } else {
-          shard->write(dataset_, collate_, batch, row);
-        }
-      }
-    } catch (...) {
-      failure = {std::current_exception(), row};
-    }
-    return true;
-  }
-
-  void finish(Job const& job) {
+  void finish(Job& job) {
     auto& shard = *job.shard;
     shard.failure.merge(job.failure);
+    shard.failed.insert(shard.failed.end(), job.failed.begin(), job.failed.end());
+    stats_.substituted += job.substituted;
+    if (!job.last_failure.empty()) stats_.last_failure = std::move(job.last_failure);
     shard.finished += job.end - job.begin;
+    if (job.phase == Phase::plan || job.phase == Phase::finish) count_bytes(job);
     if (shard.finished != shard.total()) return;
-    shard.advance();
-    if (shard.phase == Phase::write) work_.notify_all();
+    if (shard.failed.empty() || shard.failure.error) {
+      shard.advance();
+    } else {
+      (options().on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.mend(job);
+    }
+    if (shard.phase == Phase::write || shard.restarts > 0) work_.notify_all();
     if (shard.phase == Phase::done && --job.slot->unfinished == 0) ready_.notify_all();
   }
-
   auto owner(Slot const* slot) noexcept {
     return std::find_if(slots_.begin(), slots_.end(), [&](auto const& each) { return each.get() == slot; });
   }
 
-  /// Queues the next micro-steps until `most` are queued or no slot is free.
+  /// The slot that `next` would give, or null while it is being made.
+  [[nodiscard]] Slot* deliverable() const noexcept {
+    auto* const front = queue_.front();
+    if (options().delivery == Delivery::ordered || front->ready()) return front->ready() ? front : nullptr;
+    auto const found = std::find_if(queue_.begin(), queue_.end(), [&](auto const* each) {
+      return each->ready() && each->epoch == front->epoch;  // an epoch ends before the next begins
+    });
+    return found == queue_.end() ? nullptr : *found;
+  }
+  void wait_ready(std::unique_lock<std::mutex>& lock) {
+    auto const is_ready = [&] { return deliverable() != nullptr; };
+    if (options().deadline_seconds <= 0) return ready_.wait(lock, is_ready);
+    auto const limit = std::chrono::duration<double>(options().deadline_seconds);
+    if (!ready_.wait_for(lock, limit, is_ready)) throw DataError(late());
+  }
+  /// Who keeps `next` waiting.
+  [[nodiscard]] std::string late() const {
+    auto const now = Clock::seconds();
+    auto const seconds = [](double s) { return std::to_string(static_cast<Index>(s * 1000)) + " ms"; };
+    auto out = "DataLoader: no batch within " + seconds(options().deadline_seconds) + " for epoch " +
+               std::to_string(queue_.front()->epoch) + ", step " + std::to_string(queue_.front()->step) + "; ";
+    for (std::size_t i = 0; i < threads_.size(); ++i) {
+      auto const& worker = *workers_[i];
+      out += "worker " + std::to_string(i);
+      if (worker.phase == Phase::read || worker.phase == Phase::write) {
+        out += std::string(worker.phase == Phase::read ? " reads " : " writes ") +
+               name_of(dataset(), worker.index.load(std::memory_order_relaxed)) + ", position " +
+               std::to_string(worker.position.load(std::memory_order_relaxed)) + ", in a run of " +
+               seconds(now - worker.since) + " so far; ";
+      } else {
+        out += worker.phase == Phase::done ? " has nothing to do; " : " lays out a batch; ";
+      }
+    }
+    return out + "`next` may be called again to wait on; raise deadline_seconds if samples are that slow";
+  }
+
+  /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would outgrow its budget.
   void assign(std::size_t most) noexcept {
     while (!free_.empty() && queue_.size() < most && epoch_ < last_epoch_) {
+      if (!queue_.empty() && !within_budget()) return;
       auto* const slot = free_.back();
       free_.pop_back();
-      slot->begin(epoch_, step_, split_, layout_);
+      slot->expected_bytes = largest_bytes_;
+      slot->begin(epoch_, step_, split_, layout_, options().replay == Replay::cached);
       queue_.push_back(slot);
       if (++step_ == layout_.steps()) advance_epoch();
     }
@@ -229,10 +294,43 @@ class LoaderCore {
   void advance_epoch() noexcept {
     ++epoch_;
     step_ = 0;
+    layout_ = layout(split_);
   }
   void recycle(Slot* slot) noexcept {
+    slot->expected_bytes = 0;
+    if (options().budget_bytes > 0 && ring_bytes() > std::max(options().budget_bytes, slot->bytes)) {
+      for (auto& shard : slot->shards) {
+        shard.slab = Slab();
+        shard.bytes = 0;
+      }
+      slot->bytes = 0;
+      slot->whole = false;
+    }
     free_.push_back(slot);
-    if (workers_ == 0) return;
+    if (threads_.empty()) return;
+    assign(slots_.size());
+    work_.notify_all();
+  }
+
+  [[nodiscard]] Index ring_bytes() const noexcept {
+    Index bytes = 0;
+    for (auto const& slot : slots_) bytes += slot ? std::max(slot->bytes, slot->expected_bytes) : 0;
+    return bytes;
+  }
+  /// Whether the slot that is next to be used may take as much as the largest so far.
+  [[nodiscard]] bool within_budget() const noexcept {
+    if (options().budget_bytes == 0) return true;
+    if (largest_bytes_ == 0) return false;  // the first batch tells
+    auto const growth = std::max<Index>(largest_bytes_ - free_.back()->bytes, 0);
+    return ring_bytes() + growth <= options().budget_bytes;
+  }
+  void count_bytes(Job const& job) {
+    auto& slot = *job.slot;
+    auto const bytes = static_cast<Index>(job.shard->slab.peak_bytes());
+    slot.bytes += bytes - job.shard->bytes;
+    job.shard->bytes = bytes;
+    largest_bytes_ = std::max(largest_bytes_, slot.bytes);
+    if (options().budget_bytes == 0 || threads_.empty()) return;
     assign(slots_.size());
     work_.notify_all();
   }
@@ -255,24 +353,22 @@ class LoaderCore {
                       ", where start(split, epoch, step, last_epoch) ends; call start again");
   }
 
-  D const dataset_;
-  O const order_;
-  C const collate_;
-  Index const batch_size_;
-  int const workers_;
-  Tail const tail_;
+  BatchMaker<D, O, C> const maker_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_, idle_;
   std::vector<std::shared_ptr<Slot>> slots_;
   std::vector<Slot*> queue_, free_;
   Split split_{0, 0, 1};
-  EpochLayout layout_;
+  EpochLayout layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};
   int active_ = 0;  // jobs outside the mutex
   bool stopped_ = false;
-  double wait_seconds_ = 0;
+  Index largest_bytes_ = 0;  // of a slot
+  double started_ = 0;
+  LoaderStats stats_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 };
 

@@ -6,11 +6,13 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
 
@@ -29,12 +31,24 @@ struct RowFailure {
   }
 };
 
+/// What was thrown, in words.
+inline std::string what_of(std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception of unknown type was thrown";
+  }
+}
+
 /// One batch being made, its slab and its bookkeeping, all reused. What is `claimed` and `finished` counts rows of the
 /// present phase.
 template <class D, class C>
 struct LoaderShard {
   using Sample = SampleOf<D>;
-  static constexpr bool reads_into_rows = ReadsIntoRows<D, C>;
+  using Reader = SampleReader<D>;
+  static constexpr bool reads_into_rows = ReadsIntoRows<D, C> && !DrawsSamples<D>;
   static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
   using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
@@ -48,6 +62,9 @@ struct LoaderShard {
   Phase phase = Phase::done;
   Index claimed = 0, finished = 0;
   RowFailure failure;
+  std::vector<Index> failed;  // rows to skip or to substitute
+  Index bytes = 0;            // that the slab had needed when last seen
+  int restarts = 0;           // since the batch was begun; from the first on, its indices stand
 
   explicit LoaderShard(Index batch_size)
       : indices(static_cast<std::size_t>(batch_size)),
@@ -59,6 +76,8 @@ struct LoaderShard {
     shard = number;
     rows = row_count;
     failure = {};
+    failed.clear();
+    restarts = 0;
     enter(rows == 0 ? Phase::plan : Phase::read);
   }
   void enter(Phase next) noexcept {
@@ -78,18 +97,42 @@ struct LoaderShard {
           : phase == Phase::plan                  ? after_plan
                                                   : last);
   }
+  /// Makes the batch anew from the indices at hand.
+  void restart() noexcept {
+    ++restarts;
+    failed.clear();
+    enter(rows == 0 ? Phase::plan : Phase::read);
+  }
+  /// Closes the gaps that the failed rows leave.
+  void remove_failed() {
+    std::sort(failed.begin(), failed.end());
+    auto gap = failed.begin();
+    Index kept = 0;
+    for (Index row = 0; row < rows; ++row) {
+      if (gap != failed.end() && *gap == row) {
+        ++gap;
+        continue;
+      }
+      auto const from = static_cast<std::size_t>(row), to = static_cast<std::size_t>(kept++);
+      if (from == to) continue;
+      indices[to] = indices[from];
+      positions[to] = positions[from];
+      extents[to] = extents[from];
+      if constexpr (!reads_into_rows) samples[to] = std::move(samples[from]);
+    }
+    rows = kept;
+    failed.clear();
+  }
 
-  void read(D const& dataset, Index row, Index position, Index index) {
+  void read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
-    positions[k] = position;
-    indices[k] = index;
     if constexpr (reads_into_rows) {
-      extents[k] = dataset.extent(index);
+      extents[k] = reader.extent(indices[k]);
     } else if constexpr (by_reference) {
-      samples[k] = &dataset.get(index);
+      samples[k] = &reader.get(indices[k], key);
       extents[k] = extent_of(*samples[k]);
     } else {
-      samples[k].emplace(dataset.get(index));
+      samples[k].emplace(reader.get(indices[k], key));
       extents[k] = extent_of(*samples[k]);
     }
   }
@@ -99,18 +142,18 @@ struct LoaderShard {
     batch = collate.plan(BatchPlan<Sample>{{extents.data(), n}, {positions.data(), n}, epoch}, slab);
   }
   template <class Batch>
-  void finish(C const& collate, Batch& batch) {
-    if constexpr (FinishesBatches<C, D>) collate.finish(batch, slab);
-  }
-  template <class Batch>
-  void write(D const& dataset, C const& collate, Batch& batch, Index row) {
+  void write(Reader& reader, C const& collate, Batch& batch, Index row) {
     auto const k = static_cast<std::size_t>(row);
     if constexpr (reads_into_rows) {
-      dataset.read_into(indices[k], collate.open_row(batch, row));
+      reader.read_into(indices[k], collate.open_row(batch, row));
     } else {
       collate.row(batch, row, *samples[k]);
       if constexpr (!by_reference) samples[k].reset();
     }
+  }
+  template <class Batch>
+  void finish(C const& collate, Batch& batch) {
+    if constexpr (FinishesBatches<C, D>) collate.finish(batch, slab);
   }
 };
 
@@ -121,18 +164,25 @@ struct LoaderSlot {
 
   std::vector<LoaderShard<D, C>> shards;
   std::vector<Batch> batches;
+  EpochLayout layout;
   Index epoch = 0, step = 0;
-  int unfinished = 0;  // shards
+  Index bytes = 0;           // that the slabs have needed, as far as is known
+  Index expected_bytes = 0;  // while it is queued: it may need as much as others did
+  int unfinished = 0;        // shards
   bool held = false;
+  bool whole = false;  // was delivered, and can be again
 
   LoaderSlot(Index batch_size, int count) : batches(static_cast<std::size_t>(count)) {
     shards.reserve(batches.size());
     for (int i = 0; i < count; ++i) shards.emplace_back(batch_size);
   }
 
-  void begin(Index at_epoch, Index at_step, Split const& split, EpochLayout const& layout) noexcept {
+  void begin(Index at_epoch, Index at_step, Split const& split, EpochLayout const& of_epoch, bool again) noexcept {
     epoch = at_epoch;
     step = at_step;
+    layout = of_epoch;
+    if (again && whole) return;
+    whole = false;
     unfinished = split.count;
     for (int i = 0; i < split.count; ++i) {
       shards[static_cast<std::size_t>(i)].begin(split.first + i, layout.rows(step, split.first + i));
@@ -149,19 +199,18 @@ struct LoaderSlot {
     return first;
   }
   /// @throws DataError that names the sample, with the original nested
-  [[noreturn]] void rethrow(LoaderShard<D, C> const& shard) const {
+  [[noreturn]] void rethrow(D const& dataset, LoaderShard<D, C> const& shard) const {
     auto const row = shard.failure.row;
     auto const at = "epoch " + std::to_string(epoch) + ", step " + std::to_string(step);
     auto const k = static_cast<std::size_t>(std::max<Index>(row, 0));
     auto const who = row < 0 ? "DataLoader: the batch of " + at
-                             : "DataLoader: sample " + std::to_string(shard.indices[k]) + " (position " +
+                             : "DataLoader: " + name_of(dataset, shard.indices[k]) + " (position " +
                                    std::to_string(shard.positions[k]) + " of " + at + ")";
+    auto const why = what_of(shard.failure.error);
     try {
       std::rethrow_exception(shard.failure.error);
-    } catch (std::exception const& error) {
-      std::throw_with_nested(DataError(who + " cannot be made: " + error.what()));
     } catch (...) {
-      std::throw_with_nested(DataError(who + " cannot be made: an exception of unknown type was thrown"));
+      std::throw_with_nested(DataError(who + " cannot be made: " + why));
     }
   }
 };

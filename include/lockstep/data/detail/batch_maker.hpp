@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <string>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/detail/loader_job.hpp>
+#include <lockstep/data/detail/loader_slot.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// What workers do outside the loader's mutex: reads samples, collates them, and sees to those that fail.
+template <class D, class O, class C>
+struct BatchMaker {
+  using Job = LoaderJob<D, C>;
+  using Shard = LoaderShard<D, C>;
+  using Worker = LoaderWorker<D>;
+
+  D dataset;
+  O order;
+  C collate;
+  DataLoaderOptions options;
+
+  /// Does a job. False when it was broken off, because `generation` is not what it was.
+  bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
+    auto& [slot, shard, phase, begin, end, failure, failed, substituted, last_failure] = job;
+    auto& batch = slot->batches[static_cast<std::size_t>(shard - slot->shards.data())];
+    auto row = begin;
+    try {
+      if (phase == Phase::plan || phase == Phase::finish) {
+        row = -1;
+        phase == Phase::plan ? shard->plan(collate, slot->epoch, batch) : shard->finish(collate, batch);
+        return true;
+      }
+      auto const index_at = order.in(slot->epoch);
+      for (; row < end; ++row) {
+        if (generation.load(std::memory_order_relaxed) != was) return false;
+        auto const k = static_cast<std::size_t>(row);
+        if (phase == Phase::read && shard->restarts == 0) {
+          shard->positions[k] = slot->layout.position(slot->step, shard->shard, row);
+          shard->indices[k] = index_at(shard->positions[k] % static_cast<Index>(order.size()));
+        }
+        worker.index.store(shard->indices[k], std::memory_order_relaxed);
+        worker.position.store(shard->positions[k], std::memory_order_relaxed);
+        try {
+          if (phase == Phase::read) {
+            read(job, row, worker);
+          } else {
+            shard->write(worker.reader, collate, batch, row);
+          }
+        } catch (std::bad_alloc const&) {
+          throw;  // not the sample's fault
+        } catch (...) {
+          if (!can_mend(job)) throw;
+          last_failure = failure_of(*shard, row, std::current_exception());
+          failed.push_back(row);
+        }
+      }
+    } catch (...) {
+      failure = {std::current_exception(), row};
+    }
+    return true;
+  }
+  /// Turns a batch with failed rows into one without them, or with others in their place; says how many.
+  Index mend(Job& job) const {
+    auto& shard = *job.shard;
+    auto const count = static_cast<Index>(shard.failed.size());
+    if (options.on_failure == OnFailure::skip) {
+      shard.remove_failed();
+      if (job.phase == Phase::read) {
+        shard.advance();  // the batch is planned for what is left
+        return count;
+      }
+    } else {
+      for (auto const row : shard.failed) substitute(job, row, most_substitutes);
+    }
+    shard.restart();
+    return count;
+  }
+
+ private:
+  static constexpr int most_substitutes = 16;  // tried for one sample
+
+  /// Whether a failed row is seen to once the phase is over. What cannot be read is substituted in `read` already.
+  [[nodiscard]] bool can_mend(Job const& job) const noexcept {
+    return options.on_failure == OnFailure::skip ||
+           (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
+            job.shard->restarts < most_substitutes);
+  }
+  [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
+    return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + what_of(error);
+  }
+
+  void read(Job& job, Index row, Worker& worker) const {
+    auto const k = static_cast<std::size_t>(row);
+    SampleKey const key{options.seed, job.slot->epoch, job.shard->positions[k]};
+    for (int attempt = 0;; ++attempt) {
+      try {
+        return job.shard->read(worker.reader, row, key);
+      } catch (std::bad_alloc const&) {
+        throw;
+      } catch (...) {
+        if (options.on_failure != OnFailure::substitute || attempt == most_substitutes) throw;
+        job.last_failure = failure_of(*job.shard, row, std::current_exception());
+      }
+      substitute(job, row, attempt);
+    }
+  }
+  /// Another sample for a row, which epoch and position choose.
+  void substitute(Job& job, Index row, int attempt) const noexcept {
+    auto const k = static_cast<std::size_t>(row);
+    auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
+                          static_cast<std::uint64_t>(job.shard->positions[k]),
+                          static_cast<std::uint64_t>(job.shard->restarts * (most_substitutes + 1) + attempt));
+    job.shard->indices[k] =
+        order.index(job.slot->epoch, static_cast<Index>(draw % static_cast<std::uint64_t>(order.size())));
+    ++job.substituted;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/loader_slot.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// A run of rows of one batch in one phase, done by one worker.
+template <class D, class C>
+struct LoaderJob {
+  LoaderSlot<D, C>* slot = nullptr;
+  LoaderShard<D, C>* shard = nullptr;
+  Phase phase = Phase::done;
+  Index begin = 0, end = 0;
+  RowFailure failure{};
+  std::vector<Index> failed{};  // rows to skip or to substitute
+  Index substituted = 0;
+  std::string last_failure{};
+};
+
+/// A thread that makes batches, or the caller of `next` in its place.
+template <class D>
+struct LoaderWorker {
+  SampleReader<D> reader;
+  Phase phase = Phase::done;     // done: without work
+  double since = 0;              // of the phase
+  std::atomic<Index> index{-1};  // of the sample at hand
+  std::atomic<Index> position{-1};
+
+  explicit LoaderWorker(D const& dataset) : reader(dataset) {}
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

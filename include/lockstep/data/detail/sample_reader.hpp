@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/data/dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+template <class D>
+struct ReaderType {
+  using type = D const&;
+};
+template <HasWorkers D>
+struct ReaderType<D> {
+  using type = decltype(std::declval<D const&>().worker());
+};
+
+/// What one worker reads samples with: a reader of its own where the dataset makes them, else the dataset.
+template <class D>
+class SampleReader {
+ public:
+  explicit SampleReader(D const& dataset) : reader_(make(dataset)) {}
+
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) {
+    if constexpr (requires { reader_.get(i, key); }) {
+      return reader_.get(i, key);
+    } else {
+      return reader_.get(i);
+    }
+  }
+  [[nodiscard]] auto extent(Index i) { return reader_.extent(i); }
+  template <class Row>
+  void read_into(Index i, Row&& row) {
+    reader_.read_into(i, std::forward<Row>(row));
+  }
+
+ private:
+  static decltype(auto) make(D const& dataset) {
+    if constexpr (HasWorkers<D>) {
+      return dataset.worker();
+    } else {
+      return (dataset);
+    }
+  }
+  typename ReaderType<D>::type reader_;
+};
+
+/// "sample 17 (clips/17.npy)", for messages.
+template <class D>
+std::string name_of(D const& dataset, Index index) {
+  auto const number = "sample " + std::to_string(index);
+  if constexpr (NamesSamples<D>) {
+    return number + " (" + std::string(dataset.name(index)) + ")";
+  } else {
+    return number;
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/philox.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// What a sample's random numbers are keyed on: its place in the epoch's order, never a worker, rank or thread. A
+/// dataset that draws numbers, for augmentation say, offers `get(i, key)` beside `get(i)`; the loader calls the former.
+struct SampleKey {
+  std::uint64_t seed = 0;
+  Index epoch = 0, position = 0;
+
+  /// A generator of its own for each name: `key.random("crop")(counter)`.
+  [[nodiscard]] constexpr Philox random(std::string_view stage) const noexcept {
+    return Philox(mix(mix(stage), seed, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(position)));
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

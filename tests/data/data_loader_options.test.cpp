@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/data_loader_options.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  std::vector<std::int32_t> tokens;
+  int label = 0;
+};
+Sample sample(Index i) {
+  return {std::vector<std::int32_t>(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i)), static_cast<int>(i)};
+}
+bool broken(Index i) { return i % 10 == 3 || i == 20; }
+
+struct Breaking {
+  Index count = 60;
+  Index size() const { return count; }
+  Sample get(Index i) const {
+    if (broken(i)) throw std::runtime_error("file is gone");
+    return sample(i);
+  }
+  std::string name(Index i) const { return "clips/" + std::to_string(i) + ".npy"; }
+};
+/// Fails only when the row is written.
+struct BreakingLate {
+  Index count = 60;
+  Index size() const { return count; }
+  Sample get(Index i) const { return sample(i); }
+  data::SampleExtent<Sample> extent(Index i) const { return {{i * 7 % 11}}; }
+  void read_into(Index i, data::Row<Sample> row) const {
+    for (auto& token : row[&Sample::tokens]) token = static_cast<int>(i);
+    row[&Sample::label] = static_cast<int>(i);
+    if (broken(i)) throw std::runtime_error("file is cut off");
+  }
+};
+
+struct Seen {
+  Index step, position;
+  int label;
+  friend auto operator<=>(Seen const&, Seen const&) = default;
+};
+/// An epoch of all shards.
+template <class D>
+std::vector<Seen> epoch_of(D const& dataset, data::DataLoaderOptions const& options, int shards = 2) {
+  data::DataLoader loader{dataset, data::ShuffledSampler{.seed = 4}, data::PadCollate{.value = -1}, options};
+  data::Split const split{0, shards, shards};
+  loader.start(split, 2, 0, 3);
+  std::vector<Seen> seen;
+  for (Index i = 0; i < loader.steps(split); ++i) {
+    auto const held = loader.next();
+    for (auto const& batch : held.batches()) {
+      for (Index r = 0; r < batch.rows(); ++r) {
+        auto const label = batch[&Sample::label].values(r);
+        auto const& tokens = batch[&Sample::tokens];
+        REQUIRE(tokens.lengths(r) == label * 7 % 11);
+        for (Index k = 0; k < tokens.values.extent[1]; ++k)
+          REQUIRE(tokens.values(r, k) == (k < tokens.lengths(r) ? label : -1));
+        seen.push_back({held.step(), batch.positions()(r), label});
+      }
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("what cannot be made is skipped: all else comes once, at its place", D, Breaking, BreakingLate) {
+  auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
+  std::vector<Seen> expected;
+  for (Index p = 0; p < 60; ++p)
+    if (auto const i = order.index(2, p); !broken(i)) expected.push_back({p / 8, p, static_cast<int>(i)});
+  for (int workers : {0, 1, 3}) {
+    auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip});
+    std::sort(seen.begin(), seen.end());
+    CHECK(seen == expected);
+  }
+}
+
+TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any workers", D, Breaking, BreakingLate) {
+  auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
+  auto const make = [](int workers) {
+    auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::substitute});
+    std::sort(seen.begin(), seen.end());
+    return seen;
+  };
+  auto const first = make(0);
+  REQUIRE(first.size() == 60);
+  for (Index p = 0; p < 60; ++p) {
+    auto const& row = first[static_cast<std::size_t>(p)];
+    CHECK(row.position == p);
+    CHECK(!broken(row.label));
+    if (auto const i = order.index(2, p); !broken(i)) CHECK(row.label == i);
+  }
+  for (int workers : {1, 3}) CHECK(make(workers) == first);
+}
+
+TEST_CASE("failures are counted, and the latest is told by name") {
+  for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    data::DataLoader loader{
+        Breaking{20}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 20, .on_failure = policy}};
+    loader.start({}, 0, 0, 1);
+    static_cast<void>(loader.next());
+    auto const stats = loader.stats();
+    CHECK(stats.skipped == (policy == data::OnFailure::skip ? 2 : 0));
+    CHECK((policy == data::OnFailure::skip) == (stats.substituted == 0));
+    CHECK(stats.last_failure.find("(clips/") != std::string::npos);
+    CHECK(stats.last_failure.find("file is gone") != std::string::npos);
+  }
+}
+
+TEST_CASE("without any sample left, skipping gives empty batches and substituting gives up") {
+  struct Nothing : Breaking {
+    Sample get(Index) const { throw std::runtime_error("no disk"); }
+  };
+  data::DataLoader skipping{
+      Nothing{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = data::OnFailure::skip}};
+  skipping.start({}, 0, 0, 1);
+  CHECK(skipping.next().batches()[0].rows() == 0);
+  data::DataLoader substituting{
+      Nothing{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = data::OnFailure::substitute}};
+  substituting.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(substituting.next()), doctest::Contains("no disk"), DataError);
+}
+
+TEST_CASE("a failure's message has the sample's name") {
+  data::DataLoader loader{Breaking{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8}};
+  loader.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(loader.next()),
+      "DataLoader: sample 3 (clips/3.npy) (position 3 of epoch 0, step 0) cannot be made: file is gone", DataError);
+}
+
+TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked again") {
+  struct Stuck : Breaking {
+    std::atomic<bool>* open;
+    Sample get(Index i) const {
+      while (i == 5 && !*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> open = false;
+  data::DataLoader loader{Stuck{{16}, &open},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .deadline_seconds = 0.02}};
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().step() == 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       doctest::Contains(" reads sample 5 (clips/5.npy), position 5, in a run of "), DataError);
+  open = true;
+  for (bool made = false; !made;) {
+    try {
+      CHECK(loader.next().step() == 1);
+      made = true;
+    } catch (DataError const&) {  // a machine that is busy
+    }
+  }
+}
+
+TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the same batches") {
+  struct Slow : Breaking {
+    std::atomic<bool>* open;
+    Sample get(Index i) const {
+      while (i == 0 && !*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> open = false;
+  data::DataLoader loader{Slow{{16}, &open},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .prefetch = 5, .delivery = data::Delivery::unordered}};
+  loader.start({}, 0, 0, 2);
+  std::set<Index> steps;
+  for (int i = 0; i < 3; ++i) {
+    auto const held = loader.next();
+    CHECK(held.epoch() == 0);
+    CHECK(held.batches()[0][&Sample::label].values(0) == held.step() * 4);
+    steps.insert(held.step());
+  }
+  CHECK(steps == std::set<Index>{1, 2, 3});
+  open = true;  // nothing of epoch 1 before this one
+  CHECK(loader.next().step() == 0);
+  CHECK(loader.next().epoch() == 1);
+}
+
+TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch") {
+  struct Large {
+    Index size() const { return 64; }
+    Sample get(Index) const { return {std::vector<std::int32_t>(500'000), 0}; }
+  };
+  auto const bytes = [](Index budget) {
+    data::DataLoader loader{Large{},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = budget}};
+    loader.start({}, 0, 0, 1);
+    for (int i = 0; i < 12; ++i) static_cast<void>(loader.next());
+    std::vector<decltype(loader.next())> held;  // with none let go, the ring fills up as far as it may
+    for (int i = 0; i < 4 && budget != 1; ++i) held.push_back(loader.next());
+    return loader.stats().bytes;
+  };
+  constexpr Index batch = 4 * 500'000 * 4 + 128;  // with its lengths and labels
+  CHECK(bytes(0) >= 4 * batch);
+  CHECK(bytes(1) == batch);
+  CHECK(bytes(2 * batch) >= 4 * batch);  // what is held counts, and yet `next` delivers
+}
+
+TEST_CASE("within a budget, no more is made ahead than fits") {
+  struct Large {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index) const {
+      ++*reads;
+      return {std::vector<std::int32_t>(500'000), 0};
+    }
+  };
+  std::atomic<int> reads = 0;
+  constexpr Index batch = 4 * 500'000 * 4 + 128;
+  data::DataLoader loader{Large{&reads},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .prefetch = 6, .budget_bytes = 2 * batch + 100}};
+  loader.start({}, 0, 0, 1);
+  {
+    auto const held = loader.next();
+    CHECK(loader.next().step() == 1);
+    CHECK(reads <= 4 * 3);
+    CHECK(loader.stats().bytes <= 2 * batch);
+  }
+  for (int i = 2; i < 16; ++i) {
+    CHECK(loader.next().step() == i);
+    CHECK(loader.stats().bytes <= 2 * batch);
+  }
+}
+
+TEST_CASE("replaying delivers made batches again and again, and reads nothing more") {
+  struct Counting {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index i) const {
+      ++*reads;
+      return sample(i);
+    }
+  };
+  for (int workers : {0, 1}) {
+    std::atomic<int> reads = 0;
+    data::DataLoader loader{Counting{&reads},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers, .prefetch = 2, .replay = data::Replay::cached}};
+    loader.start({}, 0, 0, 5);
+    for (Index i = 0; i < 80; ++i) {
+      auto const held = loader.next();
+      CHECK(held.epoch() * 16 + held.step() == i);
+      CHECK(held.batches()[0].rows() == 4);
+    }
+    CHECK(reads <= 3 * 4);
+  }
+}
+
+TEST_CASE("workers are added while all are busy and training waits, up to a cap") {
+  struct Slow {
+    Index size() const { return 1000; }
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return sample(i);
+    }
+  };
+  data::DataLoader loader{
+      Slow{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .most_workers = 3}};
+  loader.start({}, 0, 0, 1);
+  for (Index i = 0; i < 250; ++i) CHECK(loader.next().batches()[0][&Sample::label].values(0) == i * 4);
+  CHECK(loader.stats().workers > 1);
+  CHECK(loader.stats().workers <= 3);
+}
+
+TEST_CASE("each worker has a reader of its own where the dataset makes them") {
+  struct Decoding {
+    struct Worker {
+      std::atomic<int>* inside;
+      std::vector<std::int32_t> buffer{};
+      int users = 0;
+      Sample get(Index i) {
+        CHECK(++users == 1);
+        buffer.assign(static_cast<std::size_t>(i * 7 % 11), static_cast<int>(i));
+        Sample out{buffer, static_cast<int>(i)};
+        --users;
+        return out;
+      }
+    };
+    std::atomic<int>* made;
+    Index size() const { return 64; }
+    Sample get(Index i) const { return sample(i); }
+    Worker worker() const {
+      ++*made;
+      return {made};
+    }
+  };
+  static_assert(data::HasWorkers<Decoding> && !data::HasWorkers<Breaking>);
+  for (int workers : {0, 1, 3}) {
+    std::atomic<int> made = 0;
+    CHECK(epoch_of(Decoding{&made}, {.batch_size = 4, .workers = workers}).size() == 64);
+    CHECK(made == std::max(workers, 1));
+  }
+}
+
+TEST_CASE("random numbers of a sample depend on seed, epoch and position, not on workers, ranks or batch size") {
+  struct Noisy {
+    Index size() const { return 60; }
+    Sample get(Index i) const { return get(i, {0, 0, i}); }
+    Sample get(Index, data::SampleKey const& key) const {
+      return sample(static_cast<Index>(key.random("noise")(0)[0] % 1'000'000));
+    }
+  };
+  static_assert(data::DrawsSamples<Noisy> && !data::DrawsSamples<Breaking>);
+  auto const labels = [](data::DataLoaderOptions const& options, int shards) {
+    auto seen = epoch_of(Noisy{}, options, shards);
+    for (auto& row : seen) row.step = 0;
+    std::sort(seen.begin(), seen.end());
+    return seen;
+  };
+  auto const expected = labels({.batch_size = 4, .workers = 0, .seed = 1}, 1);
+  std::set<int> different;
+  for (auto const& row : expected) different.insert(row.label);
+  CHECK(different.size() > 50);
+  CHECK(labels({.batch_size = 4, .workers = 2, .seed = 1}, 1) == expected);
+  CHECK(labels({.batch_size = 7, .workers = 1, .seed = 1}, 3) == expected);
+  CHECK(labels({.batch_size = 4, .workers = 0, .seed = 2}, 1) != expected);
+}
+
+TEST_CASE("what the loader did is counted") {
+  for (int workers : {0, 2}) {
+    data::DataLoader loader{Breaking{},
+                            data::SequentialSampler{},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip}};
+    CHECK(loader.stats().elapsed_seconds == 0);
+    loader.start({}, 0, 0, 1);
+    for (int i = 0; i < 15; ++i) static_cast<void>(loader.next());
+    auto const stats = loader.stats();
+    CHECK(stats.delivered == 15);
+    CHECK(stats.samples == 53);
+    CHECK(stats.skipped == 7);
+    CHECK(stats.slots == 3);
+    CHECK(stats.workers == workers);
+    CHECK(stats.read_seconds > 0);
+    CHECK(stats.write_seconds > 0);
+    CHECK(stats.bytes > 0);
+    CHECK(stats.elapsed_seconds > 0);
+    CHECK(!stats.verdict().empty());
+  }
+}
+
+TEST_CASE("options out of range are refused by name") {
+  auto const make = [](data::DataLoaderOptions const& options) {
+    return data::DataLoader{Breaking{}, data::SequentialSampler{}, data::PadCollate{}, options};
+  };
+  CHECK_THROWS_WITH_AS(make({.most_workers = 1025}), doctest::Contains("most_workers is 1025"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = -1}), doctest::Contains("deadline_seconds is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
+}
