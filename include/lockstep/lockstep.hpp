@@ -145,6 +145,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/optim/step_scalars.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/engine.hpp>

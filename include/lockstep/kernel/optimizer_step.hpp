@@ -22,9 +22,10 @@ struct OptimizerStep {
 template <>
 struct OptimizerStep<HostSpace> {
   /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice; `states` is
-  /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read.
-  /// Where the slice has a shadow, it receives the new values. Does nothing when the step is not active.
-  /// `make_rule(scalars)` is called once. An elementwise rule gives the same bits however the arena is sliced.
+  /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read;
+  /// or, where rule.leaves_untouched_rows(), passed over. Where the slice has a shadow, it receives the new values.
+  /// Does nothing when the step is not active. `make_rule(scalars)` is called once. An elementwise rule gives the same
+  /// bits however the arena is sliced.
   /// @determinism bitwise, for any number of threads
   template <int states_count, class Slice, class Scalars, class MakeRule>
   static void run(memory::Stream<HostSpace> stream, Slice const& slice, Scalars const* scalars,
@@ -36,6 +37,7 @@ struct OptimizerStep<HostSpace> {
       with_best_instructions([&] {
         for (Index at = begin; at < end;) {
           auto const [written, stop] = run_at(slice.touched, slice.offset, at, end);
+          if (!written && rule.leaves_untouched_rows()) at = stop;
           for (Index n; at < stop; at += n) {
             n = std::min(block, stop - at);
             std::array<T*, static_cast<std::size_t>(states_count)> here{};

@@ -4,6 +4,7 @@
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/detail/adam_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -19,6 +20,7 @@ struct AdamW {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  UntouchedRows untouched_rows = UntouchedRows::follow;
 
   static constexpr int states = 2;  ///< m, v
   static constexpr bool takes_touched_rows = true;

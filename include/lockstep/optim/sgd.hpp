@@ -6,6 +6,7 @@
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -24,6 +25,7 @@ struct SGD {
   double weight_decay = 0;
   Momentum kind = Momentum::heavy_ball;
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  UntouchedRows untouched_rows = UntouchedRows::follow;
 
   static constexpr int states = 1;  ///< b
   static constexpr bool takes_touched_rows = true;
@@ -47,7 +49,10 @@ struct SGD {
           momentum_(static_cast<T>(o.momentum)),
           decay_(static_cast<T>(weight_decay)),
           rate_(static_cast<T>(s.learning_rate)),
-          kind_(o.kind) {}
+          kind_(o.kind),
+          stays_(o.untouched_rows == UntouchedRows::stay || (momentum_ == 0 && decay_ == 0)) {}
+
+    [[nodiscard]] bool leaves_untouched_rows() const noexcept { return stays_; }
 
     void operator()(Index n, T* __restrict values, T const* __restrict gradients, std::array<T*, 1> state) const {
       T* __restrict b = state[0];
@@ -70,6 +75,7 @@ struct SGD {
    private:
     T scale_, momentum_, decay_, rate_;
     Momentum kind_;
+    bool stays_;
   };
 };
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);

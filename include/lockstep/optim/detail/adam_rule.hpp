@@ -6,6 +6,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
@@ -28,7 +29,10 @@ class AdamRule {
         decay_(static_cast<T>(decay == Decay::coupled ? weight_decay : 1 - s.learning_rate * weight_decay)),
         rate_(static_cast<T>(s.learning_rate / (1 - std::pow(o.beta1, s.step)))),
         root_scale_(static_cast<T>(1 / std::sqrt(1 - std::pow(o.beta2, s.step)))),
-        epsilon_(static_cast<T>(o.epsilon)) {}
+        epsilon_(static_cast<T>(o.epsilon)),
+        stays_(o.untouched_rows == UntouchedRows::stay) {}
+
+  [[nodiscard]] bool leaves_untouched_rows() const noexcept { return stays_; }
 
   void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
     Index at = 0;
@@ -59,6 +63,7 @@ class AdamRule {
   }
 
   T scale_, blend1_, keep2_, blend2_, decay_, rate_, root_scale_, epsilon_;
+  bool stays_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
