@@ -42,9 +42,11 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/fingerprint.hpp>
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/labelled_files_dataset.hpp>
+#include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
 #include <lockstep/data/pad_collate.hpp>

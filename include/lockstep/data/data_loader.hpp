@@ -10,6 +10,8 @@
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/loader_core.hpp>
+#include <lockstep/data/fingerprint.hpp>
+#include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
@@ -108,13 +110,32 @@ class DataLoader {
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
   /// @throws ConfigError when the place does not exist
   void start(Split split, Index epoch, Index step, Index last_epoch) {
-    require(split.all >= 1, "split.all", split.all, "at least 1");
-    require(split.count >= 1, "split.count", split.count, "at least 1");
-    require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
-            "within [0, all - count]");
-    require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+    check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
     core_->start(split, epoch, 0, step, last_epoch);
+  }
+
+  /// Where to go on after a micro-step.
+  [[nodiscard]] LoaderState state_after(Held const& held) const {
+    LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
+    if (held.step() + 1 >= held.slot_->layout.steps()) {
+      ++out.epoch;
+      out.position = 0;
+    }
+    return out;
+  }
+  /// Begins delivery where a state says, for any split, batch size and workers: in the epoch's rest, micro-steps count
+  /// from the state's position on. Takes no longer for a later place.
+  /// @throws DataError when the state is of other data or another order
+  void resume(Split split, LoaderState const& state, Index last_epoch) {
+    if (state.fingerprint != fingerprint() || state.samples != samples()) {
+      throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
+                      state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
+                      " with fingerprint " + fingerprint() +
+                      "; resume with the data, sampler and seed of the earlier run, or start anew");
+    }
+    check(split, state.epoch, last_epoch);
+    core_->start(split, state.epoch, state.position, 0, last_epoch);
   }
 
   /// The next micro-step's batches, in order; waits until they are ready.
@@ -130,6 +151,14 @@ class DataLoader {
   static constexpr Index most_rows = (Index{1} << 31) - 1;
   static constexpr int most_threads = 1024, most_slots = 1024;
 
+  [[nodiscard]] std::string fingerprint() const { return data::fingerprint(core_->dataset(), core_->order()); }
+  static void check(Split const& split, Index epoch, Index last_epoch) {
+    require(split.all >= 1, "split.all", split.all, "at least 1");
+    require(split.count >= 1, "split.count", split.count, "at least 1");
+    require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
+            "within [0, all - count]");
+    require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+  }
   static void require(bool holds, char const* what, Index value, char const* rule) {
     if (!holds) {
       throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// A place in the data, to go on from: everything before `position` in the epoch's order has been used. It says nothing
+/// of ranks, workers or batch sizes, all of which may be others when training goes on.
+struct LoaderState {
+  static constexpr int version = 1;
+
+  Index epoch = 0;
+  Index position = 0;       ///< in the epoch's global order
+  Index samples = 0;        ///< in an epoch
+  std::string fingerprint;  ///< of dataset and order, in hexadecimal digits
+
+  /// One line of JSON, below 256 bytes.
+  [[nodiscard]] std::string to_json() const {
+    json::Writer out;
+    out.begin_object().member("version", version).member("epoch", epoch).member("position", position);
+    out.member("samples", samples).member("fingerprint", fingerprint).end_object();
+    return std::move(out).text();
+  }
+
+  /// @throws DataError when the text is no state, or one of another version
+  [[nodiscard]] static LoaderState from_json(std::string_view text) {
+    auto const value = json::parse(text, "the loader's state");
+    if (auto const found = value.at("version").integer(); found != version) {
+      throw DataError("LoaderState: the state has version " + std::to_string(found) + "; this library reads version " +
+                      std::to_string(version));
+    }
+    LoaderState out{value.at("epoch").integer(), value.at("position").integer(), value.at("samples").integer(),
+                    value.at("fingerprint").string()};
+    if (out.epoch < 0 || out.position < 0 || out.position > out.samples) {
+      throw DataError("LoaderState: epoch " + std::to_string(out.epoch) + ", position " + std::to_string(out.position) +
+                      " of " + std::to_string(out.samples) +
+                      " samples is no place; the state was damaged, start anew or from another one");
+    }
+    return out;
+  }
+
+  friend bool operator==(LoaderState const&, LoaderState const&) = default;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/fingerprint.hpp>
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Plain {
+  Index count;
+  Index size() const { return count; }
+  int get(Index) const { return 0; }
+};
+struct Versioned : Plain {
+  std::uint64_t version;
+  std::uint64_t fingerprint() const { return version; }
+};
+
+}  // namespace
+
+TEST_CASE("a fingerprint changes with length, sampler, seed and the dataset's own") {
+  std::set<std::string> seen;
+  for (Index count : {0, 1, 31, 32, 33}) {
+    auto const sequential = data::fingerprint(Plain{count}, data::SequentialSampler{}.over(Plain{count}));
+    CHECK(sequential.size() == 16);
+    CHECK(sequential == data::fingerprint(Plain{count}, data::SequentialSampler{}.over(Plain{count})));
+    seen.insert(sequential);
+  }
+  CHECK(seen.size() == 5);
+  for (std::uint64_t k = 0; k < 10; ++k) {
+    seen.insert(data::fingerprint(Plain{33}, data::ShuffledSampler{.seed = k}.over(Plain{33})));
+    seen.insert(data::fingerprint(Versioned{{33}, k}, data::SequentialSampler{}.over(Plain{33})));
+  }
+  CHECK(seen.size() == 25);
+}
