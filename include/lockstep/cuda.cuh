@@ -3,6 +3,7 @@
 
 /// Everything that needs nvcc.
 #include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>

@@ -18,7 +18,7 @@
 #define __host__
 #define __shared__ static
 #define __launch_bounds__(...)
-#define __align__(bytes) alignas(bytes)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 
 inline cuda_emulation::Three const& threadIdx = cuda_emulation::Machine::instance().thread;
 inline cuda_emulation::Three const& blockIdx = cuda_emulation::Machine::instance().block;

@@ -252,7 +252,8 @@ struct Attention<HostSpace> {
     product.pack({key, 1, width}, head_width, head.keys, at.keys_across);
     product.pack({in.value.data + head.key, 1, width}, head_width, head.keys, at.values_across);
     product.pack({key, width, 1}, head.keys, head_width, at.keys);
-    for (auto const& target : {to.key, to.value})
+    Target<T> const targets[] = {to.key, to.value};
+    for (auto const& target : targets)
       if (target.write == Write::overwrite)
         zero(target.data + head.key, head.keys + head.key_padding, width, head_width);
     if (to.query.write == Write::overwrite)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/attention.hpp>
+#include <lockstep/kernel/detail/attention_backward.cuh>
+#include <lockstep/kernel/detail/attention_forward.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions, shapes, masks and formulas as on the host, queued on the stream. Forward passes over the keys once, with
+/// the softmax corrected as it goes; backward passes over them twice, once for each side, so that nothing is added by
+/// two at a time.
+/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+template <>
+struct Attention<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T, int Rank>
+  using View = TensorView<T, Rank, CudaSpace>;
+
+  template <class T>
+  struct Inputs {
+    View<T const, 2> query;
+    View<T const, 2> key, value;
+    SequenceLayout<CudaSpace> queries, keys{};
+    Index heads;
+    double scale;
+    bool causal = false;
+    View<T const, 2> bias{};
+    DropoutMask mask{};
+
+    [[nodiscard]] Index rows() const noexcept { return queries.rows; }
+    [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
+    [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
+    [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
+  };
+  template <class T>
+  using Target = detail::AttentionTarget<T>;
+  template <class T>
+  struct Gradients {
+    Target<T> query, key, value;
+    Target<T> bias{};
+  };
+
+  /// The widest head: what a block's shared memory holds of both sides.
+  template <class T>
+  static constexpr Index most_head_width = sizeof(Accumulate<T>) == 8 ? 32 : 64;
+
+  template <class T>
+  [[nodiscard]] static Index scratch(Stream, Inputs<T> const& in) {
+    return in.rows() * in.heads * (in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));
+  }
+
+  /// @throws ShapeError as on the host, and for a head wider than most_head_width
+  template <class T>
+  static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1>) {
+    check(in, out.extent);
+    with_channels<T>(in.head_width(), [&](auto per_lane) {
+      using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
+      launch<Shape>("kernel::Attention::forward", stream, in, in.queries.length, detail::attend<T, Shape::per_lane>,
+                    out.data, log_sums.data);
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<T const, 2> log_sums,
+                       View<T const, 2> dout, Gradients<T> const& to, View<T, 1> memory) {
+    auto const name = "kernel::Attention::backward";
+    auto const heads = in.rows() * in.heads;
+    auto* const means = memory.data;
+    auto* const by_distance = to.bias.data ? means + heads * in.queries.length : nullptr;
+    auto const blocks = heads * query_tiles(in);
+    if (by_distance && blocks > 0)
+      memory::check_cuda(
+          cudaMemsetAsync(by_distance, 0, static_cast<std::size_t>(blocks * in.distances()) * sizeof(T), stream.get()),
+          "cudaMemsetAsync");
+    auto const arguments = arguments_of(in);
+    detail::launch(name, stream, heads * in.queries.length * detail::warp, detail::attention_means<T>, arguments,
+                   out.data, dout.data, means);
+    with_channels<T>(in.head_width(), [&](auto per_lane) {
+      using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
+      launch<Shape>(name, stream, in, in.queries.length,
+                    detail::differentiate_attention<T, Shape::per_lane, detail::Side::queries>, dout.data,
+                    log_sums.data, means, to.query, Target<T>{}, by_distance);
+      launch<Shape>(name, stream, in, in.keys.length,
+                    detail::differentiate_attention<T, Shape::per_lane, detail::Side::keys>, dout.data, log_sums.data,
+                    means, to.key, to.value, static_cast<T*>(nullptr));
+    });
+    if (to.bias.data)
+      detail::launch(name, stream, in.heads * in.distances(), detail::sum_distances<T>, arguments, query_tiles(in),
+                     by_distance, to.bias);
+  }
+
+ private:
+  template <int n>
+  struct PerLane {
+    static constexpr int value = n;
+  };
+
+  template <class T>
+  [[nodiscard]] static Index query_tiles(Inputs<T> const& in) {
+    constexpr Index own = detail::AttentionShape<T, 1>::own;  // alike for every head width
+    return (in.queries.length + own - 1) / own;
+  }
+
+  template <class T>
+  [[nodiscard]] static detail::AttentionArguments<T> arguments_of(Inputs<T> const& in) {
+    return {in.query.data,
+            in.key.data,
+            in.value.data,
+            in.bias.data,
+            in.queries,
+            in.keys,
+            in.heads,
+            in.width(),
+            in.head_width(),
+            in.distances(),
+            static_cast<Accumulate<T>>(in.scale),
+            in.causal,
+            in.mask};
+  }
+
+  /// A block for each tile of `length` rows of every head.
+  template <class Shape, class T, class... Parameters, class... Arguments>
+  static void launch(char const* name, Stream stream, Inputs<T> const& in, Index length, void (*kernel)(Parameters...),
+                     Arguments const&... arguments) {
+    auto const tiles = (length + Shape::own - 1) / Shape::own;
+    detail::launch_grid(name, stream, static_cast<unsigned>(in.rows() * in.heads * tiles), detail::threads_per_block,
+                        kernel, arguments_of(in), arguments...);
+  }
+
+  /// f(per_lane), for the number of a head's channels that a lane takes.
+  template <class T, class F>
+  static void with_channels(Index head_width, F const& f) {
+    if constexpr (most_head_width < T >> 32) {
+      if (head_width > 32) return f(PerLane<2>{});
+    }
+    f(PerLane<1>{});
+  }
+
+  template <class T>
+  static void check(Inputs<T> const& in, Extents<2> out) {
+    expect<ShapeError>(in.heads >= 1 && in.width() % in.heads == 0, [&] {
+      return "Attention: " + std::to_string(in.heads) + " heads do not divide a width of " + std::to_string(in.width());
+    });
+    expect<ShapeError>(in.head_width() <= most_head_width<T>, [&] {
+      return "Attention: a head is " + std::to_string(in.head_width()) + " channels wide, and on CUDA at most " +
+             std::to_string(most_head_width<T>) + " are possible; take more heads";
+    });
+    expect<ShapeError>(in.query.extent == out && in.key.extent == in.value.extent && in.key.extent[1] == in.width(),
+                       [&] {
+                         return "Attention: query " + to_string(in.query.extent) + " and output " + to_string(out) +
+                                " must have the same shape, and so must key " + to_string(in.key.extent) +
+                                " and value " + to_string(in.value.extent) + "; all must be equally wide";
+                       });
+    expect<ShapeError>(in.query.extent[0] == in.queries.slots && in.key.extent[0] == in.keys.slots, [&] {
+      return "Attention: query " + to_string(in.query.extent) + " and key " + to_string(in.key.extent) +
+             " belong to sequences of " + std::to_string(in.queries.slots) + " and " + std::to_string(in.keys.slots) +
+             " slots; each slot needs one row";
+    });
+    expect<ShapeError>(in.queries.rows == in.keys.rows, [&] {
+      return "Attention: " + std::to_string(in.queries.rows) + " sequences of queries meet " +
+             std::to_string(in.keys.rows) + " of keys; each needs one";
+    });
+    expect<ShapeError>(!in.bias.data || in.bias.extent == Extents<2>{in.heads, in.distances()}, [&] {
+      return "Attention: bias is " + to_string(in.bias.extent) + " where " + std::to_string(in.heads) + " heads and " +
+             std::to_string(in.distances()) + " distances need " + to_string(Extents<2>{in.heads, in.distances()});
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

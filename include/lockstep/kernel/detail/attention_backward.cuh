@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include <lockstep/kernel/detail/attention_tiles.cuh>
+#include <lockstep/kernel/detail/warp.cuh>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+enum class Side {
+  queries,  ///< a block owns queries, and makes the gradients of queries and bias
+  keys,     ///< a block owns keys, and makes the gradients of keys and values
+};
+
+/// Where a gradient goes.
+template <class T>
+struct AttentionTarget {
+  T* data = nullptr;
+  Write write = Write::overwrite;
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// means[head, i] = out[i] . dout[i]: a warp takes a query.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out, T const* dout, T* means) {
+  using Sum = Accumulate<T>;
+  for (auto at = grid_warp(); at < in.queries.rows * in.heads * in.queries.length; at += grid_warps()) {
+    AttentionHead<T> const head(in, at / in.queries.length);
+    auto const i = at % in.queries.length;
+    if (i >= head.queries) continue;
+    auto const from = head.start(in, in.queries) + i * in.width;
+    Sum sum = 0;
+    for (auto c = lane(); c < in.head_width; c += warp)
+      sum += static_cast<Sum>(out[from + c]) * static_cast<Sum>(dout[from + c]);
+    sum = warp_sum(sum);
+    if (lane() == 0) means[at] = static_cast<T>(sum);
+  }
+}
+
+/// The warp's rows of one gradient, padding included.
+template <class Shape, class T>
+__device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<T> target, Index head, Index first,
+                               Index tokens, Index slots, typename Shape::Sum scale, typename Shape::Sums const& sums) {
+  for (int a = 0; a < Shape::rows; ++a)
+    for (int k = 0; k < Shape::per_lane; ++k) {
+      auto const row = first + a, c = lane() + Index{warp} * k;
+      if (row >= slots || c >= in.head_width) continue;
+      auto& to = target.data[head + row * in.width + c];
+      auto const here = row < tokens ? scale * sums[a][k] : typename Shape::Sum{0};
+      if (target.write == Write::overwrite)
+        to = static_cast<T>(here);
+      else if (row < tokens)
+        to = static_cast<T>(static_cast<typename Shape::Sum>(to) + here);
+    }
+}
+
+/// A block takes a tile of one side of a head and passes over the other side, so that every gradient has one writer.
+/// Queries: `first_target` is theirs, and by_distance [blocks, distances], zeroed, takes the block's part of the
+/// bias's. Keys: the targets are theirs and that of the values.
+template <class T, int per_lane, Side side>
+LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T const* dout, T const* log_sums,
+                                                  T const* means, AttentionTarget<T> first_target,
+                                                  AttentionTarget<T> second_target, T* by_distance) {
+  using Shape = AttentionShape<T, per_lane>;
+  using Sum = typename Shape::Sum;
+  constexpr bool own_keys = side == Side::keys;
+  __shared__ __align__(16) typename Shape::Own own[2];
+  __shared__ typename Shape::Tile tile[2];
+  __shared__ __align__(16) typename Shape::Scores scores[own_keys ? 2 : 1];
+
+  auto const& own_layout = own_keys ? in.keys : in.queries;
+  auto const& other_layout = own_keys ? in.queries : in.keys;
+  auto const tiles = (own_layout.length + Shape::own - 1) / Shape::own;
+  AttentionHead<T> const head(in, Index{blockIdx.x} / tiles);
+  auto const first = Index{blockIdx.x} % tiles * Shape::own;
+  auto const slots = own_layout.end(head.row) - own_layout.start(head.row);
+  if (first >= slots) return;
+  auto const tokens = own_keys ? head.keys : head.queries, others = own_keys ? head.queries : head.keys;
+  auto const own_start = head.start(in, own_layout), other_start = head.start(in, other_layout);
+  load_own<Shape>(in, (own_keys ? in.key : in.query) + own_start + first * in.width, tokens - first, own[0]);
+  load_own<Shape>(in, (own_keys ? in.value : dout) + own_start + first * in.width, tokens - first, own[1]);
+
+  auto const own_row = static_cast<Index>(threadIdx.x / warp * Shape::rows);
+  auto const* const logs = log_sums + head.index * in.queries.length;
+  auto const* const mean = means + head.index * in.queries.length;
+  typename Shape::Sums sums[2] = {};
+  auto const begin = own_keys && in.causal ? first : 0;
+  auto const end = !own_keys && in.causal ? min(others, first + Shape::own) : others;
+  for (Index at = begin; at < end; at += Shape::tile) {
+    auto const count = min(Index{Shape::tile}, end - at), other = at + lane();
+    __syncthreads();  // the last tile has been read
+    load_tile<Shape>(in, (own_keys ? in.query : in.key) + other_start + at * in.width, count, tile[0]);
+    load_tile<Shape>(in, (own_keys ? dout : in.value) + other_start + at * in.width, count, tile[1]);
+    __syncthreads();
+    Sum p[Shape::rows], dp[Shape::rows];
+    multiply_rows<Shape>(own[0], tile[0], in.head_width, p);
+    multiply_rows<Shape>(own[1], tile[1], in.head_width, dp);
+    for (int a = 0; a < Shape::rows; ++a) {
+      auto const mine = first + own_row + a, i = own_keys ? other : mine, j = own_keys ? mine : other;
+      Sum ds = 0, dropped = 0;
+      if (other < end && head.meets(in, i, j)) {
+        auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - static_cast<Sum>(logs[i]));
+        auto const factor = head.factor(in, i, j);
+        ds = probability * (dp[a] * factor - static_cast<Sum>(mean[i]));
+        dropped = probability * factor;
+      }
+      scores[0][lane()][own_row + a] = ds;
+      if constexpr (own_keys) scores[1][lane()][own_row + a] = dropped;
+    }
+    __syncwarp();
+    add_rows<Shape>(scores[0], tile[0], count, sums[0]);
+    if constexpr (own_keys) {
+      add_rows<Shape>(scores[1], tile[1], count, sums[1]);
+    } else if (by_distance) {  // a thread takes a diagonal
+      __syncthreads();
+      auto const diagonal = static_cast<Index>(threadIdx.x) - (Shape::own - 1);  // key - query, within the tile
+      if (diagonal < Shape::tile) {
+        Sum sum = 0;
+        for (Index i = max(Index{0}, -diagonal); i < Shape::own && i + diagonal < count; ++i)
+          sum += scores[0][i + diagonal][i];
+        auto const distance = at - first + diagonal + in.queries.length - 1;
+        if (distance >= 0 && distance < in.distances) {
+          auto& to = by_distance[Index{blockIdx.x} * in.distances + distance];
+          to = static_cast<T>(static_cast<Sum>(to) + sum);
+        }
+      }
+    }
+  }
+  write_gradient<Shape>(in, first_target, own_start, first + own_row, tokens, slots, in.scale, sums[0]);
+  if constexpr (own_keys)
+    write_gradient<Shape>(in, second_target, own_start, first + own_row, tokens, slots, Sum{1}, sums[1]);
+}
+
+/// A thread takes a distance of a head, over the rows and their tiles in order.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, T const* by_distance,
+                                        AttentionTarget<T> target) {
+  using Sum = Accumulate<T>;
+  for (auto at = grid_thread(); at < in.heads * in.distances; at += grid_threads()) {
+    auto const number = at / in.distances, distance = at % in.distances;
+    Sum sum = target.write == Write::add ? static_cast<Sum>(target.data[at]) : Sum{0};
+    for (Index row = 0; row < in.queries.rows; ++row)
+      for (Index t = 0; t < tiles; ++t)
+        sum += static_cast<Sum>(by_distance[((row * in.heads + number) * tiles + t) * in.distances + distance]);
+    target.data[at] = static_cast<T>(sum);
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

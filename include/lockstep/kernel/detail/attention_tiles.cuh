@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// What the kernels of attention read; shapes as Attention<HostSpace>::Inputs says.
+template <class T>
+struct AttentionArguments {
+  T const *query, *key, *value, *bias;
+  SequenceLayout<CudaSpace> queries, keys;
+  Index heads, width, head_width, distances;
+  Accumulate<T> scale;
+  bool causal;
+  DropoutMask mask;
+};
+
+/// The shape of a block's work: 8 warps with `rows` rows each of its own side, against `tile` rows at a time of the
+/// other side, a lane each; then a lane takes `per_lane` channels of a head.
+template <class T, int per_lane_>
+struct AttentionShape {
+  using Sum = Accumulate<T>;
+  static constexpr int threads = threads_per_block, per_lane = per_lane_, channels = 32 * per_lane, tile = 32;
+  static constexpr int rows = sizeof(Sum) == 8 ? 2 : 4, own = rows * static_cast<int>(warps_per_block);
+  static constexpr int scores_stride = own + 16 / static_cast<int>(sizeof(Sum));  // conflict-free, and aligned
+
+  template <int n>
+  static constexpr auto extent = static_cast<std::size_t>(n);
+  using Own = Sum[extent<threads / tile>][extent<channels>][extent<rows>];
+  using Tile = Sum[extent<tile>][extent<channels + 1>];
+  using Scores = Sum[extent<tile>][extent<scores_stride>];
+  using Sums = Sum[extent<rows>][extent<per_lane>];
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// One head of one sequence, as a block sees it.
+template <class T>
+struct AttentionHead {
+  Index index, row, number;
+  Index queries, keys;  // tokens
+
+  __device__ AttentionHead(AttentionArguments<T> const& in, Index head) noexcept
+      : index(head),
+        row(head / in.heads),
+        number(head % in.heads),
+        queries(in.queries.tokens(row)),
+        keys(in.keys.tokens(row)) {}
+
+  /// The first element of the head in a matrix laid out like this.
+  [[nodiscard]] __device__ Index start(AttentionArguments<T> const& in, SequenceLayout<CudaSpace> const& layout) const {
+    return layout.start(row) * in.width + number * in.head_width;
+  }
+  [[nodiscard]] __device__ bool meets(AttentionArguments<T> const& in, Index query, Index key) const {
+    return query < queries && key < keys && (!in.causal || key <= query);
+  }
+  [[nodiscard]] __device__ Accumulate<T> bias(AttentionArguments<T> const& in, Index query, Index key) const {
+    if (!in.bias) return 0;
+    return static_cast<Accumulate<T>>(in.bias[number * in.distances + key - query + in.queries.length - 1]);
+  }
+  /// What dropout multiplies a probability by.
+  [[nodiscard]] __device__ Accumulate<T> factor(AttentionArguments<T> const& in, Index query, Index key) const {
+    if (!in.mask.active()) return 1;
+    auto const element = (number * queries + query) * ((keys + 7) / 8 * 8) + key;
+    auto const place = static_cast<std::uint64_t>(in.queries.positions.data[row]);
+    bool const keeps = in.mask.keeps(place, static_cast<std::uint64_t>(element));
+    return keeps ? static_cast<Accumulate<T>>(in.mask.scale()) : Accumulate<T>{0};
+  }
+};
+
+/// Rows of one head into shared memory, the block's own side; rows and channels that are not there are zero.
+template <class Shape, class T>
+__device__ void load_own(AttentionArguments<T> const& in, T const* from, Index count, typename Shape::Own& to) {
+  for (auto i = static_cast<int>(threadIdx.x); i < Shape::own * Shape::channels; i += Shape::threads) {
+    auto const row = i / Shape::channels, c = i % Shape::channels;
+    bool const there = row < count && c < in.head_width;
+    to[row / Shape::rows][c][row % Shape::rows] =
+        there ? static_cast<typename Shape::Sum>(from[row * in.width + c]) : typename Shape::Sum{0};
+  }
+}
+/// The same for the other side.
+template <class Shape, class T>
+__device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index count, typename Shape::Tile& to) {
+  for (auto i = static_cast<int>(threadIdx.x); i < Shape::tile * Shape::channels; i += Shape::threads) {
+    auto const row = i / Shape::channels, c = i % Shape::channels;
+    bool const there = row < count && c < in.head_width;
+    to[row][c] = there ? static_cast<typename Shape::Sum>(from[row * in.width + c]) : typename Shape::Sum{0};
+  }
+}
+
+/// products[a] = the warp's own row a . the lane's row of the tile.
+template <class Shape>
+__device__ void multiply_rows(typename Shape::Own const& own, typename Shape::Tile const& tile, Index head_width,
+                              typename Shape::Sum (&products)[Shape::rows]) {
+  auto const& mine = own[threadIdx.x / warp];
+  auto const& other = tile[threadIdx.x % warp];
+  for (auto& product : products) product = 0;
+  for (Index c = 0; c < head_width; ++c)
+    for (int a = 0; a < Shape::rows; ++a) products[a] += mine[c][a] * other[c];
+}
+
+/// sums[a][i] += sum over the rows of the tile, in order, of scores[row][own row a] * the lane's channels.
+template <class Shape>
+__device__ void add_rows(typename Shape::Scores const& scores, typename Shape::Tile const& tile, Index count,
+                         typename Shape::Sums& sums) {
+  auto const first = threadIdx.x / warp * Shape::rows, here = threadIdx.x % warp;
+  for (Index row = 0; row < count; ++row)
+    for (int a = 0; a < Shape::rows; ++a)
+      for (int i = 0; i < Shape::per_lane; ++i)
+        sums[a][i] += scores[row][first + static_cast<unsigned>(a)] * tile[row][here + warp * static_cast<unsigned>(i)];
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/attention.cuh>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernel/device_layout.hpp"
+#include "kernel/values.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+using lockstep_test::TwinLayout;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace {
+
+struct Setting {
+  TwinLayout::Kind kind;
+  std::vector<std::int32_t> queries, keys;
+  Index heads, head_width;
+  bool causal = false, biased = false;
+  double dropout = 0;
+};
+
+template <class T>
+struct Results {
+  std::vector<T> out, dquery, dkey, dvalue, dbias;
+  bool operator==(Results const&) const = default;
+};
+
+template <class T>
+struct Case {
+  Setting setting;
+  TwinLayout queries{setting.kind, setting.queries}, keys{setting.kind, setting.keys};
+  Index width = setting.heads * setting.head_width, rows = queries.rows();
+  Index distances = std::max<Index>(0, queries.host().length + keys.host().length - 1);
+  std::vector<T> query = input(queries, 1), key = input(keys, 2), value = input(keys, 3), dout = input(queries, 4),
+                 bias = values<T>(setting.heads * distances, 5);
+
+  /// nan in padding, which must not be read.
+  [[nodiscard]] std::vector<T> input(TwinLayout const& twin, std::uint64_t seed) const {
+    auto x = values<T>(twin.slots() * width, seed, 2);
+    for (Index i = 0; i < twin.slots() * width; ++i)
+      if (!twin.host().is_token(i / width)) x[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
+    return x;
+  }
+  [[nodiscard]] Results<T> start(Write write) const {
+    auto const filled = [&](auto const& like) {
+      return std::vector<T>(like.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN());
+    };
+    return {filled(query), filled(query), filled(key), filled(key), filled(bias)};
+  }
+
+  [[nodiscard]] Results<T> on_host(Write write) const {
+    using Kernel = kernel::Attention<HostSpace>;
+    ThreadPool pool(1);
+    memory::Stream<HostSpace> const stream(pool);
+    auto r = start(write);
+    auto const q = queries.slots(), k = keys.slots();
+    typename Kernel::template Inputs<T> const in{
+        .query = view(query, q, width),
+        .key = view(key, k, width),
+        .value = view(value, k, width),
+        .queries = queries.host(),
+        .keys = keys.host(),
+        .heads = setting.heads,
+        .scale = 0.3,
+        .causal = setting.causal,
+        .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
+        .mask = kernel::DropoutMask::of(5, setting.dropout)};
+    std::vector<T> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
+        memory(static_cast<std::size_t>(Kernel::template scratch<T>(stream, in)));
+    auto const sums = view(log_sums, rows * setting.heads, in.queries.length);
+    auto const scratch = view(memory, static_cast<Index>(memory.size()));
+    Kernel::template forward<T>(stream, in, view(r.out, q, width), sums, scratch);
+    Kernel::template backward<T>(stream, in, view(r.out, q, width), sums, view(dout, q, width),
+                                 {{r.dquery.data(), write},
+                                  {r.dkey.data(), write},
+                                  {r.dvalue.data(), write},
+                                  {setting.biased ? r.dbias.data() : nullptr, write}},
+                                 scratch);
+    return r;
+  }
+
+  [[nodiscard]] Results<T> on_device(memory::CudaStream const& stream, Write write) const {
+    using Kernel = kernel::Attention<CudaSpace>;
+    auto const r = start(write);
+    auto const q = queries.slots(), k = keys.slots();
+    OnDevice<T> const x(query), y(key), z(value), d(dout), b(bias), out(r.out), dquery(r.dquery), dkey(r.dkey),
+        dvalue(r.dvalue), dbias(r.dbias);
+    typename Kernel::template Inputs<T> const in{
+        .query = x.view(q, width),
+        .key = y.view(k, width),
+        .value = z.view(k, width),
+        .queries = queries.device(),
+        .keys = keys.device(),
+        .heads = setting.heads,
+        .scale = 0.3,
+        .causal = setting.causal,
+        .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
+        .mask = kernel::DropoutMask::of(5, setting.dropout)};
+    OnDevice<T> const log_sums(std::vector<T>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
+        memory(std::vector<T>(static_cast<std::size_t>(Kernel::template scratch<T>(stream.view(), in)), T{7}));
+    auto const sums = log_sums.view(rows * setting.heads, in.queries.length);
+    auto const scratch = memory.view(Kernel::template scratch<T>(stream.view(), in));
+    Kernel::template forward<T>(stream.view(), in, out.view(q, width), sums, scratch);
+    Kernel::template backward<T>(stream.view(), in, out.view(q, width), sums, d.view(q, width),
+                                 {{dquery.view(0).data, write},
+                                  {dkey.view(0).data, write},
+                                  {dvalue.view(0).data, write},
+                                  {setting.biased ? dbias.view(0).data : nullptr, write}},
+                                 scratch);
+    return {out.values(), dquery.values(), dkey.values(), dvalue.values(), dbias.values()};
+  }
+};
+
+/// The largest error, in units of epsilon.
+template <class T>
+double worst(std::vector<T> const& got, std::vector<double> const& exact) {
+  double most = got.size() == exact.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    if (std::isnan(exact[i]) && std::isnan(got[i])) continue;  // untouched
+    double const error = std::abs(static_cast<double>(got[i]) - exact[i]);
+    if (!(error <= most)) most = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+  }
+  return most / static_cast<double>(std::numeric_limits<T>::epsilon());
+}
+
+std::vector<Setting> settings() {
+  using enum TwinLayout::Kind;
+  std::vector<std::int32_t> const lengths{35, 0, 1, 32, 7};
+  return {{padded, {}, {}, 2, 8},
+          {ragged, {0}, {0}, 1, 1},
+          {padded, {1}, {1}, 1, 3},
+          {padded, lengths, lengths, 2, 8, false, false, 0.3},
+          {ragged, lengths, lengths, 2, 32, true, true, 0.2},
+          {padded, lengths, lengths, 1, 5, true, true},
+          {ragged, {33, 2, 0}, {1, 70, 4}, 2, 7, false, true, 0.1},
+          {padded, {3, 40}, {40, 0}, 1, 8, true}};
+}
+
+/// In epsilons, for head width d <= 64, at most 70 keys, |query|, |key|, |value|, |dout| <= 2, |bias| <= 1, scale 0.3,
+/// errors of random sign: a score is a sum of d products up to 4, and off by up to 40 sqrt(d + 2) with all its terms'
+/// roundings; a probability relatively by as much, and by some 20 roundings of the exponential and the sums. An output
+/// averages values up to 2.9, dropout included; a gradient sums, with weights that add up to 1, products that are
+/// sqrt(d) times as large.
+double output_bound(Setting const& s) { return 40 * std::sqrt(static_cast<double>(s.head_width) + 2) + 30; }
+double gradient_bound(Setting const& s) { return output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width))); }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("attention on CUDA is the host's, but for roundings", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  auto write = Write::overwrite;
+  for (auto const& setting : settings()) {
+    Case<T> const c{setting};
+    auto const got = c.on_device(stream, write);
+    auto const exact = Case<double>{setting}.on_host(write);
+    CAPTURE(setting.heads);
+    CAPTURE(setting.head_width);
+    CHECK(worst(got.out, exact.out) <= output_bound(setting));
+    CHECK(worst(got.dquery, exact.dquery) <= gradient_bound(setting));
+    CHECK(worst(got.dkey, exact.dkey) <= gradient_bound(setting));
+    CHECK(worst(got.dvalue, exact.dvalue) <= gradient_bound(setting));
+    CHECK(worst(got.dbias, exact.dbias) <= gradient_bound(setting));
+    CHECK(c.on_device(stream, write).dkey == got.dkey);
+    write = write == Write::overwrite ? Write::add : Write::overwrite;
+  }
+}
+
+TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are too wide") {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  Setting setting{TwinLayout::Kind::padded, {33, 5}, {33, 5}, 1, 64, true, true, 0.1};
+  auto const got = Case<float>{setting}.on_device(stream, Write::overwrite);
+  auto const exact = Case<double>{setting}.on_host(Write::overwrite);
+  CHECK(worst(got.out, exact.out) <= output_bound(setting));
+  CHECK(worst(got.dquery, exact.dquery) <= gradient_bound(setting));
+  CHECK(worst(got.dkey, exact.dkey) <= gradient_bound(setting));
+  CHECK(worst(got.dvalue, exact.dvalue) <= gradient_bound(setting));
+  CHECK(worst(got.dbias, exact.dbias) <= gradient_bound(setting));
+  setting.head_width = 65;
+  CHECK_THROWS_WITH_AS(static_cast<void>(Case<float>{setting}.on_device(stream, Write::overwrite)),
+                       doctest::Contains("a head is 65 channels wide, and on CUDA at most 64"), ShapeError);
+}
