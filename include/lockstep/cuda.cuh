@@ -6,6 +6,7 @@
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
+#include <lockstep/kernel/every_row.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>

@@ -77,6 +77,7 @@
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
+#include <lockstep/kernel/every_row.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/gelu.hpp>
@@ -127,6 +128,7 @@
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/sequence_of.hpp>

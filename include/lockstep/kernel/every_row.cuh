@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/every_row.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// As on the host, bit for bit; queued on the stream.
+template <>
+struct EveryRow<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Index stride, Index first, Matrix<T> y) {
+    detail::for_elements("kernel::EveryRow::forward", stream, y.size(), [=] __device__(Index i) {
+      auto const width = y.extent[1];
+      y.data[i] = x.data[(i / width * stride + first) * width + i % width];
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Index stride, Index first, Matrix<T> dx, Write write) {
+    detail::for_elements("kernel::EveryRow::backward", stream, dy.size() * stride, [=] __device__(Index i) {
+      auto const width = dy.extent[1], row = i / width;
+      T const value = row % stride == first ? dy.data[row / stride * width + i % width] : T{0};
+      dx.data[i] = write == Write::overwrite ? value : dx.data[i] + value;
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

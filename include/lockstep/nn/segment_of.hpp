@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/every_row.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// The tokens of one segment out of sequences that `interleave` put together: those of the states, say, to predict an
+/// action from. `segment` is the layout that its own tokens had.
+/// @shape x.tokens [segment.slots * segments, width]   @shape returns tokens [segment.slots, width]
+/// @throws ShapeError when the slots of x are no multiple of the segment's, or there are too few segments
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> segment_of(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index number,
+    SequenceLayout<typename Context::Space> const& segment) {
+  using Scalar = typename Context::Scalar;
+  using Kernel = kernel::EveryRow<typename Context::Space>;
+  auto const slots = segment.slots, stride = slots == 0 ? number + 1 : x.layout.slots / slots;
+  expect<ShapeError>(x.layout.slots == slots * stride && number >= 0 && number < stride, [&] {
+    return "segment_of: segment " + std::to_string(number) + " with " + std::to_string(slots) +
+           " slots out of sequences with " + std::to_string(x.layout.slots) +
+           "; interleaved segments have equally many each, and are counted from 0";
+  });
+  auto const y = context.template variable<2>({slots, x.width()});
+  Kernel::template forward<Scalar>(context.stream(), x.tokens.value, stride, number, y.value);
+  context.on_backward(y, std::tuple{}, [x = x.tokens, y, stride, number](Context& c) {
+    if (auto const dx = c.gradient(x))
+      Kernel::template backward<Scalar>(c.stream(), y.gradient(), stride, number, {dx.data, x.value.extent}, dx.write);
+  });
+  return {y, segment};
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
