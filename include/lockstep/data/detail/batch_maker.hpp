@@ -37,7 +37,7 @@ struct BatchMaker {
         phase == Phase::plan ? shard->plan(collate, slot->epoch, batch) : shard->finish(collate, batch);
         return true;
       }
-      auto const index_at = order.in(slot->epoch);
+      auto index_at = order.in(slot->epoch);
       for (; row < end; ++row) {
         if (generation.load(std::memory_order_relaxed) != was) return false;
         auto const k = static_cast<std::size_t>(row);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/sampler.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// How often each class comes in an epoch.
+enum class Balance {
+  repeat_small,     ///< as often as the largest class has samples: those of smaller classes come again (the default)
+  leave_out_large,  ///< as often as the smallest class has samples: other ones of larger classes in each epoch
+};
+
+/// Every class equally often: each run of as many positions as there are classes holds one sample of each, shuffled. A
+/// class goes through all of its samples before one comes again.
+/// @cost constant time per position
+/// @throws ConfigError from `over` when classes and samples differ in number, or a class is negative
+struct ClassBalancedSampler {
+  std::vector<std::int32_t> classes;  ///< of each sample; classes without samples are left out
+  Balance balance = Balance::repeat_small;
+  std::uint64_t seed = 0;
+
+  class Order {
+   public:
+    Order(ClassBalancedSampler const& sampler) : seed_(sampler.seed) {
+      auto const largest =
+          sampler.classes.empty() ? -1 : *std::max_element(sampler.classes.begin(), sampler.classes.end());
+      std::vector<std::vector<Index>> all(static_cast<std::size_t>(largest + 1));
+      for (std::size_t i = 0; i < sampler.classes.size(); ++i)
+        all[static_cast<std::size_t>(sampler.classes[i])].push_back(static_cast<Index>(i));
+      all.erase(std::remove_if(all.begin(), all.end(), [](auto const& each) { return each.empty(); }), all.end());
+      auto const by_size = [](auto const& a, auto const& b) { return a.size() < b.size(); };
+      if (!all.empty()) {
+        auto const [least, most] = std::minmax_element(all.begin(), all.end(), by_size);
+        rounds_ = static_cast<Index>((sampler.balance == Balance::repeat_small ? *most : *least).size());
+      }
+      members_ = std::make_shared<std::vector<std::vector<Index>> const>(std::move(all));
+    }
+
+    [[nodiscard]] Index size() const noexcept { return rounds_ * static_cast<Index>(members_->size()); }
+    [[nodiscard]] auto in(Index epoch) const {
+      return [*this, epoch](Index position) { return index(epoch, position); };
+    }
+    [[nodiscard]] Index index(Index epoch, Index position) const {
+      auto const count = static_cast<Index>(members_->size());
+      auto const round = position / count;
+      auto const chosen = KeyedPermutation(count, key("class", epoch, round))(position % count);
+      auto const& members = (*members_)[static_cast<std::size_t>(chosen)];
+      auto const size = static_cast<Index>(members.size());
+      auto const turn = epoch * rounds_ + round;  // this class has come so often before, over all epochs
+      KeyedPermutation const shuffled(size, key("member", turn / size, chosen));
+      return members[static_cast<std::size_t>(shuffled(turn % size))];
+    }
+
+   private:
+    [[nodiscard]] std::uint64_t key(char const* what, Index first, Index second) const noexcept {
+      return mix(mix("lockstep.data.class_balanced_sampler"), mix(std::string_view(what)), seed_,
+                 static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));
+    }
+
+    std::uint64_t seed_;
+    Index rounds_ = 0;
+    std::shared_ptr<std::vector<std::vector<Index>> const> members_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const {
+    if (static_cast<Index>(classes.size()) != static_cast<Index>(dataset.size())) {
+      throw ConfigError("ClassBalancedSampler: " + std::to_string(classes.size()) + " classes for " +
+                        std::to_string(dataset.size()) + " samples; give the class of each sample");
+    }
+    auto const negative = std::find_if(classes.begin(), classes.end(), [](auto each) { return each < 0; });
+    if (negative != classes.end()) {
+      throw ConfigError("ClassBalancedSampler: the class of sample " + std::to_string(negative - classes.begin()) +
+                        " is " + std::to_string(*negative) + "; classes are numbered from 0");
+    }
+    return Order(*this);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// The last few tables that were made, by key: for orders that sort an epoch, or a window of it. Thread-safe.
+class RecentTables {
+ public:
+  using Table = std::shared_ptr<std::vector<Index> const>;
+  using Key = std::pair<Index, Index>;
+
+  explicit RecentTables(std::size_t most) : most_(most) { tables_.reserve(most); }
+
+  /// The table of a key, made with `make(table)` unless it is at hand.
+  template <class Make>
+  [[nodiscard]] Table get(Key key, Make&& make) {
+    std::lock_guard lock(mutex_);
+    auto const found =
+        std::find_if(tables_.begin(), tables_.end(), [&](auto const& each) { return each.first == key; });
+    if (found != tables_.end()) return found->second;
+    auto table = std::make_shared<std::vector<Index>>();
+    make(*table);
+    if (tables_.size() == most_) tables_.erase(tables_.begin());
+    tables_.emplace_back(key, table);
+    return table;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t const most_;
+  std::vector<std::pair<Key, Table>> tables_;  // oldest first
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/sampler.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Every sample once per epoch, such that those of one global batch are of about equal length: the shuffled order is
+/// cut into windows, each is sorted by length and cut into batches, and these are shuffled. So little is padded, and
+/// samples still meet others in each epoch.
+/// @cost a sort per window, kept while it is in use
+/// @throws ConfigError from `over` when lengths and samples differ in number, or an option is below 1
+struct LengthBucketedSampler {
+  std::vector<std::int32_t> lengths;  ///< of each sample
+  Index global_batch = 1;             ///< samples per micro-step over all shards: batch size x ranks x devices
+  Index window = 4096;                ///< samples that are sorted together, rounded up to whole batches
+  std::uint64_t seed = 0;
+
+  class Order {
+   public:
+    Order(LengthBucketedSampler const& sampler)
+        : batch_(sampler.global_batch),
+          window_((sampler.window + batch_ - 1) / batch_ * batch_),
+          seed_(sampler.seed),
+          lengths_(std::make_shared<std::vector<std::int32_t> const>(sampler.lengths)),
+          recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
+
+    [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
+
+    /// Position to sample, for one epoch and one thread: it keeps the window that it was asked for last.
+    [[nodiscard]] auto in(Index epoch) const {
+      return [*this, epoch, at = Index{-1}, table = detail::RecentTables::Table{}](Index position) mutable {
+        if (auto const window = position / window_; window != at) {
+          table = recent_->get({epoch, window}, [&](auto& out) { sort(epoch, window, out); });
+          at = window;
+        }
+        return (*table)[static_cast<std::size_t>(position % window_)];
+      };
+    }
+    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
+
+   private:
+    void sort(Index epoch, Index window, std::vector<Index>& table) const {
+      auto const begin = window * window_, end = std::min(size(), begin + window_);
+      KeyedPermutation const shuffled(size(), key("sample", epoch, 0));
+      std::vector<std::pair<std::int32_t, Index>> sorted;  // length, then place in the shuffled order
+      for (Index p = begin; p < end; ++p) sorted.emplace_back((*lengths_)[static_cast<std::size_t>(shuffled(p))], p);
+      std::sort(sorted.begin(), sorted.end());
+      // The short batch, if any, stays the last: positions must fall into whole batches.
+      auto const whole = (end - begin) / batch_;
+      KeyedPermutation const batches(std::max<Index>(whole, 1), key("batch", epoch, window));
+      table.reserve(sorted.size());
+      for (Index p = 0; p < end - begin; ++p) {
+        auto const batch = p / batch_ < whole ? batches(p / batch_) : whole;
+        table.push_back(shuffled(sorted[static_cast<std::size_t>(batch * batch_ + p % batch_)].second));
+      }
+    }
+    [[nodiscard]] std::uint64_t key(char const* what, Index first, Index second) const noexcept {
+      return mix(mix("lockstep.data.length_bucketed_sampler"), mix(std::string_view(what)), seed_,
+                 static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));
+    }
+
+    Index batch_, window_;
+    std::uint64_t seed_;
+    std::shared_ptr<std::vector<std::int32_t> const> lengths_;
+    std::shared_ptr<detail::RecentTables> recent_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const {
+    auto const require = [](bool holds, std::string const& what) {
+      if (!holds) throw ConfigError("LengthBucketedSampler: " + what);
+    };
+    require(static_cast<Index>(lengths.size()) == static_cast<Index>(dataset.size()),
+            std::to_string(lengths.size()) + " lengths for " + std::to_string(dataset.size()) +
+                " samples; give the length of each sample");
+    require(global_batch >= 1, "global_batch is " + std::to_string(global_batch) + "; it must be at least 1");
+    require(window >= 1, "window is " + std::to_string(window) + "; it must be at least 1");
+    return Order(*this);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

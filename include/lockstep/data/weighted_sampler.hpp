@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/philox.hpp>
+#include <lockstep/data/detail/recent.hpp>
+#include <lockstep/data/sampler.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Whether a sample that was drawn can be drawn again in the same epoch.
+enum class Replacement {
+  with,     ///< each position draws sample i with probability weights[i] / sum (the default)
+  without,  ///< no sample comes twice: each position draws among those that are left, by their weights
+};
+
+namespace detail {
+
+/// 53 random bits as a number in [0, 1).
+[[nodiscard]] inline double unit(std::uint32_t high, std::uint32_t low) noexcept {
+  return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
+}
+
+}  // namespace detail
+
+/// Samples drawn by weight, anew in each epoch.
+/// @cost with replacement O(1) per position; without, a sort per epoch, kept
+/// @throws ConfigError from `over` when weights and samples differ in number, a weight is negative or not finite, none
+/// is positive, or more draws without replacement are asked for than there are positive weights
+/// @source with: the alias method (Walker 1977; Vose 1991); without: Efraimidis and Spirakis 2006
+struct WeightedSampler {
+  std::vector<double> weights;  ///< one per sample, of any sum
+  Index samples = 0;  ///< positions in an epoch; 0: as many as there are samples (of positive weight, without)
+  Replacement replacement = Replacement::with;
+  std::uint64_t seed = 0;
+
+  class Order {
+    struct Column {
+      double threshold = 1;
+      Index other = 0;
+    };
+
+   public:
+    Order(WeightedSampler const& sampler, Index samples)
+        : size_(samples), seed_(sampler.seed), replacement_(sampler.replacement) {
+      if (replacement_ == Replacement::with) {
+        alias_ = std::make_shared<std::vector<Column> const>(columns(sampler.weights));
+      } else {
+        weights_ = std::make_shared<std::vector<double> const>(sampler.weights);
+        recent_ = std::make_shared<detail::RecentTables>(std::size_t{2});
+      }
+    }
+
+    [[nodiscard]] Index size() const noexcept { return size_; }
+    /// Position to sample, for one epoch.
+    class Epoch {
+     public:
+      [[nodiscard]] Index operator()(Index position) const {
+        if (table_) return (*table_)[static_cast<std::size_t>(position)];
+        auto const bits = random_(static_cast<std::uint64_t>(position));
+        auto const count = static_cast<double>(alias_->size());
+        auto const column =
+            std::min(static_cast<std::size_t>(detail::unit(bits[0], bits[1]) * count), alias_->size() - 1);
+        auto const& [threshold, other] = (*alias_)[column];
+        return detail::unit(bits[2], bits[3]) < threshold ? static_cast<Index>(column) : other;
+      }
+
+     private:
+      friend Order;
+      explicit Epoch(std::uint64_t key) : random_(key) {}
+      Philox random_;
+      std::shared_ptr<std::vector<Column> const> alias_{};
+      detail::RecentTables::Table table_{};
+    };
+    [[nodiscard]] Epoch in(Index epoch) const {
+      auto const key = mix(mix("lockstep.data.weighted_sampler"), seed_, static_cast<std::uint64_t>(epoch));
+      Epoch out(key);
+      out.alias_ = alias_;
+      if (recent_) out.table_ = recent_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
+      return out;
+    }
+    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
+
+   private:
+    /// Every column holds one share of probability: of its own sample up to the threshold, of the other above.
+    static std::vector<Column> columns(std::vector<double> const& weights) {
+      auto const total = std::accumulate(weights.begin(), weights.end(), 0.0);
+      std::vector<Column> out(weights.size());
+      std::vector<double> share(weights.size());
+      std::vector<std::size_t> small, large;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        share[i] = weights[i] / total * static_cast<double>(weights.size());
+        out[i].other = static_cast<Index>(i);
+        (share[i] < 1 ? small : large).push_back(i);
+      }
+      while (!small.empty() && !large.empty()) {
+        auto const i = small.back(), j = large.back();
+        small.pop_back();
+        out[i] = {share[i], static_cast<Index>(j)};
+        share[j] -= 1 - share[i];
+        if (share[j] < 1) {
+          large.pop_back();
+          small.push_back(j);
+        }
+      }
+      // What rounding leaves over is a whole share, unless its weight is zero: that goes to a sample that can be drawn.
+      auto const any = std::max_element(weights.begin(), weights.end()) - weights.begin();
+      for (auto const i : small)
+        if (weights[i] == 0) out[i] = {0, static_cast<Index>(any)};
+      return out;
+    }
+    /// Each sample waits for a time that is exponential with its weight as the rate; the order is that of the times.
+    void draw(Philox const& random, std::vector<Index>& table) const {
+      std::vector<std::pair<double, Index>> times;
+      for (std::size_t i = 0; i < weights_->size(); ++i) {
+        auto const weight = (*weights_)[i];
+        auto const bits = random(i);
+        if (weight > 0)
+          times.emplace_back(-std::log(1 - detail::unit(bits[0], bits[1])) / weight, static_cast<Index>(i));
+      }
+      std::partial_sort(times.begin(), times.begin() + size_, times.end());
+      table.reserve(static_cast<std::size_t>(size_));
+      for (Index p = 0; p < size_; ++p) table.push_back(times[static_cast<std::size_t>(p)].second);
+    }
+
+    Index size_;
+    std::uint64_t seed_;
+    Replacement replacement_;
+    std::shared_ptr<std::vector<Column> const> alias_;
+    std::shared_ptr<std::vector<double> const> weights_;
+    std::shared_ptr<detail::RecentTables> recent_;
+  };
+
+  [[nodiscard]] Order over(Dataset auto const& dataset) const {
+    auto const size = static_cast<Index>(dataset.size());
+    if (static_cast<Index>(weights.size()) != size) {
+      throw ConfigError("WeightedSampler: " + std::to_string(weights.size()) + " weights for " + std::to_string(size) +
+                        " samples; give one weight per sample");
+    }
+    Index positive = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (!(weights[i] >= 0 && std::isfinite(weights[i]))) {
+        throw ConfigError("WeightedSampler: the weight of sample " + std::to_string(i) + " is " +
+                          std::to_string(weights[i]) + "; weights are finite and at least 0");
+      }
+      positive += weights[i] > 0;
+    }
+    if (positive == 0 && size > 0) throw ConfigError("WeightedSampler: no weight is positive; nothing could be drawn");
+    auto const most = replacement == Replacement::with ? size : positive;
+    auto const drawn = samples == 0 ? most : samples;
+    if (drawn < 0 || (size == 0 && drawn > 0) || (replacement == Replacement::without && drawn > positive)) {
+      throw ConfigError("WeightedSampler: samples is " + std::to_string(drawn) +
+                        "; it must be at least 0 and, without " + "replacement, at most the " +
+                        std::to_string(positive) + " samples of positive weight");
+    }
+    return Order(*this, drawn);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/class_balanced_sampler.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+struct Dataset {
+  Index count;
+  Index size() const { return count; }
+  int get(Index) const { return 0; }
+};
+static_assert(data::Sampler<data::ClassBalancedSampler, Dataset>);
+
+// Class 0 five times, class 2 twice, class 3 thrice; none of class 1.
+std::vector<std::int32_t> const classes{0, 2, 0, 3, 0, 0, 3, 2, 3, 0};
+
+}  // namespace
+
+TEST_CASE("each run of positions holds every class once, and classes go round") {
+  for (auto balance : {data::Balance::repeat_small, data::Balance::leave_out_large}) {
+    auto const order = data::ClassBalancedSampler{.classes = classes, .balance = balance, .seed = 2}.over(Dataset{10});
+    Index const rounds = balance == data::Balance::repeat_small ? 5 : 2;
+    REQUIRE(order.size() == rounds * 3);
+    std::map<Index, int> times;
+    for (Index epoch = 0; epoch < 30; ++epoch) {
+      for (Index round = 0; round < rounds; ++round) {
+        std::set<std::int32_t> here;
+        for (Index k = 0; k < 3; ++k) {
+          auto const i = order.in(epoch)(round * 3 + k);
+          ++times[i];
+          here.insert(classes[static_cast<std::size_t>(i)]);
+        }
+        REQUIRE(here == std::set<std::int32_t>{0, 2, 3});
+      }
+    }
+    // 30 epochs are 150 or 60 rounds, whole turns of 5, 2 and 3 samples: all of a class come equally often.
+    for (auto const& [i, count] : times) {
+      auto const size = std::count(classes.begin(), classes.end(), classes[static_cast<std::size_t>(i)]);
+      CHECK(count == 30 * rounds / size);
+    }
+    CHECK(times.size() == 10);
+  }
+}
+
+TEST_CASE("the order of classes and of their samples changes with epoch and seed") {
+  auto const make = [](std::uint64_t seed) {
+    return data::ClassBalancedSampler{.classes = classes, .seed = seed}.over(Dataset{10});
+  };
+  auto const epoch_of = [](auto const& order, Index epoch) {
+    std::vector<Index> out;
+    for (Index p = 0; p < order.size(); ++p) out.push_back(order.index(epoch, p));
+    return out;
+  };
+  CHECK(epoch_of(make(1), 0) == epoch_of(make(1), 0));
+  CHECK(epoch_of(make(1), 0) != epoch_of(make(1), 1));
+  CHECK(epoch_of(make(1), 0) != epoch_of(make(2), 0));
+}
+
+TEST_CASE("no samples, and classes that do not fit") {
+  CHECK(data::ClassBalancedSampler{}.over(Dataset{0}).size() == 0);
+  CHECK_THROWS_WITH_AS(data::ClassBalancedSampler{.classes = {1}}.over(Dataset{2}),
+                       doctest::Contains("1 classes for 2 samples"), ConfigError);
+  CHECK_THROWS_WITH_AS((data::ClassBalancedSampler{.classes = {1, -3}}.over(Dataset{2})),
+                       doctest::Contains("sample 1 is -3"), ConfigError);
+}
