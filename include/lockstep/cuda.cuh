@@ -13,5 +13,7 @@
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
 #include <lockstep/kernel/mean_squared_error.cuh>
+#include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
+#include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/memory/cuda.cuh>

@@ -3,6 +3,7 @@
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/detail/adam_rule.hpp>
+#include <lockstep/optim/detail/make_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
@@ -31,9 +32,9 @@ struct Adam {
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, [&](StepScalars<Space> const& s) {
-      return detail::AdamRule<detail::Decay::coupled, Scalar>(*this, s, slice.decays ? weight_decay : 0);
-    });
+    using Rule = detail::AdamRule<detail::Decay::coupled, Scalar>;
+    kernel::OptimizerStep<Space>::template run<states>(
+        stream, slice, scalars, detail::MakeRule<Rule, Adam>{*this, slice.decays ? weight_decay : 0});
   }
 };
 static_assert(Optimizer<Adam> && Optimizer<Adam, double>);

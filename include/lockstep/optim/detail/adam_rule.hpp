@@ -21,7 +21,7 @@ template <Decay decay, class T>
 class AdamRule {
  public:
   template <class Options, class Scalars>
-  AdamRule(Options const& o, Scalars const& s, double weight_decay)
+  constexpr AdamRule(Options const& o, Scalars const& s, double weight_decay)
       : scale_(static_cast<T>(s.gradient_scale())),
         blend1_(static_cast<T>(1 - o.beta1)),
         keep2_(static_cast<T>(o.beta2)),
@@ -32,9 +32,9 @@ class AdamRule {
         epsilon_(static_cast<T>(o.epsilon)),
         stays_(o.untouched_rows == UntouchedRows::stay) {}
 
-  [[nodiscard]] bool leaves_untouched_rows() const noexcept { return stays_; }
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
 
-  void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
+  constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
     Index at = 0;
     for (; at + tile <= n; at += tile) update(tile, values + at, gradients + at, state[0] + at, state[1] + at);
     if (at < n) update(n - at, values + at, gradients + at, state[0] + at, state[1] + at);
@@ -46,8 +46,8 @@ class AdamRule {
   /// compiler unroll all of it.
   static constexpr Index tile = 64;
 
-  [[gnu::always_inline]] void update(Index n, T* __restrict values, T const* __restrict gradients, T* __restrict m,
-                                     T* __restrict v) const {
+  [[gnu::always_inline]] constexpr void update(Index n, T* __restrict values, T const* __restrict gradients,
+                                               T* __restrict m, T* __restrict v) const {
     alignas(64) T root[tile];
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;

@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 /// some hundreds of steps later it, or its product with the rate, would be subnormal, and each operation on it an order
 /// of magnitude slower, for good.
 template <int bits, class T>
-[[nodiscard, gnu::always_inline]] inline T flush(T x) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr T flush(T x) noexcept {
   constexpr auto least = std::numeric_limits<T>::min() * static_cast<T>(1 << bits);
   return std::abs(x) < least ? T{0} : x;
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/optimizer_step.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A thread takes an element at a time. The rule is made once per block, because it takes powers.
+template <class T, class Scalars, class MakeRule, std::size_t states_count>
+LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
+                                        bfloat16* shadow, Scalars const* scalars, MakeRule make_rule) {
+  using Rule = decltype(make_rule(*scalars));
+  static_assert(std::is_trivially_destructible_v<Rule>, "Lockstep: an optimizer's rule holds plain numbers only");
+  __shared__ __align__(16) std::byte memory[sizeof(Rule)];
+  if (!scalars->active()) return;
+  if (threadIdx.x == 0) new (memory) Rule(make_rule(*scalars));
+  __syncthreads();
+  auto const& rule = *reinterpret_cast<Rule const*>(memory);
+  for (auto i = grid_thread(); i < count; i += grid_threads()) {
+    std::array<T*, states_count> here{};
+    for (std::size_t s = 0; s < states_count; ++s) here[s] = states[s] + i;
+    rule(1, values + i, gradients + i, here);
+    if (shadow) shadow[i] = bfloat16(static_cast<float>(values[i]));
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// One pass over a range of an arena, queued on the stream. The step's scalars lie on the device, where the rule is
+/// made of them: neither the weight nor the norm need come to the host. Rules are the host's, element by element:
+/// make_rule and the rule's call must be constexpr, or marked for host and device.
+/// @determinism bitwise, run to run and on every GPU
+template <>
+struct OptimizerStep<CudaSpace> {
+  /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
+  template <int states_count, class Slice, class Scalars, class MakeRule>
+  static void run(memory::Stream<CudaSpace> stream, Slice const& slice, Scalars const* scalars,
+                  MakeRule const& make_rule) {
+    using T = std::remove_reference_t<decltype(*slice.values)>;
+    expect<ConfigError>(slice.touched.words == nullptr, [] {
+      return "OptimizerStep: gradients by rows are kept on the host only; let tables on a device have dense gradients";
+    });
+    constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
+    std::array<T*, states_of_slice> states{};
+    for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
+    // Each thread takes several elements, so that a block makes its rule for some thousands of them.
+    detail::launch("kernel::OptimizerStep", stream, (slice.count + elements_per_thread - 1) / elements_per_thread,
+                   detail::step_elements<T, Scalars, MakeRule, states_of_slice>, slice.count, slice.values,
+                   slice.gradients, states, slice.shadow, scalars, make_rule);
+  }
+
+ private:
+  static constexpr Index elements_per_thread = 8;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

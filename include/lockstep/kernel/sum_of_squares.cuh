@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <span>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/team.cuh>
+#include <lockstep/kernel/sum_of_squares.hpp>
+#include <lockstep/memory/buffer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A block takes a chunk.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, double* partial) {
+  double sum = 0;
+  auto const end = min(count, (BlockTeam::first() + 1) * chunk);
+  for (auto i = BlockTeam::first() * chunk + BlockTeam::member(); i < end; i += BlockTeam::size)
+    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  sum = BlockTeam::sum(sum);
+  if (BlockTeam::member() == 0) partial[BlockTeam::first()] = sum;
+}
+/// One block.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
+  T sum = 0;
+  for (auto i = BlockTeam::member(); i < count; i += BlockTeam::size) sum += x[i];
+  sum = BlockTeam::sum(sum);
+  if (BlockTeam::member() == 0) *to = sum;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// A stream's partial sums, and where their total is put for the host.
+class SquaresMemory {
+ public:
+  static constexpr Index most_chunks = 1024;
+  memory::Buffer<double, CudaSpace> partial{most_chunks + 1, memory::CudaResource{}};
+  memory::Block total = memory::PinnedResource{}.allocate(sizeof(double));
+};
+
+}  // namespace detail
+
+template <>
+struct SumOfSquares<CudaSpace> {
+  /// As on the host, in another order. Waits for the device.
+  /// @determinism bitwise, run to run and on every GPU: chunks fixed by the size, summed in order
+  /// @throws ConfigError for tables of touched rows: on a device all gradients are written
+  template <class T>
+  [[nodiscard]] static double run(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x,
+                                  std::span<TouchedRows const> tables = {}) {
+    expect<ConfigError>(tables.empty(), [] {
+      return "SumOfSquares: gradients by rows are kept on the host only; let tables on a device have dense gradients";
+    });
+    auto& memory = stream.kept<detail::SquaresMemory>();
+    auto const chunk = std::max(
+        smallest_chunk, (x.size() + detail::SquaresMemory::most_chunks - 1) / detail::SquaresMemory::most_chunks);
+    auto const chunks = (x.size() + chunk - 1) / chunk;
+    auto* const total = memory.partial.data() + detail::SquaresMemory::most_chunks;
+    auto const name = "kernel::SumOfSquares";
+    detail::launch_grid(name, stream, static_cast<unsigned>(chunks), detail::threads_per_block, detail::sum_squares<T>,
+                        x.data, x.size(), chunk, memory.partial.data());
+    detail::launch_grid(name, stream, 1, detail::threads_per_block, detail::sum_all<double>, memory.partial.data(),
+                        chunks, total);
+    auto* const to = reinterpret_cast<double*>(memory.total.data());
+    memory::check_cuda(cudaMemcpyAsync(to, total, sizeof *to, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync");
+    stream.synchronize();
+    return *to;
+  }
+
+ private:
+  static constexpr Index smallest_chunk = 4096;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+
+/// SGD's formula over a block, in terms of what the step has in common.
+template <class T>
+class SGDRule {
+ public:
+  template <class Options, class Scalars>
+  constexpr SGDRule(Options const& o, Scalars const& s, double weight_decay)
+      : scale_(static_cast<T>(s.gradient_scale())),
+        momentum_(static_cast<T>(o.momentum)),
+        decay_(static_cast<T>(weight_decay)),
+        rate_(static_cast<T>(s.learning_rate)),
+        looks_ahead_(o.kind == Options::Momentum::nesterov),
+        stays_(o.untouched_rows == UntouchedRows::stay || (momentum_ == 0 && decay_ == 0)) {}
+
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
+
+  constexpr void operator()(Index n, T* __restrict values, T const* __restrict gradients,
+                            std::array<T*, 1> state) const {
+    T* __restrict b = state[0];
+    if (momentum_ == 0) {
+      for (Index i = 0; i < n; ++i) values[i] -= rate_ * (gradients[i] * scale_ + decay_ * values[i]);
+    } else if (!looks_ahead_) {
+      for (Index i = 0; i < n; ++i) {
+        b[i] = flush<30>(momentum_ * b[i] + (gradients[i] * scale_ + decay_ * values[i]));
+        values[i] -= rate_ * b[i];
+      }
+    } else {
+      for (Index i = 0; i < n; ++i) {
+        auto const g = gradients[i] * scale_ + decay_ * values[i];
+        b[i] = flush<30>(momentum_ * b[i] + g);
+        values[i] -= rate_ * (g + momentum_ * b[i]);
+      }
+    }
+  }
+
+ private:
+  T scale_, momentum_, decay_, rate_;
+  bool looks_ahead_, stays_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail

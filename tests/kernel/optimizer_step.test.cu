@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/optimizer_step.cuh>
+#include <lockstep/optim/adam.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernel/values.hpp"
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+using lockstep_test::values;
+
+namespace {
+
+template <class T>
+struct Arenas {
+  Index n;
+  std::vector<T> x = values<T>(n, 1), gradient = values<T>(n, 2), first = std::vector<T>(x.size()), second = first;
+  std::vector<bfloat16> shadow = std::vector<bfloat16>(x.size());
+};
+
+template <class Space>
+optim::StepScalars<Space> scalars_of(int step, bool skip) {
+  return {.step = static_cast<double>(step), .learning_rate = 0.02, .weight = 7, .clip = 0.5, .skip = skip};
+}
+
+template <class T, class Optimizer>
+void step_host(Optimizer const& optimizer, Arenas<T>& a, int step, bool skip) {
+  ThreadPool pool(1);
+  T* const states[] = {a.first.data(), a.second.data()};
+  auto const scalars = scalars_of<HostSpace>(step, skip);
+  optim::Slice<T, HostSpace> slice{0, a.n, a.x.data(), a.gradient.data(), states};
+  slice.shadow = a.shadow.data();
+  optimizer.step(memory::Stream<HostSpace>(pool), slice, &scalars);
+}
+
+/// Three steps, of which the second is skipped. A step adds at most some 12 roundings of terms up to 1 to values up to
+/// 1.1, and moments carry theirs over; divisions by roots of 1e-3 and more enlarge them by rate / 1e-3 = 20 at most.
+template <class T, class Optimizer>
+void compare(Optimizer const& optimizer) {
+  memory::CudaStream const stream;
+  for (Index n : {0, 1, 255, 257, 5000}) {
+    Arenas<T> host{n};
+    OnDevice<T> const x(host.x), gradient(host.gradient), first(host.first), second(host.second);
+    OnDevice<bfloat16> const shadow(host.shadow);
+    for (int step : {1, 2, 3}) {
+      bool const skip = step == 2;
+      step_host(optimizer, host, step, skip);
+      OnDevice<optim::StepScalars<CudaSpace>> const scalars({scalars_of<CudaSpace>(step, skip)});
+      T* const states[] = {first.view(n).data, second.view(n).data};
+      optim::Slice<T, CudaSpace> slice{0, n, x.view(n).data, gradient.view(n).data, states};
+      slice.shadow = shadow.view(n).data;
+      auto const before = x.values();
+      optimizer.step(stream.view(), slice, scalars.view(1).data);
+      auto const after = x.values(), moments = first.values();
+      if (skip) CHECK(after == before);
+      double const bound = 3 * 12 * 20 * static_cast<double>(std::numeric_limits<T>::epsilon());
+      bool near = true, shadowed = true;
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        near = near && std::abs(static_cast<double>(after[i]) - static_cast<double>(host.x[i])) <= bound &&
+               std::abs(static_cast<double>(moments[i]) - static_cast<double>(host.first[i])) <= bound;
+        shadowed = shadowed && shadow.values()[i].bits == bfloat16(static_cast<float>(after[i])).bits;
+        if (n > 300 && i > 50) break;
+      }
+      CHECK(near);
+      CHECK(shadowed);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, but for roundings", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::OptimizerStep<CudaSpace>")) return;
+  compare<T>(optim::SGD{.weight_decay = 0.1});
+  compare<T>(optim::SGD{.momentum = 0.9, .weight_decay = 0.1});
+  compare<T>(optim::SGD{.momentum = 0.9, .kind = optim::SGD::Momentum::nesterov});
+  compare<T>(optim::Adam{.weight_decay = 0.1});
+  compare<T>(optim::AdamW{});
+}
