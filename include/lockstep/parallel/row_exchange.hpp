@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,7 +10,6 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/take_union.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -40,10 +40,8 @@ class RowExchange {
     auto const* united = all_.data();
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       auto const& table = tables_[i];
-      take_union(table, united, gradients);
+      gather(table, united, rows_[i], gradients);
       united += table.bits().size();
-      list(table, rows_[i]);
-      gather(table, rows_[i], gradients);
       pieces_[i] = {ElementType::float32,
                     gradients + table.offset,
                     static_cast<Index>(rows_[i].size()) * table.width,
@@ -63,24 +61,31 @@ class RowExchange {
   }
 
  private:
-  static void list(kernel::TouchedRows const& table, std::vector<std::int32_t>& rows) {
+  /// Moves the rows of the union to the front, in order, with zeros for those that this rank has not touched. Row k of
+  /// the list lies at k or behind it, so what is overwritten has been moved already; `scatter` goes back in reverse.
+  static void gather(kernel::TouchedRows const& table, std::uint64_t const* united, std::vector<std::int32_t>& rows,
+                     float* gradients) {
+    auto const mine = table.bits();
+    auto const* const base = gradients + table.offset;
+    auto* to = gradients + table.offset;
     rows.clear();
-    table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
-      for (; touched && first < last; ++first) rows.push_back(static_cast<std::int32_t>(first));
-    });
-  }
-  // Row k of the list lies at k or behind it. So nothing is overwritten that is still to be moved when rows move to the
-  // front in order, and back in reverse order.
-  static void gather(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients) {
-    auto* const base = gradients + table.offset;
-    for (std::size_t k = 0; k < rows.size(); ++k) move(base, rows[k], static_cast<Index>(k), table.width);
+    for (std::size_t word = 0; word < mine.size(); ++word) {
+      for (auto left = united[word]; left != 0; left &= left - 1, to += table.width) {
+        auto const row = static_cast<Index>(word) * 64 + std::countr_zero(left);
+        if (!table.contains(row))
+          std::fill_n(to, table.width, 0.0f);
+        else if (row != std::ssize(rows))
+          std::copy_n(base + row * table.width, table.width, to);
+        rows.push_back(static_cast<std::int32_t>(row));
+      }
+      mine[word] = united[word];
+    }
   }
   static void scatter(kernel::TouchedRows const& table, std::vector<std::int32_t> const& rows, float* gradients) {
     auto* const base = gradients + table.offset;
-    for (std::size_t k = rows.size(); k-- > 0;) move(base, static_cast<Index>(k), rows[k], table.width);
-  }
-  static void move(float* base, Index from, Index to, Index width) {
-    if (from != to) std::copy_n(base + from * width, width, base + to * width);
+    for (auto k = std::ssize(rows); k-- > 0;)
+      if (auto const row = rows[static_cast<std::size_t>(k)]; row != k)
+        std::copy_n(base + k * table.width, table.width, base + row * table.width);
   }
 
   std::vector<kernel::TouchedRows> tables_;
