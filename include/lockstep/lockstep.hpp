@@ -33,7 +33,6 @@
 #include <lockstep/memory/stream.hpp>
 
 #include <lockstep/data/aggregate.hpp>
-#include <lockstep/data/class_balanced_sampler.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
@@ -47,7 +46,6 @@
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/labelled_files_dataset.hpp>
-#include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
@@ -65,7 +63,6 @@
 #include <lockstep/data/token_counts.hpp>
 #include <lockstep/data/transform.hpp>
 #include <lockstep/data/vocabulary.hpp>
-#include <lockstep/data/weighted_sampler.hpp>
 #include <lockstep/data/word_tokenizer.hpp>
 
 #include <lockstep/kernel/add.hpp>
@@ -74,6 +71,7 @@
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
@@ -100,6 +98,7 @@
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
+#include <lockstep/kernel/total.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -129,6 +128,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/segment_of.hpp>

@@ -222,23 +222,10 @@ struct Attention<HostSpace> {
       Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
       multiply_scores(product, in, head, i, queries, keys, at);
       T reciprocals[query_block];
-      with_best_instructions([=, &in, &head, to = &reciprocals[0], p = at.p, stride = at.stride] {
-        for (Index q = 0; q < queries; ++q) {
-          auto* const row = p + q * stride;
-          Index const here = met(in, head, i + q);
-          auto const sum = detail::softmax_row(row, bias(in, head, i + q), here);
-          log_sums[i + q] = sum.logarithm;
-          to[q] = sum.reciprocal;
-          if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
-          std::fill_n(row + here, keys - here, T{0});
-        }
-      });
+      soften(in, head, i, queries, keys, at, log_sums, reciprocals);
       auto* const to = out + i * width;
       product.multiply(queries, head_width, keys, T{1}, {at.p, at.stride, 1}, at.keys, head.keys, T{0}, to, width);
-      with_best_instructions([=, by = &reciprocals[0]] {
-        for (Index q = 0; q < queries; ++q)
-          for (Index c = 0; c < head_width; ++c) to[q * width + c] *= by[q];
-      });
+      scale_rows(to, reciprocals, queries, head_width, width);
     }
     zero(out + head.queries * width, head.query_padding, width, head_width);
   }
@@ -263,20 +250,7 @@ struct Attention<HostSpace> {
       multiply_scores(product, in, head, i, queries, keys, at);
       product.multiply(queries, product.columns(keys), head_width, T{1}, {dout + i * width, width, 1}, at.values_across,
                        head_width, T{0}, at.ds, stride);
-      with_best_instructions([=, &in, &head, p = at.p, ds = at.ds] {
-        for (Index q = 0; q < queries; ++q) {
-          auto *const row = p + q * stride, *const gradient = ds + q * stride;
-          Index const here = met(in, head, i + q);
-          T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, head_width);
-          detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
-                                      head.place, head.element(i + q));
-          std::fill_n(row + here, keys - here, T{0});
-          std::fill_n(gradient + here, keys - here, T{0});
-          if (!dbias) continue;
-          auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
-          for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];
-        }
-      });
+      differentiate(in, head, i, queries, keys, at, out, dout, log_sums, dbias);
       product.pack({dout + i * width, width, 1}, queries, head_width, at.gradients);
       product.multiply(keys, head_width, queries, T{1}, {at.p, 1, stride}, at.gradients, queries, T{1},
                        to.value.data + head.key, width);
@@ -295,6 +269,52 @@ struct Attention<HostSpace> {
     product.multiply(queries, product.columns(keys), in.head_width(), static_cast<T>(in.scale),
                      {in.query.data + head.query + i * in.width(), in.width(), 1}, at.keys_across, in.head_width(),
                      T{0}, at.p, at.stride);
+  }
+
+  /// Scores become exponentials of what they exceed the row's largest by, after dropout, zeros beyond the keys that a
+  /// query meets; `reciprocals` are those of their sums.
+  template <class T>
+  static void soften(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys, Scratch<T> const& at,
+                     T* log_sums, T* reciprocals) {
+    with_best_instructions([=, &in, &head, p = at.p, stride = at.stride] {
+      for (Index q = 0; q < queries; ++q) {
+        auto* const row = p + q * stride;
+        Index const here = met(in, head, i + q);
+        auto const sum = detail::softmax_row(row, bias(in, head, i + q), here);
+        log_sums[i + q] = sum.logarithm;
+        reciprocals[q] = sum.reciprocal;
+        if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
+        std::fill_n(row + here, keys - here, T{0});
+      }
+    });
+  }
+
+  /// Scores become probabilities, and the gradients of these those of the scores.
+  template <class T>
+  static void differentiate(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
+                            Scratch<T> const& at, T const* out, T const* dout, T const* log_sums, T* dbias) {
+    with_best_instructions([=, &in, &head, p = at.p, ds = at.ds, stride = at.stride, width = in.width()] {
+      for (Index q = 0; q < queries; ++q) {
+        auto *const row = p + q * stride, *const gradient = ds + q * stride;
+        Index const here = met(in, head, i + q);
+        T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, in.head_width());
+        detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
+                                    head.place, head.element(i + q));
+        std::fill_n(row + here, keys - here, T{0});
+        std::fill_n(gradient + here, keys - here, T{0});
+        if (!dbias) continue;
+        auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
+        for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];
+      }
+    });
+  }
+
+  template <class T>
+  static void scale_rows(T* rows, T const* by, Index count, Index width, Index row_size) {
+    with_best_instructions([=] {
+      for (Index q = 0; q < count; ++q)
+        for (Index c = 0; c < width; ++c) rows[q * row_size + c] *= by[q];
+    });
   }
 
   template <class T>

@@ -91,21 +91,17 @@ struct RMSNorm<HostSpace> {
           auto const reciprocal = reciprocals.data[row];
           auto const projection =
               detail::add_rms_row(dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
-          auto const differentiate = [=](Index c, Index count, T* to, Write write) {
-            detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,
-                                          beside.data ? beside.data + at + c : nullptr, to, count, write);
-          };
-          if (dx.data) differentiate(0, width, dx.data + at, dx_write);
-          if (!dresidual.data) continue;
-          if (!dropout.mask.active()) {
-            differentiate(0, width, dresidual.data + at, dresidual_write);
-            continue;
-          }
-          T undropped[block];
+          T gradient[block];
           for (Index c = 0; c < width; c += block) {
             auto const count = std::min(block, width - c);
-            differentiate(c, count, undropped, Write::overwrite);
-            detail::drop_row(dropout, row, width, c, count, undropped, dresidual.data + at + c, dresidual_write);
+            detail::differentiate_rms_row(dy.data + at + c, sum.data + at + c, weight.data + c, reciprocal, projection,
+                                          beside.data ? beside.data + at + c : nullptr, gradient, count);
+            if (dx.data) detail::write_row(gradient, dx.data + at + c, count, dx_write);
+            if (!dresidual.data) continue;
+            if (dropout.mask.active())
+              detail::drop_row(dropout, row, width, c, count, gradient, dresidual.data + at + c, dresidual_write);
+            else
+              detail::write_row(gradient, dresidual.data + at + c, count, dresidual_write);
           }
         }
       });
@@ -114,7 +110,7 @@ struct RMSNorm<HostSpace> {
   }
 
  private:
-  static constexpr Index block = 256;  // elements whose gradient waits for its mask
+  static constexpr Index block = 256;  // elements whose gradient waits for those who take it
 
   [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 };

@@ -43,21 +43,24 @@ inline T add_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T* 
   return projection / static_cast<T>(width);
 }
 
-/// dx = reciprocal * (dy * weight - n * projection) + dx_beside, or dx += that, for `count` elements of a row. What
-/// else flows into x, `beside`, may be null.
+/// to = reciprocal * (dy * weight - n * projection) + beside for `count` elements of a row. What else flows into x,
+/// `beside`, may be null.
 template <class T>
 inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T projection, T const* beside,
-                                  T* dx, Index count, Write write) noexcept {
+                                  T* __restrict to, Index count) noexcept {
   T const slope = reciprocal * projection;
-  auto const at = [=](Index c) { return reciprocal * (dy[c] * weight[c] - x[c] * slope); };
-  if (beside && write == Write::overwrite) {
-    for (Index c = 0; c < count; ++c) dx[c] = at(c) + beside[c];
-  } else if (beside) {
-    for (Index c = 0; c < count; ++c) dx[c] += at(c) + beside[c];
-  } else if (write == Write::overwrite) {
-    for (Index c = 0; c < count; ++c) dx[c] = at(c);
+  for (Index c = 0; c < count; ++c) to[c] = reciprocal * (dy[c] * weight[c] - x[c] * slope);
+  if (beside)
+    for (Index c = 0; c < count; ++c) to[c] += beside[c];
+}
+
+/// to = x, or to += x.
+template <class T>
+inline void write_row(T const* __restrict x, T* to, Index count, Write write) noexcept {
+  if (write == Write::overwrite) {
+    for (Index c = 0; c < count; ++c) to[c] = x[c];
   } else {
-    for (Index c = 0; c < count; ++c) dx[c] += at(c);
+    for (Index c = 0; c < count; ++c) to[c] += x[c];
   }
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/gated_feed_forward.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pre_norm.hpp>
+#include <lockstep/nn/relative_position_bias.hpp>
+#include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/sequence_of.hpp>
+
+/// An encoder-decoder in the manner of T5 1.1 that writes down what a signing person says.
+namespace pose_to_text {
+namespace nn = lockstep::nn;
+using lockstep::Index;
+
+constexpr std::size_t coordinates = 133 * 3;  // of a frame: the key points of body, face and hands
+
+struct Clip {
+  std::vector<std::array<float, coordinates>> frames;
+  std::vector<std::int32_t> tokens;  // what the decoder has read before it writes each token of `next`
+  std::vector<std::int32_t> next;
+};
+
+struct Sizes {
+  Index vocabulary = 8000, width = 256, layers = 4, heads = 8, inner = 1024;
+  double dropout = 0.1;
+};
+
+/// Self-attention, attention to a memory in the decoder, and a feed-forward part, each behind its norm.
+class Layer {
+ public:
+  using Attention = nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention>;
+  using FeedForward = nn::PreNorm<nn::RMSNorm, nn::GatedFeedForward>;
+
+  Layer(Sizes const& s, bool decodes)
+      : attention_(attention(s, decodes)),
+        feed_forward_(nn::RMSNorm(s.width), nn::GatedFeedForward({s.width, s.inner, s.dropout, nn::Bias::none}),
+                      s.dropout) {
+    if (decodes) memory_ = attention(s, false);
+  }
+  void visit(auto&& each) {
+    each("attention", attention_);
+    if (memory_) each("memory", *memory_);
+    each("feed_forward", feed_forward_);
+  }
+  auto forward(auto& context, auto x, auto const& bias, auto const&... memory) const {
+    x = attention_.forward(context, x, bias);
+    if constexpr (sizeof...(memory) > 0) x = memory_->forward(context, x, memory...);
+    return feed_forward_.forward(context, x);
+  }
+
+ private:
+  static Attention attention(Sizes const& s, bool causal) {
+    nn::MultiHeadAttention::Options const options{
+        .width = s.width, .heads = s.heads, .dropout = s.dropout, .causal = causal, .bias = nn::Bias::none};
+    return {nn::RMSNorm(s.width), nn::MultiHeadAttention(options), s.dropout};
+  }
+  Attention attention_;
+  std::optional<Attention> memory_;
+  FeedForward feed_forward_;
+};
+
+/// Layers that share a bias by distance, and a norm behind the last.
+class Stack {
+ public:
+  Stack(Sizes const& s, bool decodes)
+      : bias_({.heads = s.heads, .causal = decodes}),
+        layers_(static_cast<std::size_t>(s.layers), Layer(s, decodes)),
+        norm_(s.width),
+        dropout_(s.dropout) {}
+
+  void visit(auto&& each) {
+    each("bias", bias_);
+    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
+    each("norm", norm_);
+  }
+  auto forward(auto& context, auto x, auto const&... memory) const {
+    auto const bias = bias_.forward(context, x);
+    for (auto const& layer : layers_) x = layer.forward(context, x, bias, memory...);
+    return dropout_.forward(context, norm_.forward(context, x));
+  }
+
+ private:
+  nn::RelativePositionBias bias_;
+  std::vector<Layer> layers_;
+  nn::RMSNorm norm_;
+  nn::Dropout dropout_;
+};
+
+class PoseToText {
+ public:
+  explicit PoseToText(Sizes const& s = {})
+      : frames_(coordinates, s.width),
+        encoder_(s, false),
+        tokens_({.vocabulary = s.vocabulary, .width = s.width, .dropout = s.dropout}),
+        decoder_(s, true),
+        head_(s.width, s.vocabulary, nn::Bias::none),
+        dropout_(s.dropout) {}
+
+  void visit(auto&& each) {
+    each("frames", frames_);
+    each("encoder", encoder_);
+    each("tokens", tokens_);
+    each("decoder", decoder_);
+    each("head", head_);
+  }
+  auto predict(auto& context, auto const& batch) const {  // the logits of each next token
+    auto const frames = nn::sequence_of(context, batch[&Clip::frames], batch.positions());
+    auto const seen = encoder_.forward(context, dropout_.forward(context, frames_.forward(context, frames)));
+    auto const read = tokens_.forward(context, batch[&Clip::tokens], batch.positions());
+    return head_.forward(context, decoder_.forward(context, read, seen));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return nn::cross_entropy(context, predict(context, batch), batch[&Clip::next]);
+  }
+
+ private:
+  nn::Linear frames_;
+  Stack encoder_;
+  nn::FusedEmbedding tokens_;
+  Stack decoder_;
+  nn::Linear head_;
+  nn::Dropout dropout_;
+};
+
+}  // namespace pose_to_text
