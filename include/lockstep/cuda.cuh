@@ -4,6 +4,7 @@
 /// Everything that needs nvcc.
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/attention.cuh>
+#include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/every_row.cuh>
@@ -16,4 +17,5 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
+#include <lockstep/kernel/total.cuh>
 #include <lockstep/memory/cuda.cuh>

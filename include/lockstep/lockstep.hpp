@@ -33,6 +33,7 @@
 #include <lockstep/memory/stream.hpp>
 
 #include <lockstep/data/aggregate.hpp>
+#include <lockstep/data/class_balanced_sampler.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
@@ -46,6 +47,7 @@
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/labelled_files_dataset.hpp>
+#include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
@@ -63,6 +65,7 @@
 #include <lockstep/data/token_counts.hpp>
 #include <lockstep/data/transform.hpp>
 #include <lockstep/data/vocabulary.hpp>
+#include <lockstep/data/weighted_sampler.hpp>
 #include <lockstep/data/word_tokenizer.hpp>
 
 #include <lockstep/kernel/add.hpp>
@@ -128,7 +131,6 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/segment_of.hpp>

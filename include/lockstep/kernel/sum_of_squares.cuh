@@ -5,6 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/sum_all.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -22,14 +23,6 @@ LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, doub
     sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   sum = BlockTeam::sum(sum);
   if (BlockTeam::member() == 0) partial[BlockTeam::first()] = sum;
-}
-/// One block.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
-  T sum = 0;
-  for (auto i = BlockTeam::member(); i < count; i += BlockTeam::size) sum += x[i];
-  sum = BlockTeam::sum(sum);
-  if (BlockTeam::member() == 0) *to = sum;
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI

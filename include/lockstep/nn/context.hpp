@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <lockstep/core/mix.hpp>
+#include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -136,7 +137,8 @@ class Context {
       return {{const_cast<Scalar*>(x.data), x.extent}, nullptr};
     } else {
       auto out = temporary<Scalar>(x.extent);
-      std::transform(x.data, x.data + x.size(), out.data, [](T e) { return static_cast<Scalar>(e); });
+      Extents<1> const flat{x.size()};
+      kernel::Convert<Space>::template run<Scalar, std::remove_const_t<T>>(stream_, x.reshape(flat), out.reshape(flat));
       return {out, nullptr};
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/total.hpp>
 #include <lockstep/memory/space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -35,6 +37,39 @@ struct Loss<HostSpace> {
   /// auxiliary loss its factor where it is computed, so that its gradient has it too.
   [[nodiscard]] Loss with_auxiliary(Loss const& other) const noexcept { return {sum + other.sum, weight}; }
   [[nodiscard]] double mean() const noexcept { return weight == 0 ? 0 : sum / weight; }
+};
+
+/// On a device sum and weight stay there: nobody waits for a forward pass. Lives as long as the micro-batch's
+/// activations; who runs the model adds it to totals of its own.
+template <>
+struct Loss<CudaSpace> {
+  double* totals = nullptr;                                                      ///< [2], on the device: sum, weight
+  void* context = nullptr;                                                       ///< that it was made in
+  double* (*joined)(void* context, double const* a, double const* b) = nullptr;  ///< new totals: a, plus b's sum
+
+  /// @shape sums, weights [parts]
+  template <class Context>
+  [[nodiscard]] static Loss of(Context& context, TensorView<double const, 1, CudaSpace> sums,
+                               TensorView<double const, 1, CudaSpace> weights) {
+    using Space = typename Context::Space;
+    auto* const totals = context.template temporary<double>(Extents<1>{2}).data;
+    kernel::Total<Space>::run(context.stream(), sums, totals);
+    kernel::Total<Space>::run(context.stream(), weights, totals + 1);
+    return {
+        totals, &context, [](void* self, double const* a, double const* b) {
+          auto& c = *static_cast<Context*>(self);
+          Extents<1> const one{1};
+          TensorView<double, 1, Space> const to(c.template temporary<double>(Extents<1>{2}).data, one);
+          kernel::Add<Space>::template forward<double>(c.stream(), {a, one}, {b, one}, to);
+          kernel::Add<Space>::template backward<double>(c.stream(), {a + 1, one}, {to.data + 1, one}, Write::overwrite);
+          return to.data;
+        }};
+  }
+
+  /// As on the host.
+  [[nodiscard]] Loss with_auxiliary(Loss const& other) const {
+    return {joined(context, totals, other.totals), context, joined};
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// As on the host, bit for bit, queued on the stream.
+template <>
+struct Convert<CudaSpace> {
+  template <class T, class U>
+  static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x,
+                  TensorView<T, 1, CudaSpace> to) {
+    detail::for_elements("kernel::Convert", stream, x.size(),
+                         [=] __device__(Index i) { to.data[i] = static_cast<T>(x.data[i]); });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

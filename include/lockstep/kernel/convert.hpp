@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Elements of one type as another.
+template <class Space>
+struct Convert {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Convert<HostSpace> {
+  /// to[i] = x[i].
+  /// @shape x, to [n]
+  /// @determinism bitwise, for any number of threads
+  template <class T, class U>
+  static void run(memory::Stream<HostSpace> stream, TensorView<U const, 1, HostSpace> x,
+                  TensorView<T, 1, HostSpace> to) {
+    stream.pool().for_ranges(x.size(), 8192, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(x.data[i]);
+      });
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/team.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// One block: *to = the sum of all elements, in an order that depends on their number alone.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void sum_all(T const* x, Index count, T* to) {
+  T sum = 0;
+  for (auto i = BlockTeam::member(); i < count; i += BlockTeam::size) sum += x[i];
+  sum = BlockTeam::sum(sum);
+  if (BlockTeam::member() == 0) *to = sum;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

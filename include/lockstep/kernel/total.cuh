@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/sum_all.cuh>
+#include <lockstep/kernel/total.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+template <>
+struct Total<CudaSpace> {
+  /// As on the host, in another order; the total stays on the device.
+  /// @determinism bitwise, run to run and on every GPU
+  static void run(memory::Stream<CudaSpace> stream, TensorView<double const, 1, CudaSpace> x, double* to) {
+    detail::launch_grid("kernel::Total", stream, 1, detail::threads_per_block, detail::sum_all<double>, x.data,
+                        x.size(), to);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
