@@ -90,6 +90,7 @@
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/mean_squared_error.hpp>
+#include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/relative_bias.hpp>
@@ -131,12 +132,15 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/recompute.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
+#include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/sequence_of.hpp>
+#include <lockstep/nn/sequential.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>

@@ -96,3 +96,42 @@ TEST_CASE("a refused allocation leaves what was taken, and the arena works again
   scratch.rewind();
   CHECK(scratch.capacity_bytes() >= scratch.peak_bytes());
 }
+
+TEST_CASE("going back to a mark hands out what was taken since again, and keeps the rest") {
+  for (std::size_t size : {std::size_t{64}, mebibyte}) {  // within a chunk, and over several
+    Scratch<> scratch;
+    auto* const kept = scratch.take(size);
+    std::memset(kept, 7, size);
+    auto const mark = scratch.mark();
+    std::vector<std::byte*> first;
+    for (int i = 0; i < 5; ++i) first.push_back(scratch.take(size));
+    std::memset(first.back(), 8, size);
+    scratch.rewind(mark);
+    CHECK(first.back()[size - 1] == std::byte{8});
+    for (auto* const again : first) CHECK(scratch.take(size) == again);
+    CHECK(kept[size - 1] == std::byte{7});
+    scratch.rewind(mark);
+    auto const capacity = scratch.capacity_bytes();
+    for (int i = 0; i < 5; ++i) (void)scratch.take(size);
+    CHECK(scratch.capacity_bytes() == capacity);
+  }
+}
+
+TEST_CASE("the peak is that of what was held at one time") {
+  Scratch<> scratch;
+  for (int i = 0; i < 10; ++i) {
+    auto const mark = scratch.mark();
+    (void)scratch.take(3 * mebibyte);
+    scratch.rewind(mark);
+    (void)scratch.take(mebibyte / 4);
+  }
+  CHECK(scratch.peak_bytes() == 3 * mebibyte + 9 * mebibyte / 4);
+  scratch.rewind();
+  CHECK(scratch.capacity_bytes() == scratch.peak_bytes());
+  auto const mark = scratch.mark();
+  auto* const large = scratch.take(5 * mebibyte);  // beyond the chunk that is there
+  scratch.rewind(mark);
+  CHECK(scratch.take(5 * mebibyte) == large);
+  auto* const next = scratch.take(mebibyte);
+  CHECK((next >= large + 5 * mebibyte || next + mebibyte <= large));
+}

@@ -11,8 +11,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
 /// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out
-/// stays where it is, and merges them into one when rewound: once the largest use has been seen, nothing is allocated
-/// any more. Not thread-safe. Memory is not cleared.
+/// stays where it is, and merges them into one when all is rewound: once the largest use has been seen, nothing is
+/// allocated any more. Not thread-safe. Memory is not cleared.
 template <MemoryResource Resource = HostResource>
 class Scratch {
  public:
@@ -23,8 +23,9 @@ class Scratch {
   /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    if (chunks_.empty() || used_ + bytes > chunks_.back().bytes()) grow(bytes);
-    auto* out = chunks_.back().data() + used_;
+    for (; current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes(); ++current_) used_ = 0;
+    if (current_ == chunks_.size()) grow(bytes);
+    auto* out = chunks_[current_].data() + used_;
     used_ += bytes;
     total_ += bytes;
     peak_ = std::max(peak_, total_);
@@ -40,11 +41,23 @@ class Scratch {
   /// @throws what the resource throws when it cannot give one chunk of the size of all; everything is given back then
   /// too
   void rewind() {
-    used_ = total_ = 0;
+    rewind(Mark{});
     if (chunks_.size() <= 1) return;
     chunks_.clear();
     capacity_ = 0;
     grow(peak_);
+  }
+
+  /// A place to go back to.
+  struct Mark {
+    std::size_t chunk = 0, used = 0, total = 0;
+  };
+  [[nodiscard]] Mark mark() const noexcept { return {current_, used_, total_}; }
+  /// Gives back what was taken since the mark; it stays readable until the next `take`, and where it is for longer.
+  void rewind(Mark const& mark) noexcept {
+    current_ = mark.chunk;
+    used_ = mark.used;
+    total_ = mark.total;
   }
 
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
@@ -56,12 +69,13 @@ class Scratch {
   void grow(std::size_t bytes) {
     chunks_.push_back(resource_.allocate(std::max({bytes, smallest_chunk, capacity_})));
     capacity_ += chunks_.back().bytes();
+    current_ = chunks_.size() - 1;
     used_ = 0;
   }
 
   Resource resource_;
   std::vector<Block> chunks_;
-  std::size_t used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
+  std::size_t current_ = 0, used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::memory

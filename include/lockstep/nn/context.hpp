@@ -12,6 +12,7 @@
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -168,6 +169,44 @@ class Context {
                      }});
   }
 
+  /// What `f(context)` returns, a Variable or a Sequence, without what is needed for its backward: that memory is given
+  /// back at once, and f runs again, alike to the bit, when backward gets there. `inputs` are all variables that f
+  /// takes gradients to. The parameters that it uses are counted now. A Sequence's layout must outlive f.
+  template <class F, int... Ranks>
+  [[nodiscard]] auto recompute(F f, Variable<Ranks> const&... inputs) {
+    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+    auto const start = mark();
+    auto const random = random_operations_;
+    auto const made = f(*this);
+    auto const made_tokens = tokens_of(made);
+    bool const is_input = (false || ... || (made_tokens.slot == inputs.slot));
+    if (tape_.size() == start.tape || !made_tokens.slot || is_input) return made;
+
+    rewind(start);
+    auto const output = another(made_tokens);
+    kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
+    struct Closure {
+      F f;
+      std::uint64_t random;
+      GradientSlot<Scalar>* output;
+      std::tuple<Variable<Ranks>...> inputs;
+    };
+    auto* closure = new (tape_memory_.take(sizeof(Closure)))
+        Closure{f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...}};
+    tape_.push_back({closure, [](void* self, Context& context) {
+                       auto& c = *static_cast<Closure*>(self);
+                       std::apply([&](auto const&... x) { (context.reserve_gradient(x), ...); }, c.inputs);
+                       context.replay(c.f, c.random, c.output->data);
+                     }});
+    if constexpr (requires { made.tokens; }) {
+      return made.with(output);
+    } else {
+      return output;
+    }
+  }
+  /// Whether this forward pass is one that `recompute` repeats: a layer that counts its passes counts it once.
+  [[nodiscard]] bool replaying() const noexcept { return replaying_; }
+
   /// An object of this context that outlives the micro-batch: made at the first call for this owner and type, found
   /// again at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
   template <class T>
@@ -205,7 +244,7 @@ class Context {
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
     if (!v.slot) return {nullptr, Write::overwrite};
     if (v.slot->data) return {v.slot->data, Write::add};
-    v.slot->data = scratch_.template take_elements<Scalar>(v.slot->size);
+    v.slot->data = v.slot->reserved ? v.slot->reserved : scratch_.template take_elements<Scalar>(v.slot->size);
     return {v.slot->data, Write::overwrite};
   }
 
@@ -225,12 +264,12 @@ class Context {
     mode_ = mode;
     step_key_ = key;
     random_operations_ = 0;
+    replaying_ = false;
   }
   /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use.
   void backward(ReadySink sink) {
     sink_ = sink;
-    for (std::size_t i = tape_.size(); i-- > 0;) tape_[i].run(tape_[i].closure, *this);
-    tape_.clear();
+    run_tape(0);
   }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
   /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
@@ -246,6 +285,53 @@ class Context {
     void const* owner;
     std::unique_ptr<void, void (*)(void*)> object;
   };
+
+  using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
+
+  struct Mark {
+    typename Scratch::Mark scratch;
+    memory::Scratch<>::Mark tape_memory;
+    std::size_t tape;
+  };
+  [[nodiscard]] Mark mark() const noexcept { return {scratch_.mark(), tape_memory_.mark(), tape_.size()}; }
+  void rewind(Mark const& mark) noexcept {
+    scratch_.rewind(mark.scratch);
+    tape_memory_.rewind(mark.tape_memory);
+    tape_.resize(mark.tape);
+  }
+
+  void run_tape(std::size_t first) {
+    for (auto i = tape_.size(); i-- > first;) tape_[i].run(tape_[i].closure, *this);
+    tape_.resize(first);
+  }
+  /// Forward and backward of what `recompute` put off; `gradient` is that of its output.
+  template <class F>
+  void replay(F const& f, std::uint64_t random, Scalar* gradient) {
+    auto const start = mark();
+    random_operations_ = random;
+    auto const replaying_before = std::exchange(replaying_, true);
+    tokens_of(f(*this)).slot->data = gradient;
+    replaying_ = replaying_before;
+    run_tape(start.tape);
+    rewind(start);
+  }
+  template <int Rank>
+  void reserve_gradient(Variable<Rank> const& v) {
+    if (v.slot && !v.slot->data && !v.slot->reserved)
+      v.slot->reserved = scratch_.template take_elements<Scalar>(v.slot->size);
+  }
+  template <int Rank>
+  [[nodiscard]] Variable<Rank> another(Variable<Rank> const& v) {
+    return variable<Rank>(v.value.extent);
+  }
+  template <class Made>
+  [[nodiscard]] static auto tokens_of(Made const& made) noexcept {
+    if constexpr (requires { made.tokens; }) {
+      return made.tokens;
+    } else {
+      return made;
+    }
+  }
 
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
 
@@ -264,7 +350,7 @@ class Context {
   }
 
   void expect_use(Parameter const& p) {
-    if (p.ordinal >= 0) ++pending_uses_[index(p)];
+    if (p.ordinal >= 0 && !replaying_) ++pending_uses_[index(p)];
   }
   void used(Parameter const& p) {
     if (p.ordinal < 0) return;
@@ -279,14 +365,15 @@ class Context {
   std::vector<kernel::TouchedRows> touched_;
   memory::Buffer<std::uint64_t> touched_bits_;
   std::vector<int> pending_uses_;
-  memory::Scratch<memory::DefaultResource<Space>> scratch_;  // values and gradients
-  memory::Scratch<> tape_memory_;                            // closures and slots: the host reads them
+  Scratch scratch_;                // values and gradients
+  memory::Scratch<> tape_memory_;  // closures and slots: the host reads them
   std::vector<Entry> tape_;
   std::vector<Kept> kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   std::uint64_t step_key_ = 0;
   std::uint64_t random_operations_ = 0;
+  bool replaying_ = false;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

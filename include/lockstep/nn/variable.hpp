@@ -9,6 +9,7 @@ template <class Scalar>
 struct GradientSlot {
   Scalar* data = nullptr;
   Index size = 0;
+  Scalar* reserved = nullptr;  // memory to take instead, where it must outlive what is taken later
 };
 
 /// What a layer takes and returns: a value and, while recording, the slot where its consumers leave its gradient.

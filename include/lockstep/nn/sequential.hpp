@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// A layer under a name of its own in a Sequential.
+template <class Layer>
+struct Named {
+  char const* name;
+  Layer layer;
+};
+template <class Layer>
+Named(char const*, Layer) -> Named<Layer>;
+
+/// Layers one after the other: y = c(b(a(x))) for Sequential{a, b, c}. A layer is what has `forward(context, x)`, or a
+/// function of context and x, such as `[](auto& context, auto x) { return nn::gelu(context, x); }`. Parameters are
+/// named by the layers' places, "0.weight", or by `Named{"input", a}`.
+/// @determinism that of the layers
+template <class... Layers>
+class Sequential {
+ public:
+  explicit Sequential(Layers... layers) : layers_(std::move(layers)...) {}
+
+  void visit(auto&& each) { visit(each, std::index_sequence_for<Layers...>{}); }
+
+  template <class Context, class X>
+  [[nodiscard]] auto forward(Context& context, X const& x) const {
+    return from<0>(context, x);
+  }
+
+ private:
+  template <std::size_t... I>
+  void visit(auto&& each, std::index_sequence<I...>) {
+    (visit_one<I>(each, std::get<I>(layers_)), ...);
+  }
+  template <std::size_t I, class Layer>
+  static void visit_one(auto&& each, Layer& layer) {
+    if constexpr (requires { layer.visit(each); }) each(std::to_string(I), layer);
+  }
+  template <std::size_t I, class Layer>
+  static void visit_one(auto&& each, Named<Layer>& named) {
+    if constexpr (requires { named.layer.visit(each); }) each(named.name, named.layer);
+  }
+
+  template <std::size_t I, class Context, class X>
+  auto from(Context& context, X const& x) const {
+    if constexpr (I == sizeof...(Layers)) {
+      return x;
+    } else {
+      return from<I + 1>(context, call(std::get<I>(layers_), context, x));
+    }
+  }
+  template <class Layer, class Context, class X>
+  static auto call(Layer const& layer, Context& context, X const& x) {
+    if constexpr (requires { layer(context, x); }) {
+      return layer(context, x);
+    } else {
+      return layer.forward(context, x);
+    }
+  }
+  template <class Layer, class Context, class X>
+  static auto call(Named<Layer> const& named, Context& context, X const& x) {
+    return call(named.layer, context, x);
+  }
+
+  std::tuple<Layers...> layers_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
