@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/detail/text_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// A file of which places are read by several threads: opened once, read with pread, never locked.
+class DataFile {
+ public:
+  /// @throws DataError when it cannot be opened or is no regular file
+  explicit DataFile(std::string path) : path_(std::move(path)), file_(path_) {
+    if (file_.get() < 0) {
+      throw DataError(path_ + ": cannot be opened: " + system_message(errno) + "; check the path and its permissions");
+    }
+    struct ::stat status {};
+    if (::fstat(file_.get(), &status) != 0) throw DataError(path_ + ": cannot be examined: " + system_message(errno));
+    if (!S_ISREG(status.st_mode)) throw DataError(path_ + ": is not a regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }  // when it was opened
+
+  /// @throws DataError when the file ends before
+  void read(std::uint64_t offset, std::span<std::byte> out) const {
+    auto const got =
+        read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), static_cast<std::size_t>(offset), path_);
+    if (got == out.size()) return;
+    struct ::stat status {};
+    ::fstat(file_.get(), &status);
+    fail("ends at byte " + std::to_string(status.st_size) + ", and " + std::to_string(out.size()) +
+         " bytes are wanted from byte " + std::to_string(offset) + " on; it was cut off or has changed, write it anew");
+  }
+  template <class T>
+  [[nodiscard]] T read_number(std::uint64_t offset) const {
+    T out{};
+    read(offset, std::as_writable_bytes(std::span(&out, 1)));
+    return out;
+  }
+  /// A part as text; no longer than the file, so that an absurd length is an error and no huge allocation.
+  [[nodiscard]] std::string read_text(std::uint64_t offset, std::uint64_t bytes, char const* what) const {
+    expect_room(offset, bytes, what);
+    std::string out(static_cast<std::size_t>(bytes), '\0');
+    read(offset, std::as_writable_bytes(std::span(out.data(), out.size())));
+    return out;
+  }
+  /// @throws DataError unless [offset, offset + bytes) lies in the file
+  void expect_room(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
+    if (offset <= size_ && bytes <= size_ - offset) return;
+    fail(std::string(what) + " needs " + std::to_string(bytes) + " bytes from byte " + std::to_string(offset) +
+         " on, and the file has " + std::to_string(size_) + "; it was cut off or is damaged, write it anew");
+  }
+
+  /// Changes with the file's length, beginning or end.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    constexpr std::uint64_t part = 4096;
+    auto const bytes = std::min(part, size_);
+    return mix(mix(read_text(0, bytes, "")), mix(read_text(size_ - bytes, bytes, "")), size_);
+  }
+
+  [[noreturn]] void fail(std::string const& why) const { throw DataError(path_ + ": " + why); }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/column.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// The type of numbers in a file.
+struct NumberType {
+  char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point
+  int bytes = 4;
+
+  template <Number T>
+  [[nodiscard]] static constexpr NumberType of() noexcept {
+    if constexpr (std::is_enum_v<T>) {
+      return of<std::underlying_type_t<T>>();
+    } else {
+      constexpr char kind = std::is_same_v<T, bool>       ? 'b'
+                            : std::is_floating_point_v<T> ? 'f'
+                            : std::is_signed_v<T>         ? 'i'
+                                                          : 'u';
+      return {kind, static_cast<int>(sizeof(T))};
+    }
+  }
+  /// "float32", for messages.
+  [[nodiscard]] std::string name() const {
+    if (kind == 'b') return "bool";
+    return (kind == 'f' ? "float" : kind == 'i' ? "int" : "uint") + std::to_string(bytes * 8);
+  }
+  friend bool operator==(NumberType const&, NumberType const&) = default;
+};
+
+/// A dense array in a file, row-major, whose first extent counts rows: what the array formats come down to
+/// (open_npy, open_npz, open_safetensors, open_idx, open_raw). A copy shares the open file. Thread-safe.
+class FileArray {
+ public:
+  enum class Order { native, swapped };  ///< of the bytes within a number
+
+  /// @throws DataError when the array does not fit the file, or its extents no memory
+  FileArray(std::shared_ptr<detail::DataFile const> file, NumberType type, std::vector<Index> shape,
+            std::uint64_t offset, Order order = Order::native, std::string name = "the array")
+      : file_(std::move(file)), type_(type), shape_(std::move(shape)), offset_(offset), order_(order) {
+    if (shape_.empty()) file_->fail(name + " is a single number; an array of rows is needed");
+    auto bytes = static_cast<Index>(type_.bytes);
+    for (std::size_t axis = shape_.size(); axis-- > 0;) {
+      if (axis == 0) row_bytes_ = bytes;
+      if (shape_[axis] < 0 || __builtin_mul_overflow(bytes, shape_[axis], &bytes)) {
+        file_->fail(name + " has the extents " + extents() + ", which no memory can hold; the file is damaged");
+      }
+    }
+    file_->expect_room(offset_, static_cast<std::uint64_t>(bytes), name);
+  }
+
+  [[nodiscard]] NumberType type() const noexcept { return type_; }
+  [[nodiscard]] std::vector<Index> const& shape() const noexcept { return shape_; }
+  [[nodiscard]] Index rows() const noexcept { return shape_[0]; }
+  /// Numbers in a row.
+  [[nodiscard]] Index width() const noexcept { return row_bytes_ / type_.bytes; }
+  [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
+
+  /// @throws DataError unless the numbers are T's
+  template <Number T>
+  void expect_type(std::string const& who) const {
+    if (auto const wanted = NumberType::of<T>(); type_ != wanted) {
+      file_->fail("holds " + type_.name() + ", and " + who + " is of " + wanted.name() +
+                  "; change the member's type or convert the file");
+    }
+  }
+  /// @throws DataError when the file was shortened since it was opened
+  /// @pre expect_type<T> has passed, and out.size() == width()
+  template <Number T>
+  void read_row(Index row, std::span<T> out) const {
+    auto const bytes = std::as_writable_bytes(out);
+    file_->read(offset_ + static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(row_bytes_), bytes);
+    if (order_ == Order::native || sizeof(T) == 1) return;
+    for (std::size_t i = 0; i < bytes.size(); i += sizeof(T))
+      std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
+                   bytes.begin() + static_cast<std::ptrdiff_t>(i + sizeof(T)));
+  }
+  /// Changes with the file's length, its beginning or its end, and the array's place in it.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    auto hash = mix(file_->fingerprint(), offset_);
+    for (auto const extent : shape_) hash = mix(hash, static_cast<std::uint64_t>(extent));
+    return hash;
+  }
+  /// "[60000, 28, 28]", for messages.
+  [[nodiscard]] std::string extents() const {
+    std::string out = "[";
+    for (auto const extent : shape_) out += (out.size() > 1 ? ", " : "") + std::to_string(extent);
+    return out + "]";
+  }
+
+ private:
+  std::shared_ptr<detail::DataFile const> file_;
+  NumberType type_;
+  std::vector<Index> shape_;
+  std::uint64_t offset_;
+  Order order_;
+  Index row_bytes_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

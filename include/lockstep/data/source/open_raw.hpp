@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/source/file_array.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Records of equal size in a file without a header: rows of `row_shape` numbers, after `offset` bytes, to the end.
+/// @throws DataError when the file does not hold a whole number of records
+template <Number T>
+[[nodiscard]] FileArray open_raw(std::string const& path, std::vector<Index> row_shape, std::uint64_t offset = 0) {
+  auto file = std::make_shared<detail::DataFile const>(path);
+  auto bytes = static_cast<Index>(sizeof(T));
+  for (auto const extent : row_shape) {
+    if (extent < 1 || __builtin_mul_overflow(bytes, extent, &bytes))
+      throw ConfigError("open_raw: a record has the extent " + std::to_string(extent) +
+                        "; extents are at least 1 and their product fits memory");
+  }
+  file->expect_room(offset, 0, "what stands before the records");
+  auto const rest = file->size() - offset;
+  if (rest % static_cast<std::uint64_t>(bytes) != 0) {
+    file->fail("holds " + std::to_string(rest) + " bytes of records, which is no multiple of the " +
+               std::to_string(bytes) + " bytes of one; it was cut off, or the shape or the offset is another");
+  }
+  row_shape.insert(row_shape.begin(), static_cast<Index>(rest / static_cast<std::uint64_t>(bytes)));
+  return FileArray(std::move(file), NumberType::of<T>(), std::move(row_shape), offset);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/file_array.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+#include "array_files.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+std::shared_ptr<data::detail::DataFile const> file_of(std::string const& path, std::string const& bytes) {
+  write_file(path, bytes);
+  return std::make_shared<data::detail::DataFile const>(path);
+}
+constexpr auto f4 = data::NumberType::of<float>();
+
+}  // namespace
+
+TEST_CASE("types have the names that people know") {
+  enum class Colour : std::uint8_t {};
+  CHECK(f4.name() == "float32");
+  CHECK(data::NumberType::of<double>().name() == "float64");
+  CHECK(data::NumberType::of<std::int16_t>().name() == "int16");
+  CHECK(data::NumberType::of<Colour>().name() == "uint8");
+  CHECK(data::NumberType::of<bool>().name() == "bool");
+}
+
+TEST_CASE("rows are read where they lie, in either order of bytes") {
+  TemporaryFolder const folder;
+  auto const file = file_of(folder / "a", "xyz" + bytes_of(std::vector<std::int32_t>{1, 2, 3, 4, 5, 0x01020304}));
+  data::FileArray const array(file, data::NumberType::of<std::int32_t>(), {2, 3}, 3);
+  CHECK(array.rows() == 2);
+  CHECK(array.width() == 3);
+  CHECK(array.extents() == "[2, 3]");
+  std::vector<std::int32_t> row(3);
+  array.read_row(1, std::span(row));
+  CHECK(row == std::vector<std::int32_t>{4, 5, 0x01020304});
+  data::FileArray const swapped(file, array.type(), {2, 3}, 3, data::FileArray::Order::swapped);
+  swapped.read_row(1, std::span(row));
+  CHECK(row == std::vector<std::int32_t>{4 << 24, 5 << 24, 0x04030201});
+}
+
+TEST_CASE("an array that cannot be is refused") {
+  TemporaryFolder const folder;
+  auto const file = file_of(folder / "a", std::string(40, 'x'));
+  auto const make = [&](std::vector<Index> shape, std::uint64_t offset) {
+    return data::FileArray(file, f4, std::move(shape), offset).rows();
+  };
+  CHECK(make({10}, 0) == 10);
+  CHECK(make({0, 3}, 40) == 0);
+  CHECK_THROWS_WITH_AS(make({11}, 0), doctest::Contains("needs 44 bytes from byte 0 on, and the file has 40"),
+                       DataError);
+  CHECK_THROWS_AS(make({1}, 37), DataError);
+  CHECK_THROWS_AS(make({1}, std::numeric_limits<std::uint64_t>::max()), DataError);
+  CHECK_THROWS_AS(make({}, 0), DataError);
+  CHECK_THROWS_WITH_AS(make({2, -1}, 0), doctest::Contains("[2, -1]"), DataError);
+  CHECK_THROWS_WITH_AS(make({Index{1} << 40, Index{1} << 40}, 0), doctest::Contains("no memory can hold"), DataError);
+  CHECK_THROWS_WITH_AS(data::FileArray(file, f4, {10}, 0).expect_type<double>("member 0"),
+                       doctest::Contains("holds float32, and member 0 is of float64"), DataError);
+}
+
+TEST_CASE("a file that is shortened while it is read is an error that says so, and nothing else") {
+  TemporaryFolder const folder;
+  data::FileArray const array(file_of(folder / "a", std::string(40, 'x')), f4, {10}, 0);
+  std::filesystem::resize_file(folder / "a", 10);
+  float value = 0;
+  array.read_row(1, std::span(&value, 1));
+  CHECK_THROWS_WITH_AS(array.read_row(2, std::span(&value, 1)), doctest::Contains("ends at byte 10"), DataError);
+}
+
+TEST_CASE("a missing file, a folder, and the fingerprint") {
+  TemporaryFolder const folder;
+  CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "none"), doctest::Contains("cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(data::detail::DataFile(folder.path().string()), doctest::Contains("no"), DataError);
+  auto const print = [&](std::string const& bytes, std::vector<Index> shape) {
+    return data::FileArray(file_of(folder / "a", bytes), f4, std::move(shape), 0).fingerprint();
+  };
+  auto const first = print(std::string(40, 'x'), {10});
+  CHECK(print(std::string(40, 'x'), {10}) == first);
+  CHECK(print(std::string(40, 'x'), {5, 2}) != first);
+  CHECK(print(std::string(44, 'x'), {10}) != first);
+  CHECK(print(std::string(39, 'x') + "y", {10}) != first);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/open_npz.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+#include "array_files.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+struct File {
+  TemporaryFolder folder;
+  data::FileArray open(std::string const& bytes, std::string const& name) const {
+    write_file(folder / "a.npz", bytes);
+    return data::open_npz(folder / "a.npz", name);
+  }
+};
+std::vector<std::pair<std::string, std::string>> files() {
+  return {{"x.npy", npy_of("<f4", "(3, 2)", bytes_of(std::vector<float>{1, 2, 3, 4, 5, 6}))},
+          {"label.npy", npy_of("<i8", "(3,)", bytes_of(std::vector<std::int64_t>{7, 8, 9}))},
+          {"notes.txt", "none"}};
+}
+
+}  // namespace
+
+TEST_CASE("arrays are found by name and read where they lie, with 32-bit and 64-bit directories") {
+  File const file;
+  for (bool zip64 : {false, true}) {
+    auto const x = file.open(zip(files(), zip64), "x");
+    std::vector<float> row(2);
+    x.read_row(1, std::span(row));
+    CHECK(row == std::vector<float>{3, 4});
+    auto const label = file.open(zip(files(), zip64), "label");
+    std::int64_t value = 0;
+    label.read_row(2, std::span(&value, 1));
+    CHECK(value == 9);
+  }
+}
+
+TEST_CASE("what is damaged or compressed is refused") {
+  File const file;
+  CHECK_THROWS_WITH_AS(file.open(zip(files()), "labels"),
+                       doctest::Contains("no array \"labels\" among its 2; did you mean \"label\"?"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(zip(files(), false, 8), "x"), doctest::Contains("\"x.npy\" is compressed"), DataError);
+  CHECK_THROWS_WITH_AS(file.open("", "x"), doctest::Contains("is no zip archive"), DataError);
+  CHECK_THROWS_WITH_AS(file.open(std::string(100, 'x'), "x"), doctest::Contains("is no zip archive"), DataError);
+  for (bool zip64 : {false, true}) {
+    auto const whole = zip(files(), zip64);
+    for (std::size_t length = 0; length < whole.size(); ++length)
+      CHECK_THROWS_AS(file.open(whole.substr(0, length), "x"), DataError);
+    // No byte may lead outside of the file, whatever it becomes.
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      for (char byte : {'\0', '\xff'}) {
+        auto damaged = whole;
+        damaged[at] = byte;
+        try {
+          std::vector<float> row(static_cast<std::size_t>(file.open(damaged, "x").width()));
+        } catch (DataError const&) {
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/open_safetensors.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+#include "array_files.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+struct File {
+  TemporaryFolder folder;
+  data::FileArray open(std::string const& header, std::string const& data, char const* name = "x") const {
+    return open(little<std::uint64_t>(header.size()) + header + data, name);
+  }
+  data::FileArray open(std::string const& bytes, char const* name) const {
+    write_file(folder / "a.safetensors", bytes);
+    return data::open_safetensors(folder / "a.safetensors", name);
+  }
+};
+char const* const header = R"({"__metadata__":{"a":"b"},"y":{"dtype":"I32","shape":[2],"data_offsets":[0,8]},)"
+                           R"("x":{"dtype":"F32","shape":[2,1,2],"data_offsets":[8,24]}}  )";
+std::string const data_bytes = bytes_of(std::vector<std::int32_t>{5, 6}) + bytes_of(std::vector<float>{1, 2, 3, 4});
+
+}  // namespace
+
+TEST_CASE("tensors are found by name, and rows read where they lie") {
+  File const file;
+  auto const x = file.open(header, data_bytes);
+  CHECK(x.shape() == std::vector<Index>{2, 1, 2});
+  std::vector<float> row(2);
+  x.read_row(1, std::span(row));
+  CHECK(row == std::vector<float>{3, 4});
+  CHECK(file.open(header, data_bytes, "y").type().name() == "int32");
+}
+
+TEST_CASE("what is damaged or not there is refused") {
+  File const file;
+  CHECK_THROWS_WITH_AS(file.open(header, data_bytes, "yy"), doctest::Contains("no tensor \"yy\" among its 2"),
+                       DataError);
+  CHECK_THROWS_AS(file.open(header, data_bytes, "__metadata__"), DataError);
+  auto const whole = little<std::uint64_t>(std::string(header).size()) + header + data_bytes;
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    CHECK_THROWS_AS(file.open(whole.substr(0, length), "x"), DataError);
+  auto const refused = [&](std::string const& tensor, char const* why) {
+    CHECK_THROWS_WITH_AS(file.open(R"({"x":)" + tensor + "}", std::string(16, 'x')), doctest::Contains(why), DataError);
+  };
+  refused(R"({"dtype":"BF16","shape":[2],"data_offsets":[0,4]})", "of the type BF16");
+  refused(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", "which disagree");
+  refused(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})", "damaged offsets");
+  refused(R"({"dtype":"F32","shape":[2],"data_offsets":[-8,0]})", "damaged offsets");
+  refused(R"({"dtype":"F32","shape":[4],"data_offsets":[4,20]})", "needs 16 bytes");
+  refused(R"({"dtype":"F32","shape":[-4],"data_offsets":[0,16]})", "no memory can hold");
+  refused(R"({"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[0,16]})", "no memory can hold");
+  refused(R"({"dtype":"F32","shape":[],"data_offsets":[0,4]})", "a single number");
+  refused(R"({"shape":[4],"data_offsets":[0,16]})", "dtype");
+  CHECK_THROWS_AS(file.open(little<std::uint64_t>(~0ull) + "{}", "x"), DataError);
+}
