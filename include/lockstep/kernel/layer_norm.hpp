@@ -54,11 +54,17 @@ struct LayerNorm<HostSpace> {
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=] {
         for (Index row = begin; row < end; ++row) {
-          auto* const to = (normalized.data ? normalized.data : y.data) + row * width;
-          detail::join_row(x.data + row * width, residual, row, width, to);
-          auto const reciprocal = detail::normalize_row(to, width, epsilon);
-          if (reciprocals.data) reciprocals.data[row] = reciprocal;
-          detail::scale_row(to, weight.data, bias.data, y.data + row * width, width);
+          auto const at = row * width;
+          auto* const keep = normalized.data ? normalized.data + at : nullptr;
+          auto const* from = x.data + at;
+          if (residual.value.data) {
+            auto* const joined = keep ? keep : y.data + at;
+            detail::join_row(from, residual, row, width, joined);
+            from = joined;
+          }
+          auto const moments = detail::moments_of_row(from, width, epsilon);
+          if (reciprocals.data) reciprocals.data[row] = moments.reciprocal;
+          detail::normalize_and_scale_row(from, moments, weight.data, bias.data, keep, y.data + at, width);
         }
       });
     });

@@ -8,16 +8,69 @@
 // All of these are to be called inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// x = (x - mean) / sqrt(variance + epsilon), in place, in two passes: the second sums squares of differences, which
-/// cannot cancel. Returns the reciprocal deviation.
+/// What normalises a row: its mean and the reciprocal of its deviation.
 template <class T>
-inline T normalize_row(T* x, Index width, T epsilon) noexcept {
+struct RowMoments {
+  T mean, reciprocal;
+};
+
+/// Sum over c of (x[c] - mean)^2, in the order of `dot`.
+template <class T>
+[[nodiscard, gnu::always_inline]] inline T sum_of_deviations(T const* x, T mean, Index width) noexcept {
+  constexpr Index lanes = LanesOf<T>::count;
+  Lanes<T> sums{}, next;
+  Index c = 0;
+  for (; c + lanes <= width; c += lanes) {
+    __builtin_memcpy(&next, x + c, sizeof next);
+    next -= mean;
+    sums += next * next;
+  }
+  T total = sum_of_lanes<T>(sums);
+  for (; c < width; ++c) {
+    T const deviation = x[c] - mean;
+    total += deviation * deviation;
+  }
+  return total;
+}
+
+/// In two passes: the second sums squares of differences, which cannot cancel.
+template <class T>
+[[nodiscard]] inline RowMoments<T> moments_of_row(T const* x, Index width, T epsilon) noexcept {
   auto const count = static_cast<T>(width);
   T const mean = sum(x, width) / count;
-  for (Index c = 0; c < width; ++c) x[c] -= mean;
-  T const reciprocal = 1 / std::sqrt(dot(x, x, width) / count + epsilon);
-  for (Index c = 0; c < width; ++c) x[c] *= reciprocal;
+  return {mean, 1 / std::sqrt(sum_of_deviations(x, mean, width) / count + epsilon)};
+}
+
+/// x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal deviation.
+template <class T>
+inline T normalize_row(T* x, Index width, T epsilon) noexcept {
+  auto const [mean, reciprocal] = moments_of_row(x, width, epsilon);
+  for (Index c = 0; c < width; ++c) x[c] = (x[c] - mean) * reciprocal;
   return reciprocal;
+}
+
+/// normalized = (x - mean) * reciprocal and y = weight * normalized + bias, in one pass. A null `normalized` is left
+/// out; either may be x.
+template <class T>
+inline void normalize_and_scale_row(T const* x, RowMoments<T> moments, T const* weight, T const* bias, T* normalized,
+                                    T* y, Index width) noexcept {
+  constexpr Index lanes = LanesOf<T>::count;
+  auto const [mean, reciprocal] = moments;
+  Index c = 0;
+  for (Lanes<T> n, w, b; c + lanes <= width; c += lanes) {
+    __builtin_memcpy(&n, x + c, sizeof n);
+    __builtin_memcpy(&w, weight + c, sizeof w);
+    __builtin_memcpy(&b, bias + c, sizeof b);
+    n = (n - mean) * reciprocal;
+    b = w * n + b;
+    if (normalized) __builtin_memcpy(normalized + c, &n, sizeof n);
+    __builtin_memcpy(y + c, &b, sizeof b);
+  }
+  for (; c < width; ++c) {
+    T const n = (x[c] - mean) * reciprocal;
+    if (normalized) normalized[c] = n;
+    y[c] = weight[c] * n + bias[c];
+  }
 }
 
 /// y = weight * x + bias.
