@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <lockstep/nn/recompute.hpp>
 
 #include "nn/space_check.hpp"
 
@@ -81,6 +82,14 @@ TEST_CASE("the running statistics follow PyTorch: momentum 0.1, variance over n 
   CHECK(buffer(t, 0, 0) == doctest::Approx(0.3).epsilon(1e-6));
   CHECK(t.layout.buffers()[0].name == "layer.running_mean");
   CHECK(t.layout.buffers()[1].name == "layer.running_var");
+}
+
+TEST_CASE("rows that are recomputed count once in the running statistics") {
+  auto once = trial<float>(nn::BatchNorm(3), Extents<2>{7, 3}, alone);
+  auto again = trial<float>(nn::Recompute{nn::BatchNorm(3)}, Extents<2>{7, 3}, alone);
+  CHECK(once.run(1) == again.run(1));
+  CHECK(once.gradients == again.gradients);
+  CHECK(once.buffers == again.buffers);
 }
 
 TEST_CASE("evaluation uses the running statistics, whatever the batch") {

@@ -96,8 +96,9 @@ class BatchNorm {
     if (context.recording()) {
       auto const partial =
           context.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
-      Kernel::template measure<Scalar>(context.stream(), x, weight, options_.epsilon, options_.momentum, running,
-                                       statistics, partial.data);
+      auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
+      Kernel::template measure<Scalar>(context.stream(), x, weight, options_.epsilon, momentum, running, statistics,
+                                       partial.data);
     } else {
       Kernel::template recall<Scalar>(context.stream(), running, weight, options_.epsilon, statistics);
     }
