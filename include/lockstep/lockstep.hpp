@@ -33,11 +33,13 @@
 #include <lockstep/memory/stream.hpp>
 
 #include <lockstep/data/aggregate.hpp>
+#include <lockstep/data/cache.hpp>
 #include <lockstep/data/class_balanced_sampler.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/columns.hpp>
+#include <lockstep/data/concat.hpp>
 #include <lockstep/data/csv_dataset.hpp>
 #include <lockstep/data/csv_first_row.hpp>
 #include <lockstep/data/data_loader.hpp>
@@ -50,6 +52,7 @@
 #include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
+#include <lockstep/data/mixture.hpp>
 #include <lockstep/data/ngram_tokenizer.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
@@ -67,6 +70,7 @@
 #include <lockstep/data/vocabulary.hpp>
 #include <lockstep/data/weighted_sampler.hpp>
 #include <lockstep/data/word_tokenizer.hpp>
+#include <lockstep/data/zip.hpp>
 
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/assembly.hpp>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/subset.hpp>
 
+#include <string>
 #include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
 
 using namespace lockstep;
 
@@ -33,4 +35,23 @@ TEST_CASE("a subset of held samples gives references") {
   data::InMemoryDataset const all{std::vector<int>{1, 2, 3}};
   data::Subset const last{all, {2}};
   CHECK(&last.get(0) == &all.get(2));
+}
+
+TEST_CASE("what the dataset offers, its subset does: extents, rows read in place, names") {
+  struct Sample {
+    std::vector<int> ids;
+  };
+  struct Direct {
+    Index size() const { return 6; }
+    Sample get(Index i) const { return {std::vector<int>(static_cast<std::size_t>(i), 1)}; }
+    data::SampleExtent<Sample> extent(Index i) const { return {{i}}; }
+    void read_into(Index i, data::Row<Sample> row) const { row[&Sample::ids][0] = static_cast<int>(i); }
+    std::string name(Index i) const { return "file " + std::to_string(i); }
+  };
+  data::Subset const some{Direct{}, {5, 1}};
+  static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(some)>, data::PadCollate>);
+  static_assert(!data::NamesSamples<data::Subset<Grouped>>);
+  CHECK(some.extent(0).lengths[0] == 5);
+  CHECK(some.name(1) == "file 1");
+  CHECK(some.fingerprint() != data::Subset{Direct{}, {1, 5}}.fingerprint());
 }

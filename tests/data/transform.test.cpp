@@ -41,3 +41,17 @@ TEST_CASE("a part of a held sample is given by reference") {
   data::Transform const second{pairs, [](Pair const& pair) -> std::string const& { return pair.b; }};
   CHECK(&second.get(0) == &pairs.get(0).b);
 }
+
+TEST_CASE("a function that draws gets the loader's key, through further functions") {
+  auto const noise = [](int value, data::SampleKey const& key) {
+    return static_cast<double>(value) + static_cast<double>(key.random("noise")(0)[0]) * 0x1p-32;
+  };
+  data::Transform const noisy{Grouped{}, noise};
+  data::Transform const doubled{noisy, [](double x) { return 2 * x; }};
+  static_assert(data::DrawsSamples<std::remove_const_t<decltype(noisy)>>);
+  static_assert(data::DrawsSamples<std::remove_const_t<decltype(doubled)>>);
+  static_assert(!data::DrawsSamples<data::Transform<Grouped, int (*)(int)>>);
+  CHECK(noisy.get(3) == noisy.get(3, {0, 0, 3}));
+  CHECK(noisy.get(3, {0, 1, 3}) != noisy.get(3));
+  CHECK(doubled.get(2, {5, 6, 7}) == 2 * noisy.get(2, {5, 6, 7}));
+}

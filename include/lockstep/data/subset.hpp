@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/sample_extent.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -21,6 +27,18 @@ class Subset {
   [[nodiscard]] decltype(auto) get(Index i) const { return dataset_.get(original(i)); }
   /// The number that a sample has in the whole dataset.
   [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] SampleExtent<SampleOf<D>> extent(Index i) const requires detail::ReadsInPlace<D> {
+    return dataset_.extent(original(i));
+  }
+  void read_into(Index i, Row<SampleOf<D>> row) const requires detail::ReadsInPlace<D> {
+    dataset_.read_into(original(i), row);
+  }
+  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(original(i)); }
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    auto hash = detail::fingerprint_of_part(dataset_);
+    for (auto const index : *indices_) hash = mix(hash, static_cast<std::uint64_t>(index));
+    return hash;
+  }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
   [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(original(i)); }
 

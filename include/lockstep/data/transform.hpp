@@ -1,25 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
+#include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// A dataset seen through a function: get(i) = function(dataset.get(i)), computed each time; InMemoryDataset keeps the
-/// results. The function is called from several threads at once.
+/// results. The function is called from several threads at once. One that also takes a SampleKey draws from it:
+/// augmentation; asked without a loader, it gets the key of epoch 0 and position i.
 template <Dataset D, class F>
 class Transform {
-  static_assert(std::is_invocable_v<F const&, decltype(std::declval<D const&>().get(Index{}))>,
+  using Input = decltype(std::declval<D const&>().get(Index{}));
+  static constexpr bool draws = std::is_invocable_v<F const&, Input, SampleKey const&>;
+  static_assert(draws || std::is_invocable_v<F const&, Input>,
                 "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset");
 
  public:
   Transform(D dataset, F function) : dataset_(std::move(dataset)), function_(std::move(function)) {}
 
   [[nodiscard]] Index size() const { return dataset_.size(); }
-  [[nodiscard]] decltype(auto) get(Index i) const { return function_(dataset_.get(i)); }
+  [[nodiscard]] decltype(auto) get(Index i) const {
+    if constexpr (draws) {
+      return get(i, {0, 0, i});
+    } else {
+      return function_(dataset_.get(i));
+    }
+  }
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<D>) {
+    auto const input = [&]() -> decltype(auto) {
+      if constexpr (DrawsSamples<D>) {
+        return dataset_.get(i, key);
+      } else {
+        return dataset_.get(i);
+      }
+    };
+    if constexpr (draws) {
+      return function_(input(), key);
+    } else {
+      return function_(input());
+    }
+  }
+  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
+  [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
   [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
 

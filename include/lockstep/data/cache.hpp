@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/aggregate.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/sample_extent.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace detail {
+
+/// The memory of a member beyond its own size.
+template <class T>
+std::size_t bytes_beyond(T const& member) noexcept {
+  if constexpr (variable_length<T>) {
+    return member.capacity() * sizeof(typename T::value_type);
+  } else if constexpr (Aggregate<T>) {
+    return std::apply([](auto const&... each) { return (std::size_t{0} + ... + bytes_beyond(each)); }, members(member));
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace detail
+
+/// Keeps samples in memory once they were read, as many as a budget of bytes allows: those come without reading again,
+/// the others as before. What is kept stays: in shuffled epochs each sample is used equally often, and dropping one for
+/// another would gain nothing. Copies share the cache. Thread-safe, without a lock.
+template <Dataset D>
+class Cache {
+ public:
+  using Sample = SampleOf<D>;
+
+  /// @throws ConfigError when the budget is negative
+  Cache(D dataset, Index budget_bytes) : dataset_(std::move(dataset)), kept_(std::make_shared<Kept>(dataset_.size())) {
+    if (budget_bytes < 0)
+      throw ConfigError("Cache: the budget is " + std::to_string(budget_bytes) + " bytes; it must be at least 0");
+    kept_->left = budget_bytes;
+  }
+
+  [[nodiscard]] Index size() const { return dataset_.size(); }
+  [[nodiscard]] Sample get(Index i) const {
+    auto& slot = kept_->slots[static_cast<std::size_t>(i)];
+    if (auto const* sample = slot.load(std::memory_order_acquire)) return *sample;
+    Sample sample = dataset_.get(i);
+    keep(slot, sample);
+    return sample;
+  }
+  /// Bytes of the budget that are still free.
+  [[nodiscard]] Index bytes_left() const noexcept { return kept_->left.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_part(dataset_); }
+
+ private:
+  using Slot = std::atomic<Sample const*>;
+  struct Kept {
+    std::vector<Slot> slots;
+    std::atomic<Index> left{0};
+
+    explicit Kept(Index size) : slots(static_cast<std::size_t>(size)) {}
+    Kept(Kept const&) = delete;
+    Kept& operator=(Kept const&) = delete;
+    ~Kept() {
+      for (auto& slot : slots) delete slot.load(std::memory_order_relaxed);
+    }
+  };
+  void keep(Slot& slot, Sample const& sample) const {
+    if (bytes_left() <= 0) return;
+    auto copy = std::make_unique<Sample const>(sample);  // fits closely, however roomy the original was
+    auto const bytes = static_cast<Index>(sizeof(Sample) + detail::bytes_beyond(*copy));
+    auto left = bytes_left();
+    do {
+      if (left < bytes) return;
+    } while (!kept_->left.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed));
+    Sample const* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, copy.get(), std::memory_order_release, std::memory_order_relaxed)) {
+      static_cast<void>(copy.release());
+    } else {
+      kept_->left.fetch_add(bytes, std::memory_order_relaxed);  // another thread was first
+    }
+  }
+
+  D dataset_;
+  std::shared_ptr<Kept> kept_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <string>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/sample_extent.hpp>
+
+// What datasets that are made of others pass on.
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// Offers extents and reads samples straight into rows; whether a collate can use that, it says itself.
+template <class D>
+concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
+    requires(D const& dataset, Index i, Row<SampleOf<D>> row) {
+  { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<D>>>;
+  dataset.read_into(i, row);
+};
+
+template <Dataset D>
+std::string name_of_part(D const& dataset, Index i) {
+  if constexpr (NamesSamples<D>) {
+    return dataset.name(i);
+  } else {
+    return "sample " + std::to_string(i) + " of its part";
+  }
+}
+
+template <Dataset D>
+std::uint64_t fingerprint_of_part(D const& dataset) {
+  auto const size = static_cast<std::uint64_t>(dataset.size());
+  if constexpr (HasFingerprint<D>) {
+    return mix(size, dataset.fingerprint());
+  } else {
+    return mix(size);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Several datasets of one type, mixed by weight: of each 1,000 samples in a row, dataset d gives its share, rounded,
+/// wherever one starts to count, and goes through all of its own samples before one comes again.
+/// @cost constant time per sample
+template <Dataset D>
+class Mixture {
+ public:
+  using Sample = SampleOf<D>;
+
+  /// `samples`: how long the mixture is; 0: as long as all datasets together.
+  /// @throws ConfigError when datasets and weights differ in number, a weight is not positive and finite or too small
+  /// for 1 sample in 1,000, or a dataset is empty
+  Mixture(std::vector<D> datasets, std::vector<double> const& weights, Index samples = 0, std::uint64_t seed = 0)
+      : size_(samples) {
+    require(!datasets.empty() && datasets.size() == weights.size(),
+            std::to_string(datasets.size()) + " datasets and " + std::to_string(weights.size()) +
+                " weights; give at least one dataset, and a weight for each");
+    require(samples >= 0, "samples is " + std::to_string(samples) + "; it must be at least 0");
+    double total = 0;
+    for (std::size_t d = 0; d < datasets.size(); ++d) {
+      require(weights[d] > 0 && std::isfinite(weights[d]),
+              "weight " + std::to_string(d) + " is " + std::to_string(weights[d]) + "; it must be positive and finite");
+      require(datasets[d].size() > 0, "dataset " + std::to_string(d) + " is empty; leave it out");
+      total += weights[d];
+      if (samples == 0) size_ += datasets[d].size();
+    }
+    auto plan = std::make_shared<Plan>();
+    plan->datasets = std::move(datasets);
+    // The period's first share of each dataset is the integer next to the cumulated weight: the shares add up.
+    double sum = 0;
+    Index begin = 0;
+    std::vector<Turn> turns;
+    for (std::size_t d = 0; d < weights.size(); ++d) {
+      sum += weights[d];
+      auto const end = d + 1 == weights.size() ? period : static_cast<Index>(std::llround(sum / total * period));
+      require(end > begin,
+              "weight " + std::to_string(d) + " is less than a thousandth of all; leave it out or raise it");
+      for (Index k = 0; k < end - begin; ++k) turns.push_back({static_cast<Index>(d), 0});
+      plan->share.push_back(end - begin);
+      begin = end;
+    }
+    KeyedPermutation const shuffled(period, mix(mix("lockstep.data.mixture"), seed));
+    std::vector<Index> given(weights.size());
+    for (Index p = 0; p < period; ++p) {
+      auto turn = turns[static_cast<std::size_t>(shuffled(p))];
+      turn.place = given[static_cast<std::size_t>(turn.dataset)]++;
+      plan->turns.push_back(turn);
+    }
+    plan_ = std::move(plan);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return size_; }
+  [[nodiscard]] decltype(auto) get(Index i) const {
+    auto const [dataset, sample] = source(i);
+    return plan_->datasets[static_cast<std::size_t>(dataset)].get(sample);
+  }
+  /// The dataset that sample i is of, and its number there.
+  [[nodiscard]] std::pair<Index, Index> source(Index i) const {
+    auto const [dataset, place] = plan_->turns[static_cast<std::size_t>(i % period)];
+    auto const d = static_cast<std::size_t>(dataset);
+    auto const turn = i / period * plan_->share[d] + place;
+    return {dataset, turn % static_cast<Index>(plan_->datasets[d].size())};
+  }
+  [[nodiscard]] std::string name(Index i) const {
+    auto const [dataset, sample] = source(i);
+    auto const where = "of dataset " + std::to_string(dataset);
+    if constexpr (NamesSamples<D>) {
+      return plan_->datasets[static_cast<std::size_t>(dataset)].name(sample) + " " + where;
+    } else {
+      return "sample " + std::to_string(sample) + " " + where;
+    }
+  }
+
+ private:
+  static constexpr Index period = 1000;
+  struct Turn {
+    Index dataset, place;  // place: among the dataset's turns of a period
+  };
+  struct Plan {
+    std::vector<D> datasets;
+    std::vector<Index> share;  // of each dataset in a period
+    std::vector<Turn> turns;   // [period]
+  };
+  static void require(bool holds, std::string const& what) {
+    if (!holds) throw ConfigError("Mixture: " + what);
+  }
+
+  Index size_;
+  std::shared_ptr<Plan const> plan_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

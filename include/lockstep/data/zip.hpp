@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Two samples that belong together; in a batch `batch[&Zipped<A, B>::first][&A::member]`.
+template <class A, class B>
+struct Zipped {
+  A first{};
+  B second{};
+};
+
+/// Sample i of two datasets side by side.
+/// @throws ConfigError when their lengths differ
+template <Dataset A, Dataset B>
+class Zip {
+ public:
+  using Sample = Zipped<SampleOf<A>, SampleOf<B>>;
+
+  Zip(A first, B second) : first_(std::move(first)), second_(std::move(second)) {
+    if (static_cast<Index>(first_.size()) != static_cast<Index>(second_.size())) {
+      throw ConfigError("Zip: the first dataset has " + std::to_string(first_.size()) + " samples and the second " +
+                        std::to_string(second_.size()) + "; each sample needs its partner");
+    }
+  }
+
+  [[nodiscard]] Index size() const { return first_.size(); }
+  [[nodiscard]] Sample get(Index i) const { return {first_.get(i), second_.get(i)}; }
+  [[nodiscard]] std::string name(Index i) const {
+    return detail::name_of_part(first_, i) + " with " + detail::name_of_part(second_, i);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    return mix(detail::fingerprint_of_part(first_), detail::fingerprint_of_part(second_));
+  }
+
+ private:
+  A first_;
+  B second_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/cache.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  std::vector<std::int32_t> ids;
+  std::string title;
+};
+struct Counting {
+  std::atomic<int>* reads;
+  Index size() const { return 100; }
+  Sample get(Index i) const {
+    ++*reads;
+    return {std::vector<std::int32_t>(100, static_cast<int>(i)), std::string(64, 'x')};
+  }
+};
+/// What a sample takes: its ids, its title's characters (libstdc++ keeps as many as there are), itself.
+constexpr Index bytes_least = 400 + 64 + sizeof(Sample);
+
+}  // namespace
+
+TEST_CASE("what fits the budget is read once, all else each time") {
+  std::atomic<int> reads = 0;
+  data::Cache const cache{Counting{&reads}, 10 * (bytes_least + 16)};
+  auto const copy = cache;
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (Index i = 0; i < 100; ++i) CHECK(copy.get(i).ids.at(99) == i);
+  CHECK(cache.bytes_left() >= 0);
+  CHECK(cache.bytes_left() < bytes_least);
+  auto const kept = (300 - reads) / 2;
+  CHECK(kept == 10);
+}
+
+TEST_CASE("without a budget nothing is kept, with a large one everything is") {
+  std::atomic<int> reads = 0;
+  data::Cache const none{Counting{&reads}, 0}, all{Counting{&reads}, Index{1} << 30};
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (Index i = 0; i < 100; ++i) static_cast<void>(none.get(i));
+  CHECK(reads == 200);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (Index i = 0; i < 100; ++i) static_cast<void>(all.get(i));
+  CHECK(reads == 300);
+  CHECK_THROWS_WITH_AS((data::Cache{Counting{&reads}, -1}), doctest::Contains("budget is -1"), ConfigError);
+}
+
+TEST_CASE("threads may ask for the same samples at once") {
+  std::atomic<int> reads = 0;
+  constexpr Index budget = Index{1} << 30;
+  data::Cache const cache{Counting{&reads}, budget};
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (Index i = 0; i < 100; ++i) wrong += cache.get(i).ids.at(0) != i;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(budget - cache.bytes_left() < 100 * (bytes_least + 16));  // what came second is not counted
+}

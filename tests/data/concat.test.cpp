@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/concat.hpp>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  std::vector<int> ids;
+};
+struct Direct {
+  Index count;
+  int first;
+  Index size() const { return count; }
+  Sample get(Index i) const { return {{first + static_cast<int>(i)}}; }
+  data::SampleExtent<Sample> extent(Index) const { return {{1}}; }
+  void read_into(Index i, data::Row<Sample> row) const { row[&Sample::ids][0] = first + static_cast<int>(i); }
+  std::string name(Index i) const { return "direct " + std::to_string(i); }
+};
+using Both = data::Concat<Direct, Direct>;
+static_assert(data::ReadsIntoRows<Both, data::PadCollate>);
+static_assert(!data::ReadsIntoRows<data::Concat<Direct, data::InMemoryDataset<Sample>>, data::PadCollate>);
+
+}  // namespace
+
+TEST_CASE("parts follow each other, empty ones too, and keep what they offer") {
+  data::Concat const all{Direct{3, 10}, Direct{0, 0}, Direct{1, 20}, Direct{2, 30}};
+  REQUIRE(all.size() == 6);
+  std::vector<int> seen;
+  for (Index i = 0; i < 6; ++i) seen.push_back(all.get(i).ids[0]);
+  CHECK(seen == std::vector<int>{10, 11, 12, 20, 30, 31});
+  CHECK(all.extent(5).lengths[0] == 1);
+  CHECK(all.name(4) == "direct 0");
+  CHECK(data::Concat{Direct{3, 10}}.get(2).ids[0] == 12);
+}
+
+TEST_CASE("held samples are given by reference, mixed kinds by value") {
+  data::InMemoryDataset const a{std::vector<Sample>(2)}, b{std::vector<Sample>(3)};
+  data::Concat const both{a, b};
+  CHECK(&both.get(4) == &b.get(2));
+  data::Concat const mixed{a, Direct{1, 7}};
+  static_assert(std::is_same_v<decltype(mixed.get(0)), Sample>);
+  CHECK(mixed.get(2).ids[0] == 7);
+  CHECK(mixed.name(1) == "sample 1 of its part");
+}
+
+TEST_CASE("the fingerprint changes with each part") {
+  auto const print = [](Index a, Index b) { return data::Concat{Direct{a, 0}, Direct{b, 0}}.fingerprint(); };
+  CHECK(print(3, 4) == print(3, 4));
+  CHECK(print(3, 4) != print(4, 3));
+  CHECK(print(3, 4) != print(3, 5));
+}

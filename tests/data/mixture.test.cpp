@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/mixture.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+
+struct Part {
+  Index count;
+  int mark;
+  Index size() const { return count; }
+  int get(Index i) const { return mark * 1000 + static_cast<int>(i); }
+};
+
+}  // namespace
+
+TEST_CASE("in any thousand in a row each dataset has its share") {
+  data::Mixture const mixture(std::vector{Part{7, 0}, Part{100, 1}, Part{1000, 2}}, {1, 2, 7}, 5'000, 3);
+  CHECK(mixture.size() == 5'000);
+  std::vector<int> marks;
+  for (Index i = 0; i < 5'000; ++i) marks.push_back(mixture.get(i) / 1000);
+  for (auto begin = marks.begin(); begin != marks.begin() + 4'000; begin += 8) {
+    REQUIRE(std::count(begin, begin + 1000, 0) == 100);
+    REQUIRE(std::count(begin, begin + 1000, 1) == 200);
+  }
+}
+
+TEST_CASE("each dataset goes through its samples before one comes again") {
+  std::vector<Part> const parts{Part{7, 0}, Part{100, 1}, Part{1000, 2}};
+  data::Mixture const mixture(parts, {0.1, 0.2, 0.7}, 3'000);
+  std::vector<Index> next(3);
+  for (Index i = 0; i < 3'000; ++i) {
+    auto const [dataset, sample] = mixture.source(i);
+    auto const d = static_cast<std::size_t>(dataset);
+    ++next[d];
+    CHECK(sample < parts[d].count);
+  }
+  std::vector<std::vector<int>> times{std::vector<int>(7), std::vector<int>(100), std::vector<int>(1000)};
+  for (Index i = 0; i < 1'000; ++i) {
+    auto const [dataset, sample] = mixture.source(i);
+    ++times[static_cast<std::size_t>(dataset)][static_cast<std::size_t>(sample)];
+  }
+  auto const spread = [](std::vector<int> const& each) {
+    auto const [least, most] = std::minmax_element(each.begin(), each.end());
+    return *most - *least;
+  };
+  for (auto const& each : times) CHECK(spread(each) <= 1);
+  CHECK(next == std::vector<Index>{300, 600, 2'100});
+}
+
+TEST_CASE("without a length it is as long as all together; the seed changes the order alone") {
+  std::vector<Part> const parts{Part{10, 0}, Part{20, 1}};
+  data::Mixture const a(parts, {1, 1}), b(parts, {1, 1}, 0, 1);
+  CHECK(a.size() == 30);
+  int same = 0;
+  for (Index i = 0; i < 30; ++i) same += a.get(i) == b.get(i);
+  CHECK(same < 25);
+  CHECK(a.name(0).find(" of dataset ") != std::string::npos);
+}
+
+TEST_CASE("what cannot be mixed is refused") {
+  auto const make = [](std::vector<Part> const& parts, std::vector<double> const& weights, Index samples = 10) {
+    return data::Mixture(parts, weights, samples).size();
+  };
+  Part const part{3, 0};
+  CHECK(make({part}, {5}) == 10);
+  CHECK_THROWS_WITH_AS(make({}, {}), doctest::Contains("0 datasets and 0 weights"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part}, {1, 2}), doctest::Contains("1 datasets and 2 weights"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part, part}, {1, 0}), doctest::Contains("weight 1 is 0.0"), ConfigError);
+  CHECK_THROWS_AS(make({part, part}, {1, std::nan("")}), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part, part}, {1, 1e-6}), doctest::Contains("less than a thousandth"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part, Part{0, 1}}, {1, 1}), doctest::Contains("dataset 1 is empty"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part}, {1}, -1), doctest::Contains("samples is -1"), ConfigError);
+}

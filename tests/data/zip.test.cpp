@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/zip.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Text {
+  std::vector<std::int32_t> ids;
+};
+struct Label {
+  int value = 0;
+};
+
+}  // namespace
+
+TEST_CASE("partners arrive in one batch, each with its columns") {
+  data::Zip const pairs{data::InMemoryDataset{std::vector<Text>{{{1, 2}}, {{3}}}},
+                        data::InMemoryDataset{std::vector<Label>{{7}, {8}}}};
+  CHECK(pairs.size() == 2);
+  CHECK(pairs.name(1) == "sample 1 of its part with sample 1 of its part");
+  using Pair = data::Zipped<Text, Label>;
+  data::DataLoader loader{pairs, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& batch = held.batches()[0];
+  CHECK(batch[&Pair::first][&Text::ids].values(0, 1) == 2);
+  CHECK(batch[&Pair::second][&Label::value].values(1) == 8);
+}
+
+TEST_CASE("datasets of different lengths are refused") {
+  data::InMemoryDataset const two{std::vector<Text>(2)};
+  data::InMemoryDataset const three{std::vector<Label>(3)};
+  CHECK_THROWS_WITH_AS((data::Zip{two, three}), doctest::Contains("2 samples and the second 3"), ConfigError);
+}
