@@ -135,7 +135,7 @@ struct BatchNorm<HostSpace> {
   /// With g = dy where the activation let y pass, else 0, over n rows, and z = (x - mean) * reciprocal:
   /// dbias = sum g; dweight = sum g z; dx = scale * (g - dbias / n - z dweight / n); each overwritten or added to. A
   /// null dx is left out. What the activation let pass is computed anew, so y is not kept.
-  /// @shape dy, x, dx [rows, channels]   @shape bias, dweight, dbias [channels]
+  /// @shape dy, x, dx [rows, channels]; dx may be dy   @shape bias, dweight, dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>

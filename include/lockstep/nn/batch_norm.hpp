@@ -71,7 +71,7 @@ class BatchNorm {
     Kernel::template forward<Scalar>(context.stream(), x.value.reshape(matrix), by, context.template value<1>(bias_),
                                      options_.activation, y.value.reshape(matrix));
     context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
-      auto const dx = c.gradient(x);
+      auto const dx = c.gradient_in_place(x, y);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
       auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
       Kernel::template backward<Scalar>(c.stream(), y.gradient().reshape(matrix), x.value.reshape(matrix), by,

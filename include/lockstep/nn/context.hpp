@@ -248,6 +248,15 @@ class Context {
     return {v.slot->data, Write::overwrite};
   }
 
+  /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing was
+  /// written to it yet, it takes the memory of y's, which nobody else reads any more.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Scalar> gradient_in_place(Variable<Rank> const& x, Variable<Rank> const& y) {
+    if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size) return gradient(x);
+    x.slot->data = y.slot->data;
+    return {x.slot->data, Write::overwrite};
+  }
+
   // ---- for who runs the model
 
   /// Forgets which gradients were written: the next writers overwrite.
