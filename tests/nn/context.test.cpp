@@ -142,3 +142,18 @@ TEST_CASE("what a layer keeps is found again by owner and type, and ends with th
   }
   CHECK(alive == 0);
 }
+
+TEST_CASE("a gradient made in place takes its source's memory, unless something was written or sizes differ") {
+  Fixture f;
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3}), longer = f.context.variable<1>({4});
+  nn::Context<double, HostSpace>::Variable<1> const input{x.value, nullptr};
+  auto* const dy = f.context.gradient(y).data;
+  CHECK(f.context.gradient_in_place(input, y).data == nullptr);
+  CHECK(f.context.gradient_in_place(longer, y).data != dy);
+  auto const first = f.context.gradient_in_place(x, y), second = f.context.gradient_in_place(x, y);
+  CHECK(first.data == dy);
+  CHECK(first.write == Write::overwrite);
+  CHECK(second.data == dy);
+  CHECK(second.write == Write::add);
+}
