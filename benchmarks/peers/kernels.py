@@ -47,6 +47,56 @@ def embedding_backward(rows, width, samples, length):
     return lambda: (torch.ops.aten.embedding_dense_backward(gradient, ids, rows, -1, False), gradient.sum(0))
 
 
+def embedding_backward_add(rows, width, samples, length):
+    """The same into gradients that exist, as autograd accumulates them."""
+    parts = embedding_backward(rows, width, samples, length)
+    token, position = torch.zeros(rows, width), torch.zeros(length, width)
+
+    def work():
+        new_token, new_position = parts()
+        token.add_(new_token)
+        position.add_(new_position)
+
+    return work
+
+
+def embedding_of_pairs(rows, width, samples, length):
+    """Tokens, positions and the halves of a pair, layer norm and dropout, as in BERT; into gradients that exist."""
+    token, position, half = (torch.nn.Embedding(n, width) for n in (rows, length, 2))
+    norm = torch.nn.LayerNorm(width)
+    ids, places = zipf_ids(rows, samples * length).reshape(samples, length), torch.arange(length)
+    halves = (places >= length // 2).long().expand(samples, length)
+    gradient = torch.randn(samples, length, width)
+
+    def work():
+        x = norm(token(ids) + position(places) + half(halves))
+        torch.nn.functional.dropout(x, 0.1).backward(gradient)
+
+    return work
+
+
+def trajectory_types(samples, steps, width):
+    """A type embedding added to returns, states and actions of one trajectory after the other, 3 small tensors each, then
+    interleaved and laid end to end; forward and backward."""
+    types = torch.nn.Embedding(3, width)
+    lengths = [steps - r % 10 for r in range(samples)]
+    inputs = [[torch.randn(n, width, requires_grad=True) for _ in range(3)] for n in lengths]
+    gradient = torch.randn(3 * sum(lengths), width)
+
+    def work():
+        types.weight.grad = None
+        sequences = []
+        for trajectory in inputs:
+            typed = []
+            for kind, x in enumerate(trajectory):
+                x.grad = None
+                typed.append(x + types(torch.full((x.shape[0],), kind)))
+            sequences.append(torch.stack(typed, 1).reshape(-1, width))
+        torch.cat(sequences).backward(gradient)
+
+    return work
+
+
 def layer_norm_forward(rows, width):
     x, weight, bias = torch.randn(rows, width), torch.ones(width), torch.zeros(width)
     return lambda: torch.ops.aten.native_layer_norm(x, [width], weight, bias, 1e-5)
