@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's side of the training-step benchmarks: the text classifier of examples/, on one thread, as fast as eager mode
-goes: fused attention and optimizer, no padding mask (all rows are full), one product for query, key and value, freed
+goes: fused attention and optimizer, no padding mask where all rows are full, one product for query, key and value, freed
 memory reused. Answers with samples per second of processor time."""
 import argparse
 
@@ -21,20 +21,20 @@ class Layer(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(o.width), nn.LayerNorm(o.width)
         self.norm_first = o.norm_first
 
-    def attention(self, x):
+    def attention(self, x, mask):
         rows, length, width = x.shape
         q, k, v = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout)
         return F.dropout(self.out(mixed.transpose(1, 2).reshape(rows, length, width)), self.dropout)
 
     def feed_forward(self, x):
         return F.dropout(self.down(F.dropout(F.gelu(self.up(x)), self.dropout)), self.dropout)
 
-    def forward(self, x):
+    def forward(self, x, mask):
         if self.norm_first:
-            x = x + self.attention(self.norm1(x))
+            x = x + self.attention(self.norm1(x), mask)
             return x + self.feed_forward(self.norm2(x))
-        x = self.norm1(x + self.attention(x))
+        x = self.norm1(x + self.attention(x, mask))
         return self.norm2(x + self.feed_forward(x))
 
 
@@ -49,11 +49,13 @@ class Classifier(nn.Module):
         self.head = nn.Linear(o.width, o.classes)
         self.register_buffer("places", torch.arange(o.length))
 
-    def forward(self, ids):
-        x = F.dropout(self.token(ids) + self.position(self.places), self.dropout)
+    def forward(self, ids, lengths):
+        """`lengths` [rows, 1] is None where all rows are full."""
+        x = F.dropout(self.token(ids) + self.position(self.places[: ids.shape[1]]), self.dropout)
+        tokens = None if lengths is None else self.places[: ids.shape[1]] < lengths
         for layer in self.layers:
-            x = layer(x)
-        return self.head(x.mean(1))
+            x = layer(x, None if lengths is None else tokens[:, None, None, :])
+        return self.head(x.mean(1) if lengths is None else (x * tokens[..., None]).sum(1) / lengths)
 
 
 def main():
@@ -64,16 +66,22 @@ def main():
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--norm-first", action="store_true")
+    parser.add_argument("--unequal", action="store_true", help="lengths as Sizes::length_of gives them, padded to the longest")
     o = parser.parse_args()
 
     model = Classifier(o)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
     labels = torch.arange(o.batch) % o.classes
+    lengths = None
+    if o.unequal:
+        parts = [(row + 1) * 0.6180339887498949 % 1.0 for row in range(o.batch)]
+        lengths = torch.tensor([[int(o.length / 8 * 8**part)] for part in parts])
+        ids = ids[:, : lengths.max()].contiguous()
 
     def step():
         optimizer.zero_grad()
-        F.cross_entropy(model(ids), labels).backward()
+        F.cross_entropy(model(ids, lengths), labels).backward()
         optimizer.step()
 
     take_turns(step, per_call=o.batch)

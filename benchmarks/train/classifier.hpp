@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
@@ -24,11 +26,23 @@ namespace lockstep_bench {
 
 using namespace lockstep;
 
+enum class Rows {
+  full,     ///< every text has `length` tokens, so that nobody gains by leaving padding out
+  unequal,  ///< from `length` / 8 to `length` tokens, evenly by their logarithm: a mean of 0.42 `length`
+};
+
 /// The text classifier of the examples and its sizes; peers/text_classification.py has the same.
 struct Sizes {
   Index vocabulary = 20000, width = 128, layers = 2, heads = 4, feed_forward = 256, length = 128, batch = 32,
         classes = 4;
   double dropout = 0.1;
+  Rows rows = Rows::full;
+
+  [[nodiscard]] Index length_of(Index row) const {
+    if (rows == Rows::full) return length;
+    auto const part = std::fmod(static_cast<double>(row + 1) * 0.6180339887498949, 1.0);
+    return static_cast<Index>(static_cast<double>(length) / 8 * std::pow(8, part));
+  }
 };
 
 struct Text {
@@ -64,22 +78,23 @@ class Classifier {
   nn::Linear head_;
 };
 
-/// One batch of rows that are all full, so that nobody gains by leaving padding out.
-inline auto full_rows(Sizes const& s) {
+/// One batch.
+template <class Collate>
+auto batch_of(Sizes const& s) {
   auto const ids = zipf_ids(s.vocabulary, s.batch * s.length);
   std::vector<Text> texts;
   for (Index row = 0; row < s.batch; ++row) {
     auto const begin = ids.begin() + row * s.length;
-    texts.push_back({{begin, begin + s.length}, static_cast<int>(row % s.classes)});
+    texts.push_back({{begin, begin + s.length_of(row)}, static_cast<int>(row % s.classes)});
   }
   return data::DataLoader{data::InMemoryDataset{std::move(texts)},
                           data::SequentialSampler{},
-                          data::PadCollate{},
+                          Collate{},
                           {.batch_size = s.batch, .workers = 0}};
 }
 
 /// The classifier under a policy, and a batch to train it on again and again.
-template <class Policy>
+template <class Policy, class Collate = data::PadCollate>
 class Training {
  public:
   explicit Training(Policy policy, Sizes const& sizes = {})
@@ -87,7 +102,7 @@ class Training {
         model_(sizes),
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values()),
-        loader_(full_rows(sizes)),
+        loader_(batch_of<Collate>(sizes)),
         held_(first_batch()) {}
   // The session refers to the rest.
   Training(Training const&) = delete;
@@ -102,7 +117,7 @@ class Training {
   }
 
  private:
-  using Loader = decltype(full_rows(Sizes{}));
+  using Loader = decltype(batch_of<Collate>(Sizes{}));
 
   std::vector<float> initial_values() const {
     std::vector<float> values(static_cast<std::size_t>(layout_.size()));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of the text classifier against PyTorch's eager mode: same model, shapes, dropout and optimizer, both
-// on one thread, all rows full.
+// on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest.
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <lockstep/parallel/single_device.hpp>
 
@@ -14,10 +15,15 @@
 using namespace lockstep_bench;
 
 namespace {
+template <class Collate>
 void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
-  auto peer = python_peer("text_classification.py", {"--dropout", std::to_string(sizes.dropout)});
+  std::vector<std::string> arguments{"--dropout",      std::to_string(sizes.dropout),
+                                     "--width",        std::to_string(sizes.width),
+                                     "--feed-forward", std::to_string(sizes.feed_forward)};
+  if (sizes.rows == Rows::unequal) arguments.emplace_back("--unequal");
+  auto peer = python_peer("text_classification.py", arguments);
   if (!peer) return;
-  Training training(parallel::SingleDevice{.threads = 1}, sizes);
+  Training<parallel::SingleDevice, Collate> training(parallel::SingleDevice{.threads = 1}, sizes);
   auto const samples = static_cast<double>(sizes.batch);
   ratios.compare(name, "pytorch",
                  [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
@@ -27,6 +33,15 @@ void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
 
 int main() {
   Ratios ratios("train/step");
-  compare(ratios, "step text classification, d=128, padded, 1 thread", {});
-  compare(ratios, "step text classification, d=128, padded, no dropout, 1 thread", {.dropout = 0});
+  for (Index width : {128, 256}) {
+    auto const step = "step text classification, d=" + std::to_string(width);
+    Sizes sizes{.width = width, .feed_forward = 2 * width};
+    compare<data::PadCollate>(ratios, step + ", padded, 1 thread", sizes);
+    sizes.rows = Rows::unequal;
+    compare<data::RaggedCollate>(ratios, step + ", ragged, 1 thread", sizes);
+    sizes.dropout = 0;
+    compare<data::RaggedCollate>(ratios, step + ", ragged, no dropout, 1 thread", sizes);
+    sizes.rows = Rows::full;
+    compare<data::PadCollate>(ratios, step + ", padded, no dropout, 1 thread", sizes);
+  }
 }
