@@ -21,18 +21,17 @@ class Layer {
   Layer(ThreadPool& pool, Index rows, Index width)
       : stream_(pool),
         x_{fill(rows * width), {rows, width}},
-        normalized_{fill(rows * width), {rows, width}},
         y_{fill(rows * width), {rows, width}},
-        reciprocals_{fill(rows), {rows}},
+        dx_{fill(rows * width), {rows, width}},
+        moments_{fill(2 * rows), {rows, 2}},
         weight_{fill(width), {width}},
         bias_{fill(width), {width}},
         partial_(fill(Kernel::partial_elements(rows, width))) {}
 
-  void forward() { Kernel::forward<float>(stream_, x_, {}, weight_, bias_, 1e-5F, normalized_, reciprocals_, y_); }
+  void forward() { Kernel::forward<float>(stream_, x_, {}, weight_, bias_, 1e-5F, x_, moments_, y_); }
   void backward() {
-    Kernel::backward<float>(stream_, y_, normalized_, reciprocals_, {}, weight_, x_, Write::overwrite, {},
-                            Write::overwrite, weight_gradient(), Write::overwrite, bias_gradient(), Write::overwrite,
-                            partial_);
+    Kernel::backward<float>(stream_, y_, x_, moments_, {}, weight_, dx_, Write::overwrite, {}, Write::overwrite,
+                            weight_gradient(), Write::overwrite, bias_gradient(), Write::overwrite, partial_);
   }
 
  private:
@@ -49,8 +48,8 @@ class Layer {
 
   memory::Stream<HostSpace> stream_;
   std::vector<memory::Buffer<float>> memory_;
-  Matrix x_, normalized_, y_;
-  Vector reciprocals_, weight_, bias_;
+  Matrix x_, y_, dx_, moments_;
+  Vector weight_, bias_;
   float* partial_;
   std::vector<float> gradients_ = std::vector<float>(static_cast<std::size_t>(2 * weight_.size()));
 };

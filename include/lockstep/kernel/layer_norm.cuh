@@ -21,7 +21,7 @@ struct LayerNorm<CudaSpace> {
 
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual, Vector<T const> weight,
-                      Vector<T const> bias, T epsilon, Matrix<T> normalized, Vector<T> reciprocals, Matrix<T> y) {
+                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
     auto const width = x.extent[1];
     expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
       return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
@@ -32,7 +32,7 @@ struct LayerNorm<CudaSpace> {
     });
     detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
                    detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,
-                   bias.data, static_cast<Accumulate<T>>(epsilon), normalized.data, reciprocals.data, y.data);
+                   bias.data, static_cast<Accumulate<T>>(epsilon), sum.data, moments.data, y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -40,7 +40,7 @@ struct LayerNorm<CudaSpace> {
   }
 
   template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> normalized, Vector<T const> reciprocals,
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
                        Residual<T, CudaSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
                        Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
                        Vector<T> dbias, Write dbias_write, T* partial) {
@@ -50,12 +50,15 @@ struct LayerNorm<CudaSpace> {
     detail::sum_columns<T, 2>(name, stream, rows, width,
                               [=] __device__(Index row, Index column, Accumulate<T> * sums) {
                                 auto const d = static_cast<Accumulate<T>>(dy.data[row * width + column]);
-                                sums[0] += d * static_cast<Accumulate<T>>(normalized.data[row * width + column]);
+                                auto const mean = moments.data[2 * row];
+                                auto const reciprocal = moments.data[2 * row + 1];
+                                auto const s = static_cast<Accumulate<T>>(sum.data[row * width + column]);
+                                sums[0] += d * ((s - mean) * reciprocal);
                                 sums[1] += d;
                               },
                               partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
     detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::mean>, rows, width,
-                   dy.data, normalized.data, reciprocals.data, residual, weight.data, dx.data, dx_write, dresidual.data,
+                   dy.data, sum.data, moments.data, residual, weight.data, dx.data, dx_write, dresidual.data,
                    dresidual_write);
   }
 };

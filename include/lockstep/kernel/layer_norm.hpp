@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
@@ -34,15 +35,16 @@ struct LayerNorm<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients.
   static constexpr Index chunk_rows = 128;
 
-  /// s = x + dropout(residual), normalized = (s - mean(s)) / sqrt(variance(s) + epsilon), y = weight * normalized +
-  /// bias. Backward needs `normalized` and the `reciprocals` of the deviations; null ones are left out.
-  /// @shape x, residual, normalized, y [rows, width]   @shape weight, bias [width]   @shape reciprocals [rows]
+  /// sum = x + dropout(residual), y = weight * (sum - mean(sum)) / sqrt(variance(sum) + epsilon) + bias. Backward needs
+  /// `sum`, which is x itself without a residual and then not written, and the `moments` of each row: its mean and the
+  /// reciprocal of its deviation. Null ones are left out.
+  /// @shape x, residual, sum, y [rows, width]   @shape weight, bias [width]   @shape moments [rows, 2]
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError when the shapes disagree; says both numbers
   /// @source Ba, Kiros, Hinton: Layer Normalization (2016)
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, HostSpace> residual, Vector<T const> weight,
-                      Vector<T const> bias, T epsilon, Matrix<T> normalized, Vector<T> reciprocals, Matrix<T> y) {
+                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
     auto const width = x.extent[1];
     expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
       return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
@@ -55,16 +57,18 @@ struct LayerNorm<HostSpace> {
       with_best_instructions([=] {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
-          auto* const keep = normalized.data ? normalized.data + at : nullptr;
           auto const* from = x.data + at;
           if (residual.value.data) {
-            auto* const joined = keep ? keep : y.data + at;
+            auto* const joined = (sum.data ? sum.data : y.data) + at;
             detail::join_row(from, residual, row, width, joined);
             from = joined;
           }
-          auto const moments = detail::moments_of_row(from, width, epsilon);
-          if (reciprocals.data) reciprocals.data[row] = moments.reciprocal;
-          detail::normalize_and_scale_row(from, moments, weight.data, bias.data, keep, y.data + at, width);
+          auto const of_row = detail::moments_of_row(from, width, epsilon);
+          if (moments.data) {
+            moments.data[2 * row] = of_row.mean;
+            moments.data[2 * row + 1] = of_row.reciprocal;
+          }
+          detail::normalize_and_scale_row(from, of_row, weight.data, bias.data, y.data + at, width);
         }
       });
     });
@@ -75,15 +79,15 @@ struct LayerNorm<HostSpace> {
     return std::max<Index>(1, (rows + chunk_rows - 1) / chunk_rows) * 2 * width;
   }
 
-  /// With g = dy * weight: ds = reciprocal * (g - mean(g) - normalized * mean(g * normalized)), dx = ds,
-  /// dresidual = dropout(ds), dweight = sum over rows of dy * normalized, dbias = sum over rows of dy; each overwritten
-  /// or added to. A null dx or dresidual is left out.
-  /// @shape dy, normalized, dx, dresidual [rows, width]   @shape reciprocals [rows]   @shape weight, dweight, dbias
+  /// With g = dy * weight and normalized = (sum - mean) * reciprocal: ds = reciprocal * (g - mean(g) - normalized *
+  /// mean(g * normalized)), dx = ds, dresidual = dropout(ds), dweight = sum over rows of dy * normalized, dbias = sum
+  /// over rows of dy; each overwritten or added to. A null dx or dresidual is left out.
+  /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias
   /// [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> normalized, Vector<T const> reciprocals,
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
                        Residual<T, HostSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
                        Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
                        Vector<T> dbias, Write dbias_write, T* partial) {
@@ -95,11 +99,11 @@ struct LayerNorm<HostSpace> {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           auto const* const d = dy.data + at;
-          auto const* const n = normalized.data + at;
-          auto const means = detail::add_row(d, n, weight.data, sums, sums + width, width);
-          auto const reciprocal = reciprocals.data[row];
+          auto const* const s = sum.data + at;
+          detail::RowMoments<T> const of_row{moments.data[2 * row], moments.data[2 * row + 1]};
+          auto const means = detail::add_row(d, s, of_row, weight.data, sums, sums + width, width);
           auto const differentiate = [=](T* to, Write write) {
-            detail::differentiate_row(d, n, weight.data, means, reciprocal, to, width, write);
+            detail::differentiate_row(d, s, of_row, weight.data, means, to, width, write);
           };
           if (dx.data) differentiate(dx.data + at, dx_write);
           if (!dresidual.data) continue;
@@ -110,8 +114,7 @@ struct LayerNorm<HostSpace> {
           T undropped[block];
           for (Index c = 0; c < width; c += block) {
             auto const count = std::min(block, width - c);
-            detail::differentiate_row(d + c, n + c, weight.data + c, means, reciprocal, undropped, count,
-                                      Write::overwrite);
+            detail::differentiate_row(d + c, s + c, of_row, weight.data + c, means, undropped, count, Write::overwrite);
             detail::drop_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
                              dresidual_write);
           }

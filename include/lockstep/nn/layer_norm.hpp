@@ -3,6 +3,7 @@
 #include <string>
 #include <tuple>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
@@ -80,25 +81,24 @@ class LayerNorm {
     using Kernel = kernel::LayerNorm<typename Context::Space>;
     check(x.value.extent, added.value.extent, residual.value.data != nullptr);
     auto y = context.template variable<2>(x.value.extent);
-    typename Context::template View<2> normalized;
-    typename Context::template View<1> reciprocals;
+    typename Context::template View<2> sum;
+    TensorView<Accumulate<Scalar>, 2, typename Context::Space> moments;
     if (context.recording()) {
-      normalized = context.template temporary<Scalar>(x.value.extent);
-      reciprocals = context.template temporary<Scalar>(Extents<1>{x.extent(0)});
+      moments = context.template temporary<Accumulate<Scalar>>(Extents<2>{x.extent(0), 2});
+      sum = residual.value.data ? context.template temporary<Scalar>(x.value.extent) : x.value;
     }
     Kernel::template forward<Scalar>(context.stream(), x.value, residual, context.template value<1>(weight_),
-                                     context.template value<1>(bias_), static_cast<Scalar>(epsilon_), normalized,
-                                     reciprocals, y.value);
-    context.on_backward(
-        y, std::tie(weight_, bias_), [this, x, added, y, residual, normalized, reciprocals](Context& c) {
-          auto const dx = c.gradient(x), dadded = c.gradient(added);
-          auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
-          auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-          Kernel::template backward<Scalar>(c.stream(), y.gradient(), normalized, reciprocals, residual,
-                                            c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
-                                            {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
-                                            dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);
-        });
+                                     context.template value<1>(bias_), static_cast<Scalar>(epsilon_), sum, moments,
+                                     y.value);
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, residual, sum, moments](Context& c) {
+      auto const dx = c.gradient(x), dadded = c.gradient(added);
+      auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
+      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
+      Kernel::template backward<Scalar>(c.stream(), y.gradient(), sum, moments, residual, c.template value<1>(weight_),
+                                        {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
+                                        dadded.write, {dweight.data, {width()}}, dweight.write, {dbias.data, {width()}},
+                                        dbias.write, partial.data);
+    });
     return y;
   }
 

@@ -22,32 +22,40 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// A warp takes a row; a lane sees the same columns in each pass, so it reads only what it wrote itself.
 template <class T, Centre centre>
 LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
-                                         T const* weight, T const* bias, Accumulate<T> epsilon, T* normalized,
-                                         T* reciprocals, T* y) {
+                                         T const* weight, T const* bias, Accumulate<T> epsilon, T* joined,
+                                         Accumulate<T>* moments, T* y) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
-    auto* const to = (normalized ? normalized : y) + at;
-    JoinedRow<T> const joined(residual, row, width);
+    T const* from = x + at;
     Sum sum = 0;
-    for (auto c = lane(); c < width; c += warp) {
-      auto value = static_cast<Sum>(x[at + c]);
-      if (residual.value.data) value += product(static_cast<Sum>(residual.value.data[at + c]), joined.factor(c));
-      to[c] = static_cast<T>(value);
-      sum += value;
+    if (residual.value.data) {
+      auto* const to = (joined ? joined : y) + at;
+      JoinedRow<T> const with(residual, row, width);
+      for (auto c = lane(); c < width; c += warp) {
+        auto const value =
+            static_cast<Sum>(x[at + c]) + product(static_cast<Sum>(residual.value.data[at + c]), with.factor(c));
+        to[c] = static_cast<T>(value);
+        sum += value;
+      }
+      from = to;
+    } else {
+      for (auto c = lane(); c < width; c += warp) sum += static_cast<Sum>(from[c]);
     }
     Sum const mean = centre == Centre::mean ? warp_sum(sum) / count : Sum{0};
     Sum squares = 0;
     for (auto c = lane(); c < width; c += warp) {
-      Sum const difference = static_cast<Sum>(to[c]) - mean;
+      Sum const difference = static_cast<Sum>(from[c]) - mean;
       squares += difference * difference;
     }
     Sum const reciprocal = 1 / std::sqrt(warp_sum(squares) / count + epsilon);
-    if (reciprocals && lane() == 0) reciprocals[row] = static_cast<T>(reciprocal);
+    if (moments && lane() == 0) {
+      moments[2 * row] = mean;
+      moments[2 * row + 1] = reciprocal;
+    }
     for (auto c = lane(); c < width; c += warp) {
-      Sum const value = (static_cast<Sum>(to[c]) - mean) * reciprocal;
-      if (normalized) to[c] = static_cast<T>(value);
+      Sum const value = (static_cast<Sum>(from[c]) - mean) * reciprocal;
       auto const scaled = static_cast<Sum>(weight[c]) * value;
       y[at + c] = static_cast<T>(bias ? scaled + static_cast<Sum>(bias[c]) : scaled);
     }
@@ -56,29 +64,31 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
 
 /// dx and dresidual; a warp takes a row.
 template <class T, Centre centre>
-LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* normalized,
-                                             T const* reciprocals, Residual<T, CudaSpace> residual, T const* weight,
-                                             T* dx, Write dx_write, T* dresidual, Write dresidual_write) {
+LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* joined,
+                                             Accumulate<T> const* moments, Residual<T, CudaSpace> residual,
+                                             T const* weight, T* dx, Write dx_write, T* dresidual,
+                                             Write dresidual_write) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
-    JoinedRow<T> const joined(residual, row, width);
+    JoinedRow<T> const with(residual, row, width);
+    Sum const mean = moments[2 * row], reciprocal = moments[2 * row + 1];
     Sum gradient = 0, projection = 0;
     for (auto c = lane(); c < width; c += warp) {
       auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
       gradient += g;
-      projection += g * static_cast<Sum>(normalized[at + c]);
+      projection += g * ((static_cast<Sum>(joined[at + c]) - mean) * reciprocal);
     }
     gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
     projection = warp_sum(projection) / count;
-    auto const reciprocal = static_cast<Sum>(reciprocals[row]);
     for (auto c = lane(); c < width; c += warp) {
       auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
-      Sum const ds = reciprocal * (g - gradient - static_cast<Sum>(normalized[at + c]) * projection);
+      auto const normalized = (static_cast<Sum>(joined[at + c]) - mean) * reciprocal;
+      Sum const ds = reciprocal * (g - gradient - normalized * projection);
       if (dx) dx[at + c] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx[at + c]) + ds : ds);
       if (!dresidual) continue;
-      auto const dropped = product(ds, joined.factor(c));
+      auto const dropped = product(ds, with.factor(c));
       dresidual[at + c] =
           static_cast<T>(dresidual_write == Write::add ? static_cast<Sum>(dresidual[at + c]) + dropped : dropped);
     }

@@ -49,11 +49,10 @@ inline T normalize_row(T* x, Index width, T epsilon) noexcept {
   return reciprocal;
 }
 
-/// normalized = (x - mean) * reciprocal and y = weight * normalized + bias, in one pass. A null `normalized` is left
-/// out; either may be x.
+/// y = weight * (x - mean) * reciprocal + bias; y may be x.
 template <class T>
-inline void normalize_and_scale_row(T const* x, RowMoments<T> moments, T const* weight, T const* bias, T* normalized,
-                                    T* y, Index width) noexcept {
+inline void normalize_and_scale_row(T const* x, RowMoments<T> moments, T const* weight, T const* bias, T* y,
+                                    Index width) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   auto const [mean, reciprocal] = moments;
   Index c = 0;
@@ -63,14 +62,9 @@ inline void normalize_and_scale_row(T const* x, RowMoments<T> moments, T const* 
     __builtin_memcpy(&b, bias + c, sizeof b);
     n = (n - mean) * reciprocal;
     b = w * n + b;
-    if (normalized) __builtin_memcpy(normalized + c, &n, sizeof n);
     __builtin_memcpy(y + c, &b, sizeof b);
   }
-  for (; c < width; ++c) {
-    T const n = (x[c] - mean) * reciprocal;
-    if (normalized) normalized[c] = n;
-    y[c] = weight[c] * n + bias[c];
-  }
+  for (; c < width; ++c) y[c] = weight[c] * ((x[c] - mean) * reciprocal) + bias[c];
 }
 
 /// y = weight * x + bias.
@@ -85,17 +79,20 @@ struct RowMeans {
   T gradient, projection;
 };
 
-/// Also adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy.
+/// Also adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy, where normalized =
+/// (x - mean) * reciprocal. A row that is normalised already has the moments 0 and 1.
 template <class T>
-inline RowMeans<T> add_row(T const* dy, T const* normalized, T const* weight, T* __restrict dweight,
+inline RowMeans<T> add_row(T const* dy, T const* row, RowMoments<T> moments, T const* weight, T* __restrict dweight,
                            T* __restrict dbias, Index width) noexcept {
+  auto const [mean, reciprocal] = moments;
   constexpr Index lanes = LanesOf<T>::count;
   Lanes<T> gradients{}, projections{}, d, x, w, s;
   Index c = 0;
   for (; c + lanes <= width; c += lanes) {
     __builtin_memcpy(&d, dy + c, sizeof d);
-    __builtin_memcpy(&x, normalized + c, sizeof x);
+    __builtin_memcpy(&x, row + c, sizeof x);
     __builtin_memcpy(&w, weight + c, sizeof w);
+    x = (x - mean) * reciprocal;
     auto const g = d * w, dx = d * x;
     gradients += g;
     projections += g * x;
@@ -112,27 +109,47 @@ inline RowMeans<T> add_row(T const* dy, T const* normalized, T const* weight, T*
     sums.projection += projections[lane];
   }
   for (; c < width; ++c) {
-    T const g = dy[c] * weight[c];
+    T const g = dy[c] * weight[c], normalized = (row[c] - mean) * reciprocal;
     sums.gradient += g;
-    sums.projection += g * normalized[c];
-    dweight[c] += dy[c] * normalized[c];
+    sums.projection += g * normalized;
+    dweight[c] += dy[c] * normalized;
     dbias[c] += dy[c];
   }
   auto const count = static_cast<T>(width);
   return {sums.gradient / count, sums.projection / count};
 }
 
+/// For x that is normalised already.
+template <class T>
+inline RowMeans<T> add_row(T const* dy, T const* normalized, T const* weight, T* __restrict dweight,
+                           T* __restrict dbias, Index width) noexcept {
+  return add_row(dy, normalized, RowMoments<T>{0, 1}, weight, dweight, dbias, width);
+}
+
 /// dx = reciprocal * (g - mean of g - normalized * mean of g * normalized), or dx += that, for `count` elements of a
-/// row.
+/// row, where normalized = (x - mean) * scale.
+template <class T>
+inline void differentiate_row(T const* dy, T const* x, T mean, T scale, T const* weight, RowMeans<T> means,
+                              T reciprocal, T* __restrict dx, Index count, Write write) noexcept {
+  auto const [gradient, projection] = means;
+  if (write == Write::overwrite) {
+    for (Index c = 0; c < count; ++c)
+      dx[c] = reciprocal * (dy[c] * weight[c] - gradient - (x[c] - mean) * scale * projection);
+  } else {
+    for (Index c = 0; c < count; ++c)
+      dx[c] += reciprocal * (dy[c] * weight[c] - gradient - (x[c] - mean) * scale * projection);
+  }
+}
+template <class T>
+inline void differentiate_row(T const* dy, T const* x, RowMoments<T> moments, T const* weight, RowMeans<T> means,
+                              T* __restrict dx, Index count, Write write) noexcept {
+  differentiate_row(dy, x, moments.mean, moments.reciprocal, weight, means, moments.reciprocal, dx, count, write);
+}
+/// For x that is normalised already.
 template <class T>
 inline void differentiate_row(T const* dy, T const* normalized, T const* weight, RowMeans<T> means, T reciprocal,
                               T* __restrict dx, Index count, Write write) noexcept {
-  auto const [gradient, projection] = means;
-  if (write == Write::overwrite) {
-    for (Index c = 0; c < count; ++c) dx[c] = reciprocal * (dy[c] * weight[c] - gradient - normalized[c] * projection);
-  } else {
-    for (Index c = 0; c < count; ++c) dx[c] += reciprocal * (dy[c] * weight[c] - gradient - normalized[c] * projection);
-  }
+  differentiate_row(dy, normalized, T(0), T(1), weight, means, reciprocal, dx, count, write);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
