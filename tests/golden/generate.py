@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes layers.json, losses.json, spaces.json and optimizers.json: what PyTorch gives, in float64, for small inputs.
+
+python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
+                                              the last digits)
+
+Inputs and parameters are multiples of 1/16, so that float32 holds them too. Names are those of this library.
+"""
+import json
+import pathlib
+import sys
+
+import torch
+from torch.nn import functional as F
+
+torch.set_default_dtype(torch.float64)
+generator = torch.Generator().manual_seed(7)
+
+
+def draw(*shape):
+    return torch.randint(-16, 17, shape, generator=generator).double() / 16
+
+
+def dump(tensor):
+    return {"shape": list(tensor.shape), "data": tensor.detach().double().flatten().tolist()}
+
+
+def fill(module):
+    """Parameters of no particular kind; scales of norms near 1."""
+    for name, parameter in module.named_parameters():
+        near_one = "norm" in name and "weight" in name or isinstance(module, torch.nn.RMSNorm | torch.nn.LayerNorm)
+        with torch.no_grad():
+            parameter.copy_(draw(*parameter.shape) / 2 + (1 if near_one and name.endswith("weight") else 0))
+    return module
+
+
+def split_attention(name, tensor):
+    """PyTorch keeps query, key and value in one tensor."""
+    prefix, last = name.rsplit("in_proj_", 1)
+    return [(f"{prefix}{part}.{last}", piece) for part, piece in zip(("query", "key", "value"), tensor.chunk(3))]
+
+
+def named(module, rename):
+    """(name of this library, value, gradient) of each parameter."""
+    for name, parameter in module.named_parameters():
+        for old, new in rename.items():
+            name = name.replace(old, new)
+        if "in_proj_" in name:
+            for (part, value), (_, gradient) in zip(split_attention(name, parameter), split_attention(name, parameter.grad)):
+                yield part, value, gradient
+        else:
+            yield name.replace("out_proj", "output"), parameter, parameter.grad
+
+
+def padding(lengths, length):
+    return torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
+
+
+def case(name, module, run, inputs, rename={}, lengths=None, length=None, **more):
+    """The gradients of sum(weights * output), where padding has the weight 0."""
+    leaves = {key: draw(*shape).requires_grad_() for key, shape in inputs.items()}
+    output = run(*leaves.values())
+    weights = draw(*output.shape)
+    if lengths is not None:
+        weights[padding(lengths, length)] = 0
+    (output * weights).sum().backward()
+    values, gradients = {}, {}
+    for key, leaf in leaves.items():
+        values[key], gradients[key] = dump(leaf), dump(leaf.grad)
+    for key, value, gradient in named(module, rename):
+        values[key], gradients[key] = dump(value), dump(gradient)
+    result = {"name": name, "values": values, "weights": dump(weights), "output": dump(output), "gradients": gradients}
+    if lengths is not None:
+        result |= {"lengths": lengths, "length": length}
+    return result | more
+
+
+def layers():
+    rows, length, width, heads, inner = 3, 5, 6, 2, 7
+    lengths, shape = [5, 1, 3], (3, 5, 6)
+    mask, later = padding(lengths, length), torch.triu(torch.ones(length, length, dtype=torch.bool), 1)
+    common = dict(lengths=lengths, length=length)
+
+    linear = fill(torch.nn.Linear(5, 3))
+    yield case("linear", linear, linear, {"input": (4, 5)})
+    norm = fill(torch.nn.LayerNorm(width))
+    yield case("layer_norm", norm, norm, {"input": (4, width)})
+    norm = fill(torch.nn.RMSNorm(width, eps=1e-6))
+    yield case("rms_norm", norm, norm, {"input": (4, width)})
+    yield case("gelu", torch.nn.Identity(), F.gelu, {"input": (4, width)})
+
+    feed_forward = fill(torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.GELU(), torch.nn.Linear(inner, width)))
+    yield case("feed_forward", feed_forward, feed_forward, {"input": shape}, {"0.": "first.", "2.": "second."}, **common)
+    gated = fill(torch.nn.ModuleDict({k: torch.nn.Linear(*s) for k, s in
+                                      {"gate": (width, inner), "up": (width, inner), "down": (inner, width)}.items()}))
+    yield case("gated_feed_forward", gated, lambda x: gated["down"](F.gelu(gated["gate"](x)) * gated["up"](x)),
+               {"input": shape}, **common)
+
+    attention = fill(torch.nn.MultiheadAttention(width, heads, batch_first=True))
+    for name, causal in ("attention", None), ("causal_attention", later):
+        attention.zero_grad()
+        yield case(name, attention, lambda x: attention(x, x, x, key_padding_mask=mask, attn_mask=causal)[0],
+                   {"input": shape}, **common)
+    attention.zero_grad()
+    memory_lengths = [4, 2, 1]
+    memory = dict(memory_lengths=memory_lengths, memory_length=4)
+    yield case("cross_attention", attention,
+               lambda x, m: attention(x, m, m, key_padding_mask=padding(memory_lengths, 4))[0],
+               {"input": shape, "memory": (rows, 4, width)}, **common, **memory)
+
+    parts = {"self_attn": "attention", "multihead_attn": "cross_attention", "linear1": "feed_forward.first",
+             "linear2": "feed_forward.second"}
+    encoder_parts = parts | {"norm1": "attention_norm", "norm2": "feed_forward_norm"}
+    decoder_parts = parts | {"norm1": "attention_norm", "norm2": "cross_attention_norm", "norm3": "feed_forward_norm"}
+    for suffix, first in ("", False), ("_norm_first", True):
+        options = dict(dim_feedforward=inner, dropout=0.0, activation="gelu", batch_first=True, norm_first=first)
+        encoder = fill(torch.nn.TransformerEncoderLayer(width, heads, **options))
+        yield case("encoder_layer" + suffix, encoder, lambda x: encoder(x, src_key_padding_mask=mask), {"input": shape},
+                   encoder_parts, **common)
+        decoder = fill(torch.nn.TransformerDecoderLayer(width, heads, **options))
+        yield case("decoder_layer" + suffix, decoder,
+                   lambda x, m: decoder(x, m, tgt_mask=later, tgt_key_padding_mask=mask,
+                                        memory_key_padding_mask=padding(memory_lengths, 4)),
+                   {"input": shape, "memory": (rows, 4, width)}, decoder_parts, **common, **memory)
+
+    ids = torch.tensor([[1, 3, 3, 0, 6], [2, 0, 0, 0, 0], [3, 3, 5, 0, 0]])
+    tables = fill(torch.nn.ModuleDict({"token": torch.nn.Embedding(7, width), "position": torch.nn.Embedding(6, width),
+                                       "norm": torch.nn.LayerNorm(width)}))
+    plain = lambda: tables["token"](ids) + tables["position"](torch.arange(length))
+    rename = {"token.weight": "token", "position.weight": "position"}
+    without_norm = torch.nn.ModuleDict({key: tables[key] for key in ("token", "position")})
+    for name, module, run in (("embedding", without_norm, plain),
+                              ("embedding_norm", tables, lambda: tables["norm"](plain()))):
+        tables.zero_grad()
+        yield case(name, module, run, {}, rename, **common, ids=ids.flatten().tolist())
+
+
+def losses():
+    rows, classes = 5, 4
+    labels = torch.tensor([0, 3, 1, -100, 3])
+    weights = torch.tensor([0.5, 2.0, 1.0, 0.25])
+    for name, options in {
+        "plain": {}, "weights": {"weight": weights}, "smoothing": {"label_smoothing": 0.1},
+        "all": {"weight": weights, "label_smoothing": 0.1},
+    }.items():
+        for size in classes, 20:
+            logits = (draw(rows, size) * 4).requires_grad_()
+            chosen = dict(options)
+            if "weight" in options and size != classes:
+                chosen["weight"] = weights.repeat(size // classes)
+            total = F.cross_entropy(logits, labels, reduction="sum", **chosen)
+            total.backward()
+            mean = F.cross_entropy(logits.detach(), labels, **chosen)
+            yield {"name": f"cross_entropy {name} {size}", "logits": dump(logits), "labels": labels.tolist(),
+                   "class_weights": chosen["weight"].tolist() if "weight" in chosen else [],
+                   "label_smoothing": chosen.get("label_smoothing", 0.0), "ignored": -100,
+                   "sum": total.item(), "mean": mean.item(), "gradient": dump(logits.grad)}
+    prediction, target = draw(rows, classes).requires_grad_(), draw(rows, classes)
+    total = F.mse_loss(prediction, target, reduction="sum")
+    total.backward()
+    yield {"name": "mean_squared_error", "prediction": dump(prediction), "target": dump(target), "sum": total.item(),
+           "mean": F.mse_loss(prediction, target).item(), "gradient": dump(prediction.grad)}
+
+
+def channels_last(tensor):
+    return tensor.movedim(1, -1)
+
+
+def spaces():
+    """Convolutions, BatchNorm and pooling: [rows, channels, extent...] there, [rows, extent..., channels] here."""
+    def space_case(name, module, run, shape, **more):
+        x = draw(*shape).requires_grad_()
+        output = run(x)
+        weights = draw(*output.shape)
+        (output * weights).sum().backward()
+        return {"name": name, "values": {k: dump(p) for k, p in module.named_parameters()} | {"input": dump(channels_last(x))},
+                "weights": dump(channels_last(weights)), "output": dump(channels_last(output)),
+                "gradients": {k: dump(p.grad) for k, p in module.named_parameters()} | {"input": dump(channels_last(x.grad))},
+                "buffers": {k: dump(b) for k, b in module.named_buffers() if "tracked" not in k}} | more
+
+    for dims, extent in (1, (7,)), (2, (5, 4)), (3, (4, 3, 3)):
+        module = fill(getattr(torch.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=1))
+        yield space_case(f"convolution_{dims}d", module, module, (2, 2, *extent))
+    module = fill(torch.nn.BatchNorm2d(3))
+    yield space_case("batch_norm", module, module, (2, 3, 3, 2))
+    yield space_case("largest_pool", torch.nn.Identity(), lambda x: F.max_pool2d(x, 2), (2, 2, 5, 4))
+    yield space_case("average_pool", torch.nn.Identity(), lambda x: F.avg_pool2d(x, 2), (2, 2, 5, 4))
+
+
+def optimizers():
+    count, steps = 6, 4
+    for name, make in {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01),
+        "sgd momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
+        "sgd nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+        "adam": lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01),
+        "adamw": lambda p: torch.optim.AdamW(p, lr=0.1, weight_decay=0.01),
+    }.items():
+        values = draw(count)
+        parameter = torch.nn.Parameter(values.clone())
+        optimizer = make([parameter])
+        gradients, after = [], []
+        for _ in range(steps):
+            parameter.grad = draw(count)
+            gradients.append(parameter.grad.tolist())
+            optimizer.step()
+            after.append(parameter.detach().tolist())
+        yield {"name": name, "values": values.tolist(), "gradients": gradients, "after": after}
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
+    for make in layers, losses, spaces, optimizers:
+        cases = list(make())
+        text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+        version = torch.__version__.split("+")[0]
+        (folder / f"{make.__name__}.json").write_text(f'{{"torch":"{version}","cases":[\n{text}\n]}}\n')

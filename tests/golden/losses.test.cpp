@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
+
+#include "golden/golden.hpp"
+
+using namespace lockstep;
+using golden::data;
+
+namespace {
+
+template <class T>
+struct Fixture {
+  ThreadPool pool{1};
+  nn::Context<T, HostSpace> context{memory::Stream<HostSpace>(pool)};
+
+  nn::Variable<T, 2, HostSpace> variable(json::Value const& tensor) {
+    context.begin_micro_batch(nn::Mode::training, 1);
+    auto const extent = golden::shape(tensor);
+    auto const x = context.template variable<2>({extent[0], extent[1]});
+    auto const values = data<T>(tensor);
+    std::copy(values.begin(), values.end(), x.value.data);
+    return x;
+  }
+  /// Each sum has at most 20 terms of at most 8 (a logit, or the square of a difference of 2), each with a few
+  /// roundings of its own; gradients are sums of three terms of at most 4.
+  void check(json::Value const& expected, nn::Loss<HostSpace> const& loss, nn::Variable<T, 2, HostSpace> const& x) {
+    double const roundings = 40;
+    CHECK(std::abs(loss.sum - expected.at("sum").number()) <= roundings * golden::unit<T> * 20 * 8);
+    CHECK(std::abs(loss.mean() - expected.at("mean").number()) <= roundings * golden::unit<T> * 8);
+    CHECK(golden::difference(x.slot->data, data<double>(expected.at("gradient"))) <= roundings * 4);
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("losses, their means and gradients are PyTorch's", T, double, float) {
+  auto const file = golden::load("losses");
+  int cross_entropies = 0, others = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    CAPTURE(expected.at("name").string());
+    Fixture<T> f;
+    if (expected.find("logits")) {
+      ++cross_entropies;
+      auto const x = f.variable(expected.at("logits"));
+      auto const labels = golden::numbers<std::int64_t>(expected.at("labels"));
+      auto const weights = golden::numbers<float>(expected.at("class_weights"));
+      auto const loss = nn::cross_entropy(
+          f.context, x, TensorView<std::int64_t const, 1, HostSpace>(labels.data(), {std::ssize(labels)}),
+          {.class_weights = weights,
+           .label_smoothing = expected.at("label_smoothing").number(),
+           .ignored = expected.at("ignored").integer()});
+      f.check(expected, loss, x);
+    } else {
+      ++others;
+      auto const x = f.variable(expected.at("prediction"));
+      auto const target = data<T>(expected.at("target"));
+      auto const loss =
+          nn::mean_squared_error(f.context, x, TensorView<T const, 2, HostSpace>(target.data(), x.value.extent));
+      f.check(expected, loss, x);
+    }
+  }
+  CHECK(cross_entropies == 8);
+  CHECK(others == 1);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/optim/adam.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+
+#include "golden/golden.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+template <class T, class Optimizer>
+void check(Optimizer const& optimizer, json::Value const& expected) {
+  ThreadPool pool(1);
+  auto values = golden::numbers<T>(expected.at("values"));
+  std::array<std::vector<T>, Optimizer::states> states;
+  std::array<T*, Optimizer::states> pointers{};
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    states[i].assign(values.size(), T{0});
+    pointers[i] = states[i].data();
+  }
+  auto const& steps = expected.at("after").array();
+  REQUIRE(steps.size() == 4);
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    auto const gradients = golden::numbers<T>(expected.at("gradients").at(step));
+    optim::StepScalars<HostSpace> const scalars{.step = static_cast<double>(step + 1),
+                                                .learning_rate = optimizer.learning_rate};
+    optimizer.step(memory::Stream<HostSpace>(pool),
+                   optim::Slice<T, HostSpace>{.count = static_cast<Index>(values.size()),
+                                              .values = values.data(),
+                                              .gradients = gradients.data(),
+                                              .states = pointers.data()},
+                   &scalars);
+    // A step moves by at most 0.1 times 4 (momentum adds up gradients of at most 1), and 24 roundings of that and 4 of
+    // the value, at most 2, go with it: the derivation stands in tests/optim/adamw.test.cpp. Adam divides by the root
+    // of what has the same roundings, so that a small gradient costs no digits.
+    double const bound = static_cast<double>(step + 1) * (24 * 0.4 + 4 * 2);
+    CHECK(golden::difference(values.data(), golden::numbers<double>(steps[step])) <= bound);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("four steps of each optimizer end where PyTorch's do", T, double, float) {
+  auto const file = golden::load("optimizers");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    optim::SGD sgd{.learning_rate = 0.1, .weight_decay = 0.01};
+    if (name.find(' ') != std::string::npos) sgd.momentum = 0.9;
+    if (name == "sgd nesterov") sgd.kind = optim::SGD::Momentum::nesterov;
+    if (name.starts_with("sgd")) check<T>(sgd, expected), ++checked;
+    if (name == "adam") check<T>(optim::Adam{.learning_rate = 0.1, .weight_decay = 0.01}, expected), ++checked;
+    if (name == "adamw") check<T>(optim::AdamW{.learning_rate = 0.1, .weight_decay = 0.01}, expected), ++checked;
+  }
+  CHECK(checked == 5);
+}

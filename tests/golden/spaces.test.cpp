@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/space_pooling.hpp>
+
+#include "golden/golden.hpp"
+
+using namespace lockstep;
+using golden::data;
+
+namespace {
+
+/// The layer beside its input, which is a parameter, so that its gradient can be compared too.
+template <class Layer>
+struct Model {
+  Layer layer;
+  nn::Parameter input;
+  void visit(auto&& each) {
+    each("input", input);
+    layer.visit(each);
+  }
+};
+
+template <class T, int Rank, class Layer>
+void check(json::Value const& expected, double roundings, Layer layer) {
+  auto const& values = expected.at("values");
+  Model<Layer> model{std::move(layer), nn::Parameter{golden::shape(values.at("input")), {}}};
+  auto const layout = nn::ParameterLayout::of(model);
+  REQUIRE(layout.entries().size() == values.object().size());
+  REQUIRE(layout.buffers().size() == expected.at("buffers").object().size());
+  std::vector<T> arena(static_cast<std::size_t>(layout.size())), gradients(arena.size()),
+      buffers(static_cast<std::size_t>(layout.buffer_size()));
+  nn::initialize_buffers(layout, buffers.data());
+  for (auto const& entry : layout.entries()) {
+    REQUIRE(golden::shape(values.at(entry.name)) == entry.shape);
+    auto const numbers = data<T>(values.at(entry.name));
+    std::copy(numbers.begin(), numbers.end(), arena.begin() + entry.offset);
+  }
+  ThreadPool pool(1);
+  nn::Context<T, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(arena.data(), gradients.data(), layout.entries().size());
+  context.bind_buffers(buffers.data());
+  context.begin_step();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const from = context.template value<Rank>(model.input);
+  auto const x = context.template variable<Rank>(from.extent);
+  std::copy_n(from.data, from.size(), x.value.data);
+  auto const y = std::as_const(model.layer).forward(context, x);
+  auto const weights = data<T>(expected.at("weights"));
+  REQUIRE(golden::shape(expected.at("output")) == std::vector<Index>(y.value.extent.begin(), y.value.extent.end()));
+  std::copy(weights.begin(), weights.end(), context.gradient(y).data);
+  context.backward({});
+
+  auto off = golden::difference(y.value.data, data<double>(expected.at("output")));
+  for (auto const& entry : layout.entries()) {
+    auto const* const got = entry.name == "input" ? x.slot->data : gradients.data() + entry.offset;
+    off = std::max(off, golden::difference(got, data<double>(expected.at("gradients").at(entry.name))));
+  }
+  for (auto const& entry : layout.buffers())
+    off = std::max(
+        off, golden::difference(buffers.data() + entry.offset, data<double>(expected.at("buffers").at(entry.name))));
+  CHECK(off <= roundings * std::max(1.0, golden::largest(expected)));
+}
+
+template <int Dims>
+nn::Convolution<Dims> convolution() {
+  return nn::Convolution<Dims>(2, 3, {.kernel = 3, .stride = 2, .padding = 1});
+}
+
+}  // namespace
+
+// The bound counts the roundings of the longest sum, each of at most half a unit of the largest number of the case: two
+// for each of the 2 * 27 terms of a convolution over three dimensions, and forward and backward of a mean and a
+// variance over 12 places.
+TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are PyTorch's", T, double, float) {
+  auto const file = golden::load("spaces");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    if (name == "convolution_1d") {
+      check<T, 3>(expected, 2 * 2 * 3, convolution<1>());
+    } else if (name == "convolution_2d") {
+      check<T, 4>(expected, 2 * 2 * 9, convolution<2>());
+    } else if (name == "convolution_3d") {
+      check<T, 5>(expected, 2 * 2 * 27, convolution<3>());
+    } else if (name == "batch_norm") {
+      check<T, 4>(expected, 2 * 2 * 2 * 12, nn::BatchNorm(3));
+    } else if (name == "largest_pool") {
+      check<T, 4>(expected, 0, nn::SpacePooling<2, nn::Pool::largest>({.window = 2, .stride = 2}));
+    } else if (name == "average_pool") {
+      check<T, 4>(expected, 4, nn::SpacePooling<2, nn::Pool::average>({.window = 2, .stride = 2}));
+    } else {
+      FAIL("no such layer");
+    }
+  }
+  CHECK(checked == 6);
+}
