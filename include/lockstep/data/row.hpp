@@ -65,17 +65,23 @@ Row<Nested> cell(Columns<Nested, HostSpace, sequences> const& columns, Index row
 template <class Sample>
 class Row {
  public:
-  Row(Columns<Sample, HostSpace, Sequences::padded> const& batch, Index row) noexcept : padded_(&batch), row_(row) {}
-  Row(Columns<Sample, HostSpace, Sequences::ragged> const& batch, Index row) noexcept : ragged_(&batch), row_(row) {}
+  template <Sequences sequences>
+  Row(Columns<Sample, HostSpace, sequences> const& batch, Index row) noexcept
+      : batch_(&batch), sequences_(sequences), row_(row) {}
 
   template <class Member>
   [[nodiscard]] decltype(auto) operator[](Member Sample::*member) const noexcept {
-    return padded_ ? detail::cell((*padded_)[member], row_) : detail::cell((*ragged_)[member], row_);
+    return sequences_ == Sequences::padded ? detail::cell(batch<Sequences::padded>()[member], row_)
+                                           : detail::cell(batch<Sequences::ragged>()[member], row_);
   }
 
  private:
-  Columns<Sample, HostSpace, Sequences::padded> const* padded_ = nullptr;
-  Columns<Sample, HostSpace, Sequences::ragged> const* ragged_ = nullptr;
+  template <Sequences sequences>
+  [[nodiscard]] auto const& batch() const noexcept {
+    return *static_cast<Columns<Sample, HostSpace, sequences> const*>(batch_);
+  }
+  void const* batch_;
+  Sequences sequences_;
   Index row_;
 };
 

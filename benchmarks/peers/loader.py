@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's DataLoader: loader.py CASE BATCH WORKERS default|written [FILE]. Each answer is samples per second.
+
+The collates: `default` is the library's, with samples padded by the dataset where they vary; `written` is one written by
+hand as well as it can be. `before` and `after` are a user's own, before and after they found that it was slow: appending
+padded copies to lists that are stacked, and filling one array.
+"""
+import sys
+import time
+
+import numpy
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from turns import take_turns
+
+torch.set_num_threads(1)
+
+
+def lengths(count, kind):
+    """The same lengths as in data/samples.hpp."""
+    part = (torch.arange(count, dtype=torch.float64) * 0.6180339887498949) % 1.0
+    if kind == "trajectories":
+        return (80 + (part * 81).floor()).to(torch.int64)
+    return (30 * 20**part).to(torch.int64)
+
+
+class Held(Dataset):
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        return self.samples[i]
+
+
+class Clips(Dataset):
+    """Records of one file, read one by one."""
+
+    shape = (17, 256, 256)
+
+    def __init__(self, path):
+        self.path, self.bytes, self.file = path, int(numpy.prod(self.shape)), None
+        with open(path, "rb") as file:
+            self.count = file.seek(0, 2) // self.bytes
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        if self.file is None:
+            self.file = open(self.path, "rb", buffering=0)
+        self.file.seek(i * self.bytes)
+        out = torch.empty(self.shape, dtype=torch.uint8)
+        self.file.readinto(memoryview(out.numpy()).cast("B"))
+        return out
+
+
+def pad_written(samples):
+    size = torch.tensor([len(x) for x in samples], dtype=torch.int32)
+    out = torch.zeros(len(samples), int(size.max()), *samples[0].shape[1:])
+    for row, x in zip(out, samples):
+        row[: len(x)] = x
+    return out, size, torch.arange(out.shape[1])[None, :] < size[:, None]
+
+
+def pad_default(samples):
+    size = torch.tensor([len(x) for x in samples], dtype=torch.int32)
+    out = torch.nn.utils.rnn.pad_sequence(samples, batch_first=True)
+    return out, size, torch.arange(out.shape[1])[None, :] < size[:, None]
+
+
+def pad_before(samples):
+    longest = max(len(x) for x in samples)
+    values, masks = [], []
+    for x in samples:
+        missing = longest - len(x)
+        values.append(numpy.concatenate([x.numpy(), numpy.zeros((missing, *x.shape[1:]), numpy.float32)]))
+        masks.append(numpy.array([1] * len(x) + [0] * missing, numpy.bool_))
+    return torch.tensor(numpy.stack(values)), torch.tensor(numpy.stack(masks))
+
+
+def pad_after(samples):
+    longest = max(len(x) for x in samples)
+    values = numpy.zeros((len(samples), longest, *samples[0].shape[1:]), numpy.float32)
+    masks = numpy.zeros((len(samples), longest), numpy.bool_)
+    for i, x in enumerate(samples):
+        values[i, : len(x)] = x.numpy()
+        masks[i, : len(x)] = True
+    return torch.from_numpy(values), torch.from_numpy(masks)
+
+
+def stack_written(samples):
+    out = torch.empty(len(samples), *samples[0].shape, dtype=samples[0].dtype)
+    return torch.stack(samples, out=out)
+
+
+def pairs_written(samples):
+    return torch.tensor(samples)
+
+
+def main(case, batch, workers, collate, path=None):
+    if case == "clips":
+        dataset, written = Clips(path), stack_written
+    elif case == "tokens":
+        dataset, written = Held(list(torch.zeros(4096, 1024, dtype=torch.uint16))), stack_written
+    elif case == "tiny":
+        dataset, written = Held([(float(i), 1.0) for i in range(102400)]), pairs_written
+    else:
+        channels = (64,) if case == "trajectories" else (133, 3)
+        count = 3072 if case == "trajectories" else 512
+        dataset, written = Held([torch.ones(int(n), *channels) for n in lengths(count, case)]), pad_written
+    padded = case in ("trajectories", "pose")
+    functions = {"default": pad_default if padded else None, "written": written, "before": pad_before, "after": pad_after}
+    loader = DataLoader(
+        dataset,
+        batch_size=int(batch),
+        shuffle=True,
+        drop_last=True,
+        num_workers=int(workers),
+        persistent_workers=int(workers) > 0,
+        prefetch_factor=2 if int(workers) > 0 else None,
+        collate_fn=functions[collate],
+    )
+
+    def forever():
+        while True:
+            yield from loader
+
+    batches = forever()
+    take_turns(lambda: next(batches), int(batch), time.monotonic)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
