@@ -133,9 +133,11 @@
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/recompute.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/residual.hpp>

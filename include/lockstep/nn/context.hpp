@@ -15,11 +15,11 @@
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/variable.hpp>
 
@@ -28,30 +28,6 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 enum class Mode {
   training,    ///< records backward, applies dropout
   evaluation,  ///< records nothing
-};
-
-/// Told when a parameter's gradient is complete. A function pointer and not a template argument, so that all policies
-/// share one instantiation of every layer.
-struct ReadySink {
-  void (*call)(void* self, Index offset, Index count) = nullptr;
-  void* self = nullptr;
-};
-
-/// Where a gradient goes, and how. `data` is null when nobody wants it.
-template <class Scalar>
-struct GradientTarget {
-  Scalar* data;
-  Write write;
-  [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
-};
-
-/// Where the gradient of a table goes of which only some rows may be touched. Where `touched` has bits, a row that it
-/// contains is added to, any other is overwritten and entered; where it has none, `write` holds for the whole table.
-template <class Scalar>
-struct RowGradientTarget {
-  Scalar* data;
-  Write write;
-  kernel::TouchedRows touched;
 };
 
 /// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
@@ -74,26 +50,12 @@ class Context {
   /// for.
   void bind(Scalar const* values, Scalar* gradients, std::size_t parameters) {
     values_ = values;
-    gradients_ = gradients;
-    written_.assign(parameters, 0);
-    pending_uses_.assign(parameters, 0);
-    touched_.clear();
+    gradients_.bind(gradients, parameters);
   }
   /// The same for the parameters of a layout, whose gradients get the form that they ask for.
   void bind(Scalar const* values, Scalar* gradients, ParameterLayout const& layout) {
-    bind(values, gradients, layout.entries().size());
-    if constexpr (Space::host_accessible) {
-      Index words = 0;
-      for (auto const& entry : layout.entries())
-        if (entry.by_rows()) words += kernel::TouchedRows::words_for(entry.shape[0]);
-      touched_bits_ = memory::Buffer<std::uint64_t>(words);
-      auto* next = touched_bits_.data();
-      for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {  // the arena's order
-        if (!entry->by_rows()) continue;
-        touched_.push_back({entry->offset, entry->shape[0], entry->size / entry->shape[0], next});
-        next += kernel::TouchedRows::words_for(entry->shape[0]);
-      }
-    }
+    values_ = values;
+    gradients_.bind(gradients, layout);
   }
 
   /// Says where the values of the model's buffers lie; only needed for a model that has any.
@@ -154,7 +116,7 @@ class Context {
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
-    std::apply([&](auto const&... p) { (expect_use(p), ...); }, parameters);
+    if (!replaying_) std::apply([&](auto const&... p) { (gradients_.expect_use(p), ...); }, parameters);
     struct Closure {
       F f;
       GradientSlot<Scalar>* output;
@@ -165,7 +127,8 @@ class Context {
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
                        if (c.output->data) c.f(context);
-                       std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
+                       std::apply([&](auto const*... p) { (context.gradients_.used(*p, context.sink_), ...); },
+                                  c.parameters);
                      }});
   }
 
@@ -221,24 +184,9 @@ class Context {
   // ---- for layers: backward
 
   /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
-  [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) {
-    auto const before = std::exchange(written_[index(p)], std::uint8_t{1});
-    if (auto const* touched = touched_of(p); touched && before)
-      write_all_rows(*touched);
-    else if (touched)
-      touched->insert_all();
-    return {gradients_ + p.offset, before ? Write::add : Write::overwrite};
-  }
+  [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) { return gradients_.target(p); }
   /// The same for a table of which the writer touches only some rows. The writer enters them when it has written them.
-  [[nodiscard]] RowGradientTarget<Scalar> gradient_by_rows(Parameter const& p) {
-    auto const* const touched = touched_of(p);
-    if (!touched) {
-      auto const target = gradient(p);
-      return {target.data, target.write, {}};
-    }
-    written_[index(p)] = 1;
-    return {gradients_ + p.offset, Write::add, *touched};
-  }
+  [[nodiscard]] RowGradientTarget<Scalar> gradient_by_rows(Parameter const& p) { return gradients_.target_by_rows(p); }
   /// The target of an activation's gradient; empty when no gradient flows there.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
@@ -248,8 +196,8 @@ class Context {
     return {v.slot->data, Write::overwrite};
   }
 
-  /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing was
-  /// written to it yet, it takes the memory of y's, which nobody else reads any more.
+  /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing
+  /// was written to it yet, it takes the memory of y's, which nobody else reads any more.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient_in_place(Variable<Rank> const& x, Variable<Rank> const& y) {
     if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size) return gradient(x);
@@ -260,16 +208,13 @@ class Context {
   // ---- for who runs the model
 
   /// Forgets which gradients were written: the next writers overwrite.
-  void begin_step() {
-    std::fill(written_.begin(), written_.end(), std::uint8_t{0});
-    for (auto const& table : touched_) table.clear();
-  }
+  void begin_step() { gradients_.begin_step(); }
   /// Gives all activations back. `key` seeds this micro-batch's random operations.
   void begin_micro_batch(Mode mode, std::uint64_t key) {
     scratch_.rewind();
     tape_memory_.rewind();
     tape_.clear();
-    std::fill(pending_uses_.begin(), pending_uses_.end(), 0);
+    gradients_.begin_micro_batch();
     mode_ = mode;
     step_key_ = key;
     random_operations_ = 0;
@@ -280,9 +225,9 @@ class Context {
     sink_ = sink;
     run_tape(0);
   }
-  [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
+  [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
   /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
-  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return touched_; }
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
   [[nodiscard]] std::size_t activation_bytes() const noexcept { return scratch_.capacity_bytes(); }
 
  private:
@@ -342,38 +287,10 @@ class Context {
     }
   }
 
-  static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
-
-  [[nodiscard]] kernel::TouchedRows const* touched_of(Parameter const& p) const noexcept {
-    for (auto const& table : touched_)
-      if (table.offset == p.offset && table.rows > 0) return &table;
-    return nullptr;
-  }
-  /// Makes a gradient by rows dense, so that all of it can be added to.
-  void write_all_rows(kernel::TouchedRows const& table) {
-    auto* const gradient = gradients_ + table.offset;
-    table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
-      if (!touched) std::fill_n(gradient + first * table.width, (last - first) * table.width, Scalar{0});
-    });
-    table.insert_all();
-  }
-
-  void expect_use(Parameter const& p) {
-    if (p.ordinal >= 0 && !replaying_) ++pending_uses_[index(p)];
-  }
-  void used(Parameter const& p) {
-    if (p.ordinal < 0) return;
-    if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink_.call) sink_.call(sink_.self, p.offset, p.size());
-  }
-
   Stream stream_;
   Scalar const* values_ = nullptr;
-  Scalar* gradients_ = nullptr;
   Scalar* buffers_ = nullptr;
-  std::vector<std::uint8_t> written_;
-  std::vector<kernel::TouchedRows> touched_;
-  memory::Buffer<std::uint64_t> touched_bits_;
-  std::vector<int> pending_uses_;
+  ParameterGradients<Scalar, Space> gradients_;
   Scratch scratch_;                // values and gradients
   memory::Scratch<> tape_memory_;  // closures and slots: the host reads them
   std::vector<Entry> tape_;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/buffer.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Told when a parameter's gradient is complete. A function pointer and not a template argument, so that all policies
+/// share one instantiation of every layer.
+struct ReadySink {
+  void (*call)(void* self, Index offset, Index count) = nullptr;
+  void* self = nullptr;
+};
+
+/// Where a gradient goes, and how. `data` is null when nobody wants it.
+template <class Scalar>
+struct GradientTarget {
+  Scalar* data;
+  Write write;
+  [[nodiscard]] explicit operator bool() const noexcept { return data != nullptr; }
+};
+
+/// Where the gradient of a table goes of which only some rows may be touched. Where `touched` has bits, a row that it
+/// contains is added to, any other is overwritten and entered; where it has none, `write` holds for the whole table.
+template <class Scalar>
+struct RowGradientTarget {
+  Scalar* data;
+  Write write;
+  kernel::TouchedRows touched;
+};
+
+/// The gradients of a model's parameters in an arena of somebody else's: which of them a step has written, which rows
+/// of tables, and which uses of a parameter backward has not come to yet.
+template <class Scalar, class Space>
+class ParameterGradients {
+ public:
+  /// For `parameters` parameters. All gradients are dense, whatever form they ask for.
+  void bind(Scalar* arena, std::size_t parameters) {
+    arena_ = arena;
+    written_.assign(parameters, 0);
+    pending_uses_.assign(parameters, 0);
+    touched_.clear();
+  }
+  /// For the parameters of a layout, whose gradients get the form that they ask for.
+  void bind(Scalar* arena, ParameterLayout const& layout) {
+    bind(arena, layout.entries().size());
+    if constexpr (Space::host_accessible) {
+      Index words = 0;
+      for (auto const& entry : layout.entries())
+        if (entry.by_rows()) words += kernel::TouchedRows::words_for(entry.shape[0]);
+      touched_bits_ = memory::Buffer<std::uint64_t>(words);
+      auto* next = touched_bits_.data();
+      for (auto entry = layout.entries().rbegin(); entry != layout.entries().rend(); ++entry) {  // the arena's order
+        if (!entry->by_rows()) continue;
+        touched_.push_back({entry->offset, entry->shape[0], entry->size / entry->shape[0], next});
+        next += kernel::TouchedRows::words_for(entry->shape[0]);
+      }
+    }
+  }
+
+  /// Forgets what was written: the next writers overwrite.
+  void begin_step() {
+    std::fill(written_.begin(), written_.end(), std::uint8_t{0});
+    for (auto const& table : touched_) table.clear();
+  }
+  void begin_micro_batch() { std::fill(pending_uses_.begin(), pending_uses_.end(), 0); }
+
+  /// The first writer of a step overwrites, later ones add.
+  [[nodiscard]] GradientTarget<Scalar> target(Parameter const& p) {
+    auto const before = std::exchange(written_[index(p)], std::uint8_t{1});
+    if (auto const* touched = touched_of(p); touched && before)
+      write_all_rows(*touched);
+    else if (touched)
+      touched->insert_all();
+    return {arena_ + p.offset, before ? Write::add : Write::overwrite};
+  }
+  /// For a writer that touches only some rows, and enters them when it has written them.
+  [[nodiscard]] RowGradientTarget<Scalar> target_by_rows(Parameter const& p) {
+    auto const* const touched = touched_of(p);
+    if (!touched) {
+      auto const dense = target(p);
+      return {dense.data, dense.write, {}};
+    }
+    written_[index(p)] = 1;
+    return {arena_ + p.offset, Write::add, *touched};
+  }
+
+  /// A closure of backward will use the parameter, or has done so. Those that the model does not visit count as absent.
+  void expect_use(Parameter const& p) {
+    if (p.ordinal >= 0) ++pending_uses_[index(p)];
+  }
+  void used(Parameter const& p, ReadySink sink) {
+    if (p.ordinal < 0) return;
+    if (--pending_uses_[index(p)] == 0 && written_[index(p)] && sink.call) sink.call(sink.self, p.offset, p.size());
+  }
+
+  [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
+  /// The parameters whose gradient goes by rows, in the arena's order.
+  [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return touched_; }
+
+ private:
+  static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
+
+  [[nodiscard]] kernel::TouchedRows const* touched_of(Parameter const& p) const noexcept {
+    for (auto const& table : touched_)
+      if (table.offset == p.offset && table.rows > 0) return &table;
+    return nullptr;
+  }
+  /// Makes a gradient by rows dense, so that all of it can be added to.
+  void write_all_rows(kernel::TouchedRows const& table) {
+    auto* const gradient = arena_ + table.offset;
+    table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
+      if (!touched) std::fill_n(gradient + first * table.width, (last - first) * table.width, Scalar{0});
+    });
+    table.insert_all();
+  }
+
+  Scalar* arena_ = nullptr;
+  std::vector<std::uint8_t> written_;
+  std::vector<int> pending_uses_;
+  std::vector<kernel::TouchedRows> touched_;
+  memory::Buffer<std::uint64_t> touched_bits_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
