@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/space_pooling.hpp>
+
+#include "malloc_count.hpp"
 #include "nn/space_check.hpp"
 
 using namespace space_check;
@@ -16,6 +20,12 @@ struct Block {  // a residual block: its input is used twice
 };
 auto const twice = [](auto& context, Block const& block, auto const& x) {
   return block.second.forward(context, block.first.forward(context, block.first.forward(context, x)));
+};
+struct Stages {
+  nn::Conv2d first{2, 8, {.padding = 1}}, second{8, 4};
+  nn::BatchNorm norm{8, {.activation = nn::Activation::relu}};
+  nn::MaxPool2d pool;
+  void visit(auto&& each) { each("first", first), each("norm", norm), each("second", second); }
 };
 }  // namespace
 
@@ -99,4 +109,28 @@ TEST_CASE("shapes that cannot be are refused") {
       "Convolution: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3", ShapeError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::Conv1d(2, 1), Extents<3>{1, 2, 2}, alone).run(1),
                        doctest::Contains("the kernel must fit into the padded input"), ShapeError);
+}
+
+TEST_CASE("a step of layers over space allocates nothing once its shapes were seen" *
+          doctest::skip(!lockstep_test::counts_mallocs)) {
+  auto const apply = [](auto& context, Stages const& s, auto const& x) {
+    auto const y = s.pool.forward(context, s.norm.forward(context, s.first.forward(context, x)));
+    return nn::global_average_pool(context, s.second.forward(context, y));
+  };
+  auto t = trial<float>(Stages{}, Extents<4>{18, 10, 9, 2}, apply);
+  for (int threads : {1, 2}) {
+    ThreadPool pool(threads);
+    nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+    context.bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
+    context.bind_buffers(t.buffers.data());
+    long before = 0;
+    for (int step = 0; step < 6; ++step) {
+      if (step == 2) before = lockstep_test::mallocs;  // the arena may merge its pieces in the second
+      context.begin_step();
+      context.begin_micro_batch(nn::Mode::training, 1);
+      static_cast<void>(t.model.forward(context, Batch{}));
+      context.backward({});
+    }
+    CHECK(lockstep_test::mallocs == before);
+  }
 }

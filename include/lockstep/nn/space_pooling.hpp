@@ -34,8 +34,9 @@ class SpacePooling {
  public:
   using Options = SpacePoolingOptions<Dims>;
 
+  SpacePooling() = default;
   /// @throws ConfigError unless window and stride are at least 1 and the padding at least 0
-  explicit SpacePooling(Options const& options = {}) : options_(options) {
+  explicit SpacePooling(Options const& options) : options_(options) {
     auto const least = [](PerAxis<Dims> const& sizes) {
       return *std::min_element(sizes.values.begin(), sizes.values.end());
     };
