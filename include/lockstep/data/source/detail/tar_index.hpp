@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+struct TarMember {
+  std::string name;
+  std::uint64_t offset = 0, bytes = 0;
+};
+
+/// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers.
+class TarWalk {
+ public:
+  explicit TarWalk(DataFile const& file) : file_(file) {
+    for (;;) {
+      if (at_ >= file_.size())
+        file_.fail("has no end of the archive after byte " + std::to_string(at_) + ": it was cut off, write it anew");
+      auto const header = file_.read_text(at_, block, "a header");
+      if (header.find_first_not_of('\0') == std::string::npos) break;  // the end
+      check_sum(header);
+      auto const bytes = has_size_ ? next_bytes_ : number(header, 124, 12);
+      auto const data = at_ + block;
+      file_.expect_room(data, bytes, "the member at byte " + std::to_string(at_));
+      member(header, data, bytes);
+      at_ = data + (bytes + block - 1) / block * block;
+    }
+  }
+  std::vector<TarMember> take() && { return std::move(members_); }
+
+ private:
+  static constexpr std::uint64_t block = 512;
+
+  void member(std::string const& header, std::uint64_t data, std::uint64_t bytes) {
+    auto const type = header[156];
+    if (type == 'L') {
+      next_name_ = file_.read_text(data, bytes, "a long name");
+      next_name_ = next_name_.substr(0, next_name_.find('\0'));
+      return;
+    }
+    if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
+    if (type == '0' || type == '\0') members_.push_back({name(header), data, bytes});
+    next_name_.clear();
+    has_size_ = false;
+  }
+  std::string name(std::string const& header) const {
+    if (!next_name_.empty()) return next_name_;
+    auto const field = [&](std::size_t at, std::size_t size) {
+      auto const text = std::string_view(header).substr(at, size);
+      return std::string(text.substr(0, text.find('\0')));
+    };
+    auto const prefix = header.compare(257, 6, std::string_view("ustar\0", 6)) == 0 ? field(345, 155) : std::string();
+    return prefix.empty() ? field(0, 100) : prefix + "/" + field(0, 100);
+  }
+  /// Records "LENGTH KEY=VALUE\n".
+  void pax(std::string_view text) {
+    while (!text.empty() && text.front() != '\0') {
+      std::size_t length = 0;
+      auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+      auto const digits = static_cast<std::size_t>(end - text.data());
+      if (error != std::errc{} || length <= digits + 1 || length > text.size()) damaged("a pax header");
+      auto const record = text.substr(digits + 1, length - digits - 2);
+      auto const equals = record.find('=');
+      if (equals == std::string_view::npos) damaged("a pax header");
+      auto const key = record.substr(0, equals), value = record.substr(equals + 1);
+      if (key == "path") next_name_ = value;
+      if (key == "size") {
+        auto const [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), next_bytes_);
+        if (wrong != std::errc{} || stop != value.data() + value.size()) damaged("a pax header");
+        has_size_ = true;
+      }
+      text.remove_prefix(length);
+    }
+  }
+  /// Octal digits or, with the first bit set, a big-endian number.
+  std::uint64_t number(std::string const& header, std::size_t at, std::size_t size) const {
+    auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(header[at + i]); };
+    std::uint64_t out = 0;
+    if (byte(0) & 0x80) {
+      for (std::size_t i = 1; i < size; ++i) {
+        if (out >> 55 != 0) damaged("a size");
+        out = out << 8 | byte(i);
+      }
+      return out;
+    }
+    for (std::size_t i = 0; i < size && byte(i) != 0; ++i) {
+      if (byte(i) == ' ') continue;
+      if (byte(i) < '0' || byte(i) > '7') damaged("a number");
+      out = out << 3 | static_cast<std::uint64_t>(byte(i) - '0');
+    }
+    return out;
+  }
+  void check_sum(std::string const& header) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < block; ++i)
+      sum += i >= 148 && i < 156 ? std::uint64_t{' '} : static_cast<unsigned char>(header[i]);
+    if (sum != number(header, 148, 8)) damaged("the checksum of the header");
+  }
+  [[noreturn]] void damaged(char const* what) const {
+    file_.fail("cannot be read as tar: " + std::string(what) + " at byte " + std::to_string(at_) +
+               " is damaged; if the archive is compressed, decompress it first");
+  }
+
+  DataFile const& file_;
+  std::uint64_t at_ = 0, next_bytes_ = 0;
+  bool has_size_ = false;
+  std::string next_name_;
+  std::vector<TarMember> members_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

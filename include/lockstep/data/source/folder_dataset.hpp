@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/find_files.hpp>
+#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/sample_extent.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// The bytes of a file, and the number of its class.
+struct FileSample {
+  std::vector<std::uint8_t> bytes;
+  std::int32_t label = 0;
+};
+
+/// One sample per file of a tree, the class being the name of the folder that the file is in: all that match a pattern
+/// such as "clips/**/*.npy" (`*`, `?`, `[...]` within a name, `**` any depth of folders), in the order of their paths.
+/// Sizes are noted at construction; a file is opened, read and closed when its sample is asked for, so that any number
+/// of files will do. Decode the bytes with data::Transform. Copies share the list. Thread-safe.
+/// @throws DataError at construction when no file matches; from reading when a file is gone, cannot be read, or has
+/// another size than it had
+class FolderDataset {
+ public:
+  explicit FolderDataset(std::string_view pattern) {
+    auto found = detail::find_files(pattern);
+    if (found.empty()) {
+      throw DataError("FolderDataset: the pattern \"" + std::string(pattern) +
+                      "\" matches no file; check the path, and quote the pattern so that the shell leaves it alone");
+    }
+    std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
+    auto list = std::make_shared<List>();
+    for (auto const& file : found) list->classes.push_back(class_of(file.path));
+    std::sort(list->classes.begin(), list->classes.end());
+    list->classes.erase(std::unique(list->classes.begin(), list->classes.end()), list->classes.end());
+    for (auto& file : found) {
+      auto const place = std::lower_bound(list->classes.begin(), list->classes.end(), class_of(file.path));
+      auto const label = static_cast<std::int32_t>(place - list->classes.begin());
+      list->files.push_back({std::move(file.path), file.bytes, label});
+    }
+    list_ = std::move(list);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(list_->files.size()); }
+  [[nodiscard]] FileSample get(Index i) const {
+    FileSample out{std::vector<std::uint8_t>(static_cast<std::size_t>(file(i).bytes)), file(i).label};
+    read(file(i), out.bytes);
+    return out;
+  }
+  [[nodiscard]] SampleExtent<FileSample> extent(Index i) const noexcept { return {{file(i).bytes}}; }
+  void read_into(Index i, Row<FileSample> row) const {
+    row[&FileSample::label] = file(i).label;
+    read(file(i), row[&FileSample::bytes]);
+  }
+  [[nodiscard]] std::string name(Index i) const { return file(i).path; }
+  /// The names of the classes in the order of their labels: sorted.
+  [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return list_->classes; }
+  [[nodiscard]] std::int32_t label(Index i) const noexcept { return file(i).label; }
+  /// Of paths and sizes.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    std::uint64_t hash = 0;
+    for (auto const& each : list_->files) hash = mix(hash, mix(each.path), static_cast<std::uint64_t>(each.bytes));
+    return hash;
+  }
+
+ private:
+  struct File {
+    std::string path;
+    Index bytes;
+    std::int32_t label;
+  };
+  struct List {
+    std::vector<std::string> classes;
+    std::vector<File> files;
+  };
+  [[nodiscard]] File const& file(Index i) const noexcept { return list_->files[static_cast<std::size_t>(i)]; }
+  static std::string class_of(std::string_view path) {
+    auto const slash = path.rfind('/');
+    if (slash == std::string_view::npos) return ".";
+    auto const folder = path.substr(0, slash);
+    return std::string(folder.substr(folder.rfind('/') + 1));
+  }
+  static void read(File const& file, std::span<std::uint8_t> out) {
+    detail::Descriptor const open(file.path);
+    if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
+    auto const got = detail::read_at(open.get(), reinterpret_cast<char*>(out.data()), out.size(), 0, file.path);
+    char more = 0;
+    if (got != out.size() || detail::read_at(open.get(), &more, 1, out.size(), file.path) != 0) {
+      throw DataError(file.path + ": has " + (got != out.size() ? std::to_string(got) : "more") + " bytes, and had " +
+                      std::to_string(out.size()) + " when it was listed; leave the files alone while training");
+    }
+  }
+
+  std::shared_ptr<List const> list_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

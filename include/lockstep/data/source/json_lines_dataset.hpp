@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/json.hpp>
+#include <lockstep/data/source/text_lines_dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// JSON lines: one value per line of a file, empty lines aside. A line is parsed when it is asked for; data::Transform
+/// makes samples of values: `Transform{JsonLinesDataset{path}, [](json::Value const& v) { ... }}`.
+/// @throws DataError at construction when the file cannot be read, is not text or has no line; from `get` when a line
+/// is no JSON: names file, line and column
+class JsonLinesDataset {
+ public:
+  explicit JsonLinesDataset(std::string path) : lines_(std::move(path)) {}
+
+  [[nodiscard]] Index size() const noexcept { return lines_.size(); }
+  [[nodiscard]] json::Value get(Index i) const { return json::parse(lines_.get(i), lines_.name(i)); }
+  [[nodiscard]] std::string name(Index i) const { return lines_.name(i); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_.fingerprint(); }
+
+ private:
+  TextLinesDataset lines_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

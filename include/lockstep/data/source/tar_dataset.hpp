@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/tar_index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// One member of a sample in a tar archive.
+struct TarPart {
+  std::string extension;  ///< what follows the key and its dot: "jpg", "seg.png"
+  std::vector<std::uint8_t> bytes;
+};
+
+/// A sample of a tar archive: its members by extension.
+struct TarSample {
+  std::string key;  ///< what the members' paths have in common
+  std::vector<TarPart> parts;
+
+  /// The bytes of a member. @throws DataError when the sample has none of this extension
+  [[nodiscard]] std::vector<std::uint8_t> const& at(std::string_view extension) const {
+    for (auto const& part : parts)
+      if (part.extension == extension) return part.bytes;
+    std::string there;
+    for (auto const& part : parts) there += (there.empty() ? "" : ", ") + part.extension;
+    throw DataError("the sample \"" + key + "\" has no member ." + std::string(extension) + "; it has " + there);
+  }
+};
+
+/// Whether the index of an archive is kept for the next time.
+enum class TarIndex {
+  keep,    ///< in a file beside the archive, PATH.index, where the folder lets itself be written (the default)
+  memory,  ///< in memory alone
+};
+
+/// The samples of a tar archive after WebDataset's convention: successive files whose paths agree up to the first dot
+/// of the name are one sample. The headers are walked once; then any sample is read with one call per member, and the
+/// archive stays open. Decode with data::Transform. Copies share archive and index. Thread-safe.
+/// @throws DataError when the archive or its index is damaged, has no sample, or is shortened while it is read
+/// @source POSIX.1-2001 (ustar, pax), GNU tar's long names and base-256 sizes
+class TarDataset {
+ public:
+  explicit TarDataset(std::string path, TarIndex index = TarIndex::keep)
+      : file_(std::make_shared<detail::DataFile const>(std::move(path))) {
+    auto const beside = file_->path() + ".index";
+    auto members = index == TarIndex::keep ? read_index(beside) : std::vector<detail::TarMember>();
+    if (members.empty()) {
+      members = detail::TarWalk(*file_).take();
+      if (index == TarIndex::keep) write_index(beside, members);
+    }
+    auto samples = std::make_shared<Samples>();
+    for (auto& member : members) {
+      auto const name = std::string_view(member.name).substr(member.name.rfind('/') + 1);
+      if (name.starts_with('.')) continue;
+      auto const dot = name.find('.');
+      auto const length = member.name.size() - name.size() + std::min(dot, name.size());
+      auto const key = member.name.substr(0, length);
+      if (samples->keys.empty() || samples->keys.back() != key) {
+        samples->keys.push_back(key);
+        samples->first.push_back(samples->members.size());
+      }
+      member.name = dot == std::string_view::npos ? "" : std::string(name.substr(dot + 1));
+      samples->members.push_back(std::move(member));
+    }
+    samples->first.push_back(samples->members.size());
+    if (samples->keys.empty()) file_->fail("holds no file; it must hold at least one sample");
+    samples_ = std::move(samples);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->keys.size()); }
+  [[nodiscard]] TarSample get(Index i) const {
+    auto const k = static_cast<std::size_t>(i);
+    TarSample out{samples_->keys[k], {}};
+    for (auto m = samples_->first[k]; m < samples_->first[k + 1]; ++m) {
+      auto const& member = samples_->members[m];
+      out.parts.push_back({member.name, std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes))});
+      file_->read(member.offset, std::as_writable_bytes(std::span(out.parts.back().bytes)));
+    }
+    return out;
+  }
+  [[nodiscard]] std::string name(Index i) const {
+    return samples_->keys[static_cast<std::size_t>(i)] + " in " + file_->path();
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const { return file_->fingerprint(); }
+
+ private:
+  struct Samples {
+    std::vector<std::string> keys;
+    std::vector<std::size_t> first;  // member of each sample, and one more
+    std::vector<detail::TarMember> members;
+  };
+
+  /// Says which archive an index is of.
+  [[nodiscard]] std::string head() const {
+    return "lockstep tar index 1 " + std::to_string(file_->size()) + " " + std::to_string(file_->fingerprint()) + "\n";
+  }
+  /// Empty when there is none for this archive: then it is made anew.
+  [[nodiscard]] std::vector<detail::TarMember> read_index(std::string const& beside) const {
+    std::vector<detail::TarMember> out;
+    if (::access(beside.c_str(), R_OK) != 0) return out;
+    detail::DataFile const file(beside);
+    auto const text = file.read_text(0, file.size(), "the index");
+    if (!text.starts_with(head()) || !text.ends_with("\nend\n")) return out;
+    std::string_view rest = text;
+    rest.remove_prefix(head().size());
+    while (rest != "end\n") {
+      auto line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(line.size() + 1);
+      detail::TarMember member;
+      auto const take = [&](std::uint64_t& value) {
+        auto const [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+        if (error != std::errc{} || end == line.data() + line.size() || *end != ' ') file.fail("is damaged; remove it");
+        line.remove_prefix(static_cast<std::size_t>(end - line.data()) + 1);
+      };
+      take(member.offset);
+      take(member.bytes);
+      member.name = line;
+      file_->expect_room(member.offset, member.bytes, "by its index, \"" + member.name + "\"");
+      out.push_back(std::move(member));
+      if (rest.empty()) file.fail("is damaged; remove it");
+    }
+    return out;
+  }
+  /// Whole or not at all: written under another name first. Names with line breaks cannot be kept.
+  void write_index(std::string const& beside, std::vector<detail::TarMember> const& members) const {
+    auto text = head();
+    for (auto const& member : members) {
+      if (member.name.find('\n') != std::string::npos) return;
+      text += std::to_string(member.offset) + " " + std::to_string(member.bytes) + " " + member.name + "\n";
+    }
+    text += "end\n";
+    auto const partial = beside + "." + std::to_string(::getpid());
+    auto* const file = std::fopen(partial.c_str(), "wb");
+    if (file == nullptr) return;  // a folder that is read only: the next run walks the archive again
+    bool const whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    bool const closed = std::fclose(file) == 0;
+    if (!whole || !closed || std::rename(partial.c_str(), beside.c_str()) != 0) std::remove(partial.c_str());
+  }
+
+  std::shared_ptr<detail::DataFile const> file_;
+  std::shared_ptr<Samples const> samples_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/folder_dataset.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+
+#include "../../temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+struct Tree : TemporaryFolder {
+  Tree() {
+    for (auto const* name : {"dogs", "cats", "cats/young"}) std::filesystem::create_directory(path() / name);
+    write_file(*this / "dogs/1.bin", "woof");
+    write_file(*this / "dogs/2.txt", "not this one");
+    write_file(*this / "cats/1.bin", "miaow");
+    write_file(*this / "cats/2.bin", "");
+    write_file(*this / "cats/young/1.bin", "mi");
+  }
+};
+static_assert(data::ReadsIntoRows<data::FolderDataset, data::RaggedCollate>);
+
+}  // namespace
+
+TEST_CASE("files by path, classes by folder, read in place or alone") {
+  Tree const tree;
+  data::FolderDataset const files(tree / "**/*.bin");
+  CHECK(files.classes() == std::vector<std::string>{"cats", "dogs", "young"});
+  REQUIRE(files.size() == 4);
+  CHECK(files.name(3) == tree / "dogs/1.bin");
+  CHECK(files.get(3).label == 1);
+  CHECK(files.get(3).bytes == std::vector<std::uint8_t>{'w', 'o', 'o', 'f'});
+  CHECK(files.label(2) == 2);
+  CHECK(files.get(1).bytes.empty());
+  data::DataLoader loader{files, data::SequentialSampler{}, data::RaggedCollate{}, {.batch_size = 4}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& bytes = held.batches()[0][&data::FileSample::bytes];
+  CHECK(std::string(bytes.values.span().begin(), bytes.values.span().end()) == "miaowmiwoof");
+}
+
+TEST_CASE("files that change or go are errors that name them") {
+  Tree const tree;
+  data::FolderDataset const files(tree / "*/1.bin");
+  auto const print = files.fingerprint();
+  write_file(tree / "cats/1.bin", "mew");
+  CHECK_THROWS_WITH_AS(files.get(0), doctest::Contains("has 3 bytes, and had 5"), DataError);
+  CHECK(data::FolderDataset(tree / "*/1.bin").fingerprint() != print);
+  write_file(tree / "cats/1.bin", "miaowww");
+  CHECK_THROWS_WITH_AS(files.get(0), doctest::Contains("has more bytes, and had 5"), DataError);
+  std::filesystem::remove(tree / "dogs/1.bin");
+  CHECK_THROWS_WITH_AS(files.get(1), doctest::Contains("dogs/1.bin: cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "*.none"), doctest::Contains("matches no file"), DataError);
+}

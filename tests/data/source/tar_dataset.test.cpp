@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/tar_dataset.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+std::string octal(std::size_t value, std::size_t digits) {
+  std::string out(digits, '0');
+  for (; value > 0; value >>= 3) out[--digits] = static_cast<char>('0' + (value & 7));
+  return out;
+}
+std::string member(std::string const& name, std::string const& data, char type = '0', std::string size = "") {
+  std::string header(512, '\0');
+  header.replace(0, name.size(), name);
+  header.replace(124, 12, size.empty() ? octal(data.size(), 11) + '\0' : size);
+  header[156] = type;
+  header.replace(257, 8,
+                 std::string("ustar\0"
+                             "00",
+                             8));
+  header.replace(148, 8, 8, ' ');
+  std::size_t sum = 0;
+  for (char c : header) sum += static_cast<unsigned char>(c);
+  header.replace(148, 8, octal(sum, 6) + '\0' + ' ');
+  return header + data + std::string((512 - data.size() % 512) % 512, '\0');
+}
+std::string const end(1024, '\0');
+std::string text(std::vector<std::uint8_t> const& bytes) { return {bytes.begin(), bytes.end()}; }
+
+struct Archive : TemporaryFolder {
+  data::TarDataset open(std::string const& bytes, data::TarIndex index = data::TarIndex::memory) const {
+    write_file(*this / "a.tar", bytes);
+    return data::TarDataset(*this / "a.tar", index);
+  }
+};
+std::string samples() {
+  return member("train/", "", '5') + member("train/0001.jpg", "image") + member("train/0001.cls", "7") +
+         member("train/0002.seg.png", std::string(700, 'x')) + member("train/0002.cls", "") +
+         member("train/.hidden", "no") + member("readme", "text") + end;
+}
+
+}  // namespace
+
+TEST_CASE("successive files of one key are a sample") {
+  Archive const archive;
+  auto const tar = archive.open(samples());
+  REQUIRE(tar.size() == 3);
+  CHECK(tar.get(0).key == "train/0001");
+  CHECK(text(tar.get(0).at("jpg")) == "image");
+  CHECK(text(tar.get(0).at("cls")) == "7");
+  CHECK(tar.get(1).at("seg.png").size() == 700);
+  CHECK(tar.get(1).at("cls").empty());
+  CHECK(tar.get(2).key == "readme");
+  CHECK(tar.name(1) == "train/0002 in " + archive / "a.tar");
+  CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0).at("png")),
+                       "the sample \"train/0001\" has no member .png; it has jpg, cls", DataError);
+}
+
+TEST_CASE("long names and sizes: GNU's and pax's") {
+  Archive const archive;
+  auto const long_name = std::string(150, 'd') + "/key.bin";
+  auto const base_256 = std::string("\x80\0\0\0\0\0\0\0\0\0\0\x03", 12);
+  auto const pax = [](std::string const& key, std::string const& value) {
+    auto const body = key + "=" + value + "\n";
+    auto length = body.size() + 3;
+    if (std::to_string(length).size() == 3) ++length;
+    return std::to_string(length) + " " + body;
+  };
+  auto const tar =
+      archive.open(member("././@LongLink", long_name + '\0', 'L') + member("short", "abc", '0', base_256) +
+                   member("pax", pax("path", "p/" + long_name) + pax("size", "5") + pax("mtime", "1.5"), 'x') +
+                   member("short", "12345", '0', std::string(11, '0') + '\0') + member("z.bin", "z") + end);
+  REQUIRE(tar.size() == 3);
+  CHECK(tar.get(0).key + ".bin" == long_name);
+  CHECK(text(tar.get(0).at("bin")) == "abc");
+  CHECK(tar.get(1).key + ".bin" == "p/" + long_name);
+  CHECK(text(tar.get(1).at("bin")) == "12345");
+  CHECK(text(tar.get(2).at("bin")) == "z");
+}
+
+TEST_CASE("the index is built once, kept beside the archive, and made anew for another one") {
+  Archive const archive;
+  CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
+  auto const index = read_file(archive / "a.tar.index");
+  CHECK(index.find("train/0002.seg.png\n") != std::string::npos);
+  CHECK(archive.entries() == 2);
+  auto renamed = index;
+  renamed.replace(renamed.find("0002.cls"), 8, "0003.cls");
+  write_file(archive / "a.tar.index", renamed);
+  CHECK(data::TarDataset(archive / "a.tar").size() == 4);  // so it was read from there
+  CHECK(archive.open(member("other.txt", "new") + end, data::TarIndex::keep).size() == 1);
+  CHECK(read_file(archive / "a.tar.index").find("other.txt") != std::string::npos);
+  for (auto const* damaged : {"", "lockstep tar index 1", "x\nend\n"}) {
+    write_file(archive / "a.tar.index", damaged);
+    CHECK(data::TarDataset(archive / "a.tar").size() == 1);
+  }
+  auto const good = read_file(archive / "a.tar.index");
+  auto const head = good.substr(0, good.find('\n') + 1);
+  for (auto const* lines : {"x 3 a\nend\n", "512\nend\n", "512 3 a\n\nend\n", "512 99999999 a\nend\n"}) {
+    write_file(archive / "a.tar.index", head + lines);
+    CHECK_THROWS_AS(data::TarDataset(archive / "a.tar"), DataError);
+  }
+}
+
+TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while they are read") {
+  Archive const archive;
+  auto const whole = member("a.txt", std::string(600, 'a')) + member("b.txt", "b") + end;
+  for (std::size_t length = 0; length < whole.size() - end.size() + 512; length += 8)
+    CHECK_THROWS_AS(archive.open(whole.substr(0, length)), DataError);
+  for (std::size_t at = 0; at < 512; at += 3) {
+    auto damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] + 1);
+    if (at < 148 || at > 155) CHECK_THROWS_AS(archive.open(damaged), DataError);
+  }
+  CHECK_THROWS_WITH_AS(archive.open(std::string(2000, 'x')), doctest::Contains("decompress it first"), DataError);
+  CHECK_THROWS_WITH_AS(archive.open(end), doctest::Contains("holds no file"), DataError);
+  CHECK_THROWS_AS(archive.open(member("p", "99 path=x\n", 'x') + whole), DataError);
+  CHECK_THROWS_AS(archive.open(member("p", "9 size=x\n", 'x') + whole), DataError);
+  CHECK_THROWS_AS(archive.open(member("a", "a", '0', std::string(12, '\xff'))), DataError);
+  auto const tar = archive.open(whole);
+  std::filesystem::resize_file(archive / "a.tar", 700);
+  CHECK_THROWS_WITH_AS(tar.get(0), doctest::Contains("ends at byte 700"), DataError);
+}
