@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps of the trajectory transformer of the examples against PyTorch's eager mode: same model, shapes,
+// dropout and optimizer, both on one thread. Full: all trajectories have 20 steps. Ragged: 1 to 20, which PyTorch pads.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/single_device.hpp>
+
+#include "../examples/trajectory_transformer/model.hpp"
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+using namespace lockstep;
+using namespace lockstep_bench;
+using trajectory_transformer::Trajectory;
+using trajectory_transformer::TrajectoryTransformer;
+
+namespace {
+constexpr Index batch_size = 64;
+enum class Lengths { full, unequal };
+
+auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
+  std::vector<Trajectory> all;
+  for (Index i = 0; i < batch_size; ++i) {
+    Trajectory one;
+    for (Index t = 0; t < (lengths == Lengths::full ? sizes.steps : 1 + 7 * i % sizes.steps); ++t) {
+      auto const action = (3 * i + 2 * t) % sizes.actions;
+      one.returns.push_back(static_cast<float>(i % 4) / 4);
+      one.actions.push_back(static_cast<std::int32_t>(action));
+      auto& state = one.states.emplace_back();
+      for (std::size_t k = 0; k < state.size(); ++k)
+        state[k] = static_cast<float>(
+            std::sin(1 + static_cast<double>(action) * static_cast<double>(k + 1) + 0.1 * static_cast<double>(i)));
+    }
+    all.push_back(one);
+  }
+  return data::DataLoader{data::InMemoryDataset{std::move(all)},
+                          data::SequentialSampler{},
+                          data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
+                          {.batch_size = batch_size, .workers = 0}};
+}
+
+void compare(Ratios& ratios, std::string const& name, double dropout, Lengths lengths,
+             std::vector<std::string> arguments) {
+  trajectory_transformer::Sizes const sizes{.dropout = dropout};
+  arguments.insert(arguments.end(), {"--dropout", std::to_string(dropout)});
+  if (lengths == Lengths::unequal) arguments.emplace_back("--unequal");
+  auto peer = python_peer("trajectory_transformer.py", arguments);
+  if (!peer) return;
+  TrajectoryTransformer model(sizes);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 1, values.data());
+  parallel::SingleDevice policy{.threads = 1};
+  parallel::SingleDevice::Session<TrajectoryTransformer, optim::AdamW> session(policy, model, layout, values);
+  auto loader = trajectories(sizes, lengths);
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  Index steps = 0;
+  auto const step = [&] {
+    ++steps;
+    session.micro_step(held.batches(), {.key = static_cast<std::uint64_t>(steps)});
+    session.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps, .learning_rate = 3e-4});
+  };
+  ratios.compare(name, "pytorch", [&](double duration) { return batch_size * rate(duration, Time::processor, step); },
+                 std::ref(*peer), {.seconds = 1, .count = 15});
+}
+}  // namespace
+
+int main() {
+  Ratios ratios("train/trajectory_step");
+  std::string const step = "step trajectory transformer, 20x3, d=128, 3 layers, ";
+  compare(ratios, step + "full, 1 thread", 0.1, Lengths::full, {});
+  compare(ratios, step + "full, no dropout, 1 thread", 0, Lengths::full, {});
+  compare(ratios, step + "ragged, 1 thread", 0.1, Lengths::unequal, {});
+  compare(ratios, step + "ragged, no dropout, 1 thread", 0, Lengths::unequal, {});
+  compare(ratios, step + "ragged, a loop over trajectories, 1 thread", 0.1, Lengths::unequal, {"--loop"});
+}
