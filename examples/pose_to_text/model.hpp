@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +24,7 @@ constexpr std::size_t coordinates = 133 * 3;  // of a frame: the key points of b
 
 struct Clip {
   std::vector<std::array<float, coordinates>> frames;
-  std::vector<std::int32_t> tokens;  // what the decoder has read before it writes each token of `next`
-  std::vector<std::int32_t> next;
+  std::vector<std::int32_t> tokens, next;  // what the decoder has read, and what it is to write behind each of them
 };
 
 struct Sizes {
@@ -34,63 +32,49 @@ struct Sizes {
   double dropout = 0.1;
 };
 
-/// Self-attention, attention to a memory in the decoder, and a feed-forward part, each behind its norm.
-class Layer {
- public:
-  using Attention = nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention>;
-  using FeedForward = nn::PreNorm<nn::RMSNorm, nn::GatedFeedForward>;
+using Attention = nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention>;
 
-  Layer(Sizes const& s, bool decodes)
-      : attention_(attention(s, decodes)),
-        feed_forward_(nn::RMSNorm(s.width), nn::GatedFeedForward({s.width, s.inner, s.dropout, nn::Bias::none}),
-                      s.dropout) {
-    if (decodes) memory_ = attention(s, false);
-  }
-  void visit(auto&& each) {
-    each("attention", attention_);
-    if (memory_) each("memory", *memory_);
-    each("feed_forward", feed_forward_);
-  }
-  auto forward(auto& context, auto x, auto const& bias, auto const&... memory) const {
-    x = attention_.forward(context, x, bias);
-    if constexpr (sizeof...(memory) > 0) x = memory_->forward(context, x, memory...);
-    return feed_forward_.forward(context, x);
-  }
+inline Attention attention(Sizes const& s, bool causal) {
+  nn::MultiHeadAttention::Options const options{
+      .width = s.width, .heads = s.heads, .dropout = s.dropout, .causal = causal, .bias = nn::Bias::none};
+  return {nn::RMSNorm(s.width), nn::MultiHeadAttention(options), s.dropout};
+}
 
- private:
-  static Attention attention(Sizes const& s, bool causal) {
-    nn::MultiHeadAttention::Options const options{
-        .width = s.width, .heads = s.heads, .dropout = s.dropout, .causal = causal, .bias = nn::Bias::none};
-    return {nn::RMSNorm(s.width), nn::MultiHeadAttention(options), s.dropout};
-  }
-  Attention attention_;
-  std::optional<Attention> memory_;
-  FeedForward feed_forward_;
-};
-
-/// Layers that share a bias by distance, and a norm behind the last.
+/// Layers that share a bias by distance, and a norm behind the last. Those of the decoder also attend to a memory.
 class Stack {
  public:
   Stack(Sizes const& s, bool decodes)
-      : bias_({.heads = s.heads, .causal = decodes}),
-        layers_(static_cast<std::size_t>(s.layers), Layer(s, decodes)),
-        norm_(s.width),
-        dropout_(s.dropout) {}
-
+      : bias_({.heads = s.heads, .causal = decodes}), norm_(s.width), dropout_(s.dropout) {
+    for (Index i = 0; i < s.layers; ++i) {
+      attention_.push_back(attention(s, decodes));
+      if (decodes) memory_.push_back(attention(s, false));
+      nn::GatedFeedForward const gated({s.width, s.inner, s.dropout, nn::Bias::none});
+      feed_forward_.push_back({nn::RMSNorm(s.width), gated, s.dropout});
+    }
+  }
   void visit(auto&& each) {
     each("bias", bias_);
-    for (std::size_t i = 0; i < layers_.size(); ++i) each(std::to_string(i), layers_[i]);
+    for (std::size_t i = 0; i < attention_.size(); ++i) {
+      each(std::to_string(i) + ".attention", attention_[i]);
+      if (!memory_.empty()) each(std::to_string(i) + ".memory", memory_[i]);
+      each(std::to_string(i) + ".feed_forward", feed_forward_[i]);
+    }
     each("norm", norm_);
   }
   auto forward(auto& context, auto x, auto const&... memory) const {
     auto const bias = bias_.forward(context, x);
-    for (auto const& layer : layers_) x = layer.forward(context, x, bias, memory...);
+    for (std::size_t i = 0; i < attention_.size(); ++i) {
+      x = attention_[i].forward(context, x, bias);
+      if constexpr (sizeof...(memory) > 0) x = memory_[i].forward(context, x, memory...);
+      x = feed_forward_[i].forward(context, x);
+    }
     return dropout_.forward(context, norm_.forward(context, x));
   }
 
  private:
   nn::RelativePositionBias bias_;
-  std::vector<Layer> layers_;
+  std::vector<Attention> attention_, memory_;
+  std::vector<nn::PreNorm<nn::RMSNorm, nn::GatedFeedForward>> feed_forward_;
   nn::RMSNorm norm_;
   nn::Dropout dropout_;
 };

@@ -239,23 +239,27 @@ struct Attention<HostSpace> {
     product.pack({key, 1, width}, head_width, head.keys, at.keys_across);
     product.pack({in.value.data + head.key, 1, width}, head_width, head.keys, at.values_across);
     product.pack({key, width, 1}, head.keys, head_width, at.keys);
-    Target<T> const targets[] = {to.key, to.value};
+    // The last queries meet the most keys: what they leave of the keys' gradients is all that need not be added to.
+    Index const most = head.queries > 0 ? met(in, head, head.queries - 1) : 0;
+    Target<T> const targets[] = {to.key, to.value};  // nvcc breaks a loop over a list of dependent type
     for (auto const& target : targets)
       if (target.write == Write::overwrite)
-        zero(target.data + head.key, head.keys + head.key_padding, width, head_width);
+        zero(target.data + head.key + most * width, head.keys - most + head.key_padding, width, head_width);
     if (to.query.write == Write::overwrite)
       zero(to.query.data + head.query + head.queries * width, head.query_padding, width, head_width);
-    for (Index i = 0; i < head.queries; i += query_block) {
+    Index const last = (head.queries - 1) / query_block * query_block;
+    for (Index i = last; i >= 0 && i < head.queries; i -= query_block) {
       Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
+      auto const beta = [&](Target<T> target) { return i == last && target.write == Write::overwrite ? T{0} : T{1}; };
       multiply_scores(product, in, head, i, queries, keys, at);
       product.multiply(queries, product.columns(keys), head_width, T{1}, {dout + i * width, width, 1}, at.values_across,
                        head_width, T{0}, at.ds, stride);
       differentiate(in, head, i, queries, keys, at, out, dout, log_sums, dbias);
       product.pack({dout + i * width, width, 1}, queries, head_width, at.gradients);
-      product.multiply(keys, head_width, queries, T{1}, {at.p, 1, stride}, at.gradients, queries, T{1},
+      product.multiply(keys, head_width, queries, T{1}, {at.p, 1, stride}, at.gradients, queries, beta(to.value),
                        to.value.data + head.key, width);
       product.pack({query + i * width, width, 1}, queries, head_width, at.queries);
-      product.multiply(keys, head_width, queries, scale, {at.ds, 1, stride}, at.queries, queries, T{1},
+      product.multiply(keys, head_width, queries, scale, {at.ds, 1, stride}, at.queries, queries, beta(to.key),
                        to.key.data + head.key, width);
       product.multiply(queries, head_width, keys, scale, {at.ds, stride, 1}, at.keys, head.keys,
                        to.query.write == Write::overwrite ? T{0} : T{1}, to.query.data + head.query + i * width, width);
@@ -284,7 +288,7 @@ struct Attention<HostSpace> {
         log_sums[i + q] = sum.logarithm;
         reciprocals[q] = sum.reciprocal;
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
-        std::fill_n(row + here, keys - here, T{0});
+        clear(row, here, keys);
       }
     });
   }
@@ -300,13 +304,18 @@ struct Attention<HostSpace> {
         T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, in.head_width());
         detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
                                     head.place, head.element(i + q));
-        std::fill_n(row + here, keys - here, T{0});
-        std::fill_n(gradient + here, keys - here, T{0});
+        clear(row, here, keys);
+        clear(gradient, here, keys);
         if (!dbias) continue;
         auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
         for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];
       }
     });
+  }
+
+  template <class T>
+  [[gnu::always_inline]] static void clear(T* row, Index begin, Index end) noexcept {
+    if (begin < end) std::fill(row + begin, row + end, T{0});
   }
 
   template <class T>

@@ -13,28 +13,30 @@
 // All of these are to be called inside with_best_instructions.
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// x[i] += bias[i] unless that is null; returns the largest.
+/// Rows end where they end, but are worked on in whole vectors: they have room for `whole(count)` elements.
 template <class T>
-inline T add_bias(T* x, T const* bias, Index count) noexcept {
-  if (bias)
-    for (Index i = 0; i < count; ++i) x[i] += bias[i];
-  return largest(x, count);
+[[nodiscard]] constexpr Index whole(Index count) noexcept {
+  return (count + LanesOf<T>::count - 1) / LanesOf<T>::count * LanesOf<T>::count;
 }
 
-/// x[i] = exp(x[i] - most); returns their sum, in the order of `sum`.
+/// x[i] += bias[i] unless that is null.
+template <class T>
+inline void add_bias(T* x, T const* bias, Index count) noexcept {
+  if (bias)
+    for (Index i = 0; i < count; ++i) x[i] += bias[i];
+}
+
+/// x[i] = exp(x[i] - most) for whole vectors; returns their sum, in the order of `sum`.
 template <class T>
 inline T exponentials(T* x, T most, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   Lanes<T> sums{}, next;
-  Index i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (Index i = 0; i < count; i += lanes) {
     for (Index lane = 0; lane < lanes; ++lane) x[i + lane] = exp(x[i + lane] - most);
     __builtin_memcpy(&next, x + i, sizeof next);
     sums += next;
   }
-  T total = sum_of_lanes<T>(sums);
-  for (; i < count; ++i) total += x[i] = exp(x[i] - most);
-  return total;
+  return sum_of_lanes<T>(sums);
 }
 
 /// A query's logarithm of the sum of its scores' exponentials, and what their row is divided by to give probabilities.
@@ -43,32 +45,35 @@ struct SoftmaxSum {
   T logarithm, reciprocal;
 };
 
-/// Scores become exponentials. A query that meets no key attends to nothing: all is zero.
+/// Scores become exponentials, and zeros fill the last vector. A query that meets no key attends to nothing.
 template <class T>
 inline SoftmaxSum<T> softmax_row(T* row, T const* bias, Index count) noexcept {
-  if (count == 0) return {-std::numeric_limits<T>::infinity(), 0};
-  T const most = add_bias(row, bias, count);
-  T const sum = exponentials(row, most, count);
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  if (count == 0) return {none, 0};
+  add_bias(row, bias, count);
+  Index const all = whole<T>(count);
+  for (Index j = count; j < all; ++j) row[j] = none;
+  T const most = largest(row, all);
+  T const sum = exponentials(row, most, all);
   return {most + std::log(sum), 1 / sum};
 }
 
 /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the
-/// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out.
+/// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out. What
+/// follows the row's end in its last vector becomes anything.
 template <class T>
 inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, Index count, DropoutMask mask,
                                 std::uint64_t position, std::uint64_t element) noexcept {
-  if (bias) {
-    for (Index j = 0; j < count; ++j) p[j] = exp(p[j] + bias[j] - log_sum);
-  } else {
-    for (Index j = 0; j < count; ++j) p[j] = exp(p[j] - log_sum);
-  }
+  add_bias(p, bias, count);
+  Index const all = whole<T>(count);
+  for (Index j = 0; j < all; ++j) p[j] = exp(p[j] - log_sum);
   if (!mask.active()) {
-    for (Index j = 0; j < count; ++j) ds[j] = p[j] * (ds[j] - mean);
+    for (Index j = 0; j < all; ++j) ds[j] = p[j] * (ds[j] - mean);
     return;
   }
   auto const keep = static_cast<T>(mask.scale());
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
-  for_dropout_bits(mask, position, element, count, [=](Index done, Index here, std::uint16_t const* bits) {
+  for_dropout_bits(mask, position, element, all, [=](Index done, Index here, std::uint16_t const* bits) {
     for (Index j = 0; j < here; ++j) {
       T const factor = bits[j] >= dropped ? keep : T{0}, x = p[done + j];
       ds[done + j] = x * (ds[done + j] * factor - mean);
