@@ -9,13 +9,17 @@
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/every_row.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
+#include <lockstep/kernel/gated_linear.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
 #include <lockstep/kernel/mean_squared_error.cuh>
+#include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
+#include <lockstep/kernel/relative_bias.cuh>
+#include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/memory/cuda.cuh>

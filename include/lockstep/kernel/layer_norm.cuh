@@ -31,8 +31,9 @@ struct LayerNorm<CudaSpace> {
       return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
     });
     detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
-                   detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,
-                   bias.data, static_cast<Accumulate<T>>(epsilon), sum.data, moments.data, y.data);
+                   detail::normalize_rows<T, detail::Centre::mean, Accumulate<T>>, x.extent[0], width, x.data, residual,
+                   weight.data, bias.data, static_cast<Accumulate<T>>(epsilon), sum.data,
+                   statistics<Accumulate<T>>(moments), y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -57,9 +58,16 @@ struct LayerNorm<CudaSpace> {
                                 sums[1] += d;
                               },
                               partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
-    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::mean>, rows, width,
-                   dy.data, sum.data, moments.data, residual, weight.data, dx.data, dx_write, dresidual.data,
-                   dresidual_write);
+    detail::launch(name, stream, rows * detail::warp,
+                   detail::differentiate_rows<T, detail::Centre::mean, Accumulate<T>>, rows, width, dy.data, sum.data,
+                   statistics<Accumulate<T> const>(moments), static_cast<T const*>(nullptr), residual.dropout,
+                   weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
+  }
+
+ private:
+  template <class S>
+  [[nodiscard]] static detail::RowStatistics<S> statistics(Matrix<S> moments) noexcept {
+    return {moments.data, moments.data ? moments.data + 1 : nullptr, 2};
   }
 };
 

@@ -16,9 +16,9 @@ struct RelativeBuckets {
   bool causal = false;  ///< keys behind the query share bucket 0; otherwise they have the upper half of the buckets
 
   /// The bucket of a key's place minus the query's, in [0, count).
-  [[nodiscard]] Index of(Index distance) const noexcept {
+  [[nodiscard]] constexpr Index of(Index distance) const noexcept {
     Index const here = causal ? count : count / 2, first = !causal && distance > 0 ? here : 0;
-    Index const steps = causal ? std::max<Index>(0, -distance) : std::abs(distance);
+    Index const steps = !causal && distance > 0 ? distance : std::max<Index>(0, -distance);
     Index const near = here / 2;
     if (steps < near) return first + steps;
     auto const ratio = [near](Index x) { return std::log(static_cast<double>(x) / static_cast<double>(near)); };

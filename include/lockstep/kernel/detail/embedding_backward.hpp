@@ -94,7 +94,7 @@ struct EmbeddingBackward {
     bool const interleaved = assembly.arrangement == Arrangement::interleaved;
     for (int segment = 0; segment < (interleaved ? 1 : assembly.count); ++segment) {
       auto const last = std::min(end, assembly.segments[segment].tokens(row));
-      auto const first_token = assembly.token(row, {segment, step}), each = interleaved ? assembly.count : 1;
+      Index const first_token = assembly.token(row, {segment, step}), each = interleaved ? assembly.count : 1;
       pass_run(row, first_token, first_token + (last - step) * each, sums, step);
     }
   }

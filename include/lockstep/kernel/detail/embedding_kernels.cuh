@@ -8,6 +8,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
 
@@ -82,12 +83,6 @@ struct EmbeddingSlot {
     });
   }
 };
-
-template <class T>
-__device__ T warp_sum(T value) {
-  for (unsigned lanes = warp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffu, value, lanes);
-  return value;
-}
 
 /// Mean and reciprocal deviation of a token, by a whole warp.
 template <class T>

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/joined_row.cuh>
+#include <lockstep/kernel/detail/dropped_row.cuh>
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
@@ -17,13 +17,20 @@ enum class Centre {
   zero,  ///< RMSNorm: it is not
 };
 
+/// What backward needs to know of each row: of row r the elements r * stride. A null mean is zero, and not written.
+template <class T>
+struct RowStatistics {
+  T *mean, *reciprocal;
+  Index stride;
+};
+
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A warp takes a row; a lane sees the same columns in each pass, so it reads only what it wrote itself.
-template <class T, Centre centre>
+template <class T, Centre centre, class Statistic>
 LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
                                          T const* weight, T const* bias, Accumulate<T> epsilon, T* joined,
-                                         Accumulate<T>* moments, T* y) {
+                                         RowStatistics<Statistic> statistics, T* y) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
@@ -32,10 +39,10 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
     Sum sum = 0;
     if (residual.value.data) {
       auto* const to = (joined ? joined : y) + at;
-      JoinedRow<T> const with(residual, row, width);
+      DroppedRow<T> const dropout(residual.dropout, row, width);
       for (auto c = lane(); c < width; c += warp) {
         auto const value =
-            static_cast<Sum>(x[at + c]) + product(static_cast<Sum>(residual.value.data[at + c]), with.factor(c));
+            static_cast<Sum>(x[at + c]) + product(static_cast<Sum>(residual.value.data[at + c]), dropout.factor(c));
         to[c] = static_cast<T>(value);
         sum += value;
       }
@@ -50,9 +57,9 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
       squares += difference * difference;
     }
     Sum const reciprocal = 1 / std::sqrt(warp_sum(squares) / count + epsilon);
-    if (moments && lane() == 0) {
-      moments[2 * row] = mean;
-      moments[2 * row + 1] = reciprocal;
+    if (lane() == 0) {
+      if (statistics.mean) statistics.mean[row * statistics.stride] = static_cast<Statistic>(mean);
+      if (statistics.reciprocal) statistics.reciprocal[row * statistics.stride] = static_cast<Statistic>(reciprocal);
     }
     for (auto c = lane(); c < width; c += warp) {
       Sum const value = (static_cast<Sum>(from[c]) - mean) * reciprocal;
@@ -62,18 +69,19 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
   }
 }
 
-/// dx and dresidual; a warp takes a row.
-template <class T, Centre centre>
+/// dx and dresidual; a warp takes a row. `beside` is what else flows into the sum, or null.
+template <class T, Centre centre, class Statistic>
 LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* joined,
-                                             Accumulate<T> const* moments, Residual<T, CudaSpace> residual,
-                                             T const* weight, T* dx, Write dx_write, T* dresidual,
-                                             Write dresidual_write) {
+                                             RowStatistics<Statistic const> statistics, T const* beside,
+                                             RowDropout<CudaSpace> dropout, T const* weight, T* dx, Write dx_write,
+                                             T* dresidual, Write dresidual_write) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
-    JoinedRow<T> const with(residual, row, width);
-    Sum const mean = moments[2 * row], reciprocal = moments[2 * row + 1];
+    DroppedRow<T> const of_row(dropout, row, width);
+    auto const mean = statistics.mean ? static_cast<Sum>(statistics.mean[row * statistics.stride]) : Sum{0};
+    auto const reciprocal = static_cast<Sum>(statistics.reciprocal[row * statistics.stride]);
     Sum gradient = 0, projection = 0;
     for (auto c = lane(); c < width; c += warp) {
       auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
@@ -85,10 +93,11 @@ LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* d
     for (auto c = lane(); c < width; c += warp) {
       auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
       auto const normalized = (static_cast<Sum>(joined[at + c]) - mean) * reciprocal;
-      Sum const ds = reciprocal * (g - gradient - normalized * projection);
+      Sum ds = reciprocal * (g - gradient - normalized * projection);
+      if (beside) ds += static_cast<Sum>(beside[at + c]);
       if (dx) dx[at + c] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx[at + c]) + ds : ds);
       if (!dresidual) continue;
-      auto const dropped = product(ds, with.factor(c));
+      auto const dropped = product(ds, of_row.factor(c));
       dresidual[at + c] =
           static_cast<T>(dresidual_write == Write::add ? static_cast<Sum>(dresidual[at + c]) + dropped : dropped);
     }

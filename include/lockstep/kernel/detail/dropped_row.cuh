@@ -6,22 +6,22 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
-#include <lockstep/kernel/residual.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// One row of what joins a normalisation, as a thread sees it: what depends on the row alone is found once.
+/// The dropout of one row, as a thread sees it: what depends on the row alone is found once.
 template <class T>
-class JoinedRow {
+class DroppedRow {
  public:
-  __device__ JoinedRow(Residual<T, CudaSpace> const& residual, Index row, Index width) noexcept
-      : mask_(residual.dropout.mask),
-        drops_(residual.value.data && mask_.active()),
-        position_(drops_ ? residual.dropout.position(row) : 0),
-        element_(drops_ ? residual.dropout.element(row, width, 0) : 0) {}
+  __device__ DroppedRow(RowDropout<CudaSpace> const& dropout, Index row, Index width) noexcept
+      : mask_(dropout.mask),
+        drops_(mask_.active()),
+        position_(drops_ ? dropout.position(row) : 0),
+        element_(drops_ ? dropout.element(row, width, 0) : 0) {}
 
-  /// What the residual's element of this column is multiplied by.
+  /// What the element of this column is multiplied by.
   [[nodiscard]] __device__ Accumulate<T> factor(Index column) const noexcept {
     if (!drops_) return 1;
     bool const keeps = mask_.keeps(position_, element_ + static_cast<std::uint64_t>(column));

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/gated_linear.hpp>
+#include <lockstep/kernel/linear.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt.
+/// @determinism as Gemm's
+template <>
+struct GatedLinear<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                      Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {
+    expect<ShapeError>(gate.extent == y.extent && (!slope.data || slope.extent == y.extent), [&] {
+      return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
+             " and their slopes " + to_string(slope.extent) + "; they must be alike";
+    });
+    Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
+    detail::for_elements("kernel::GatedLinear::forward", stream, y.size(), [=] __device__(Index i) {
+      if (slope.data) slope.data[i] = slope.data[i] * y.data[i];
+      y.data[i] = y.data[i] * gate.data[i];
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
+    detail::for_elements("kernel::GatedLinear::backward", stream, dy.size(), [=] __device__(Index i) {
+      gate.data[i] = gate.data[i] * dy.data[i];
+      slope.data[i] = slope.data[i] * dy.data[i];
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

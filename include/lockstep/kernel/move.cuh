@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/kernel/move.hpp>
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+
+/// Where what is moved onto itself waits; grows with the largest move.
+struct MoveMemory {
+  memory::Block block;
+};
+
+}  // namespace detail
+
+template <>
+struct Move<CudaSpace> {
+  /// As on the host, queued on the stream.
+  template <class T>
+  static void run(memory::Stream<CudaSpace> stream, T const* from, T* to, Index count) {
+    if (from == to || count == 0) return;
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    auto const copy = [&](void* target, void const* source) {
+      memory::check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream.get()),
+                         "cudaMemcpyAsync");
+    };
+    auto const a = reinterpret_cast<std::uintptr_t>(from), b = reinterpret_cast<std::uintptr_t>(to);
+    if (a + bytes <= b || b + bytes <= a) return copy(to, from);
+    auto& waiting = stream.kept<detail::MoveMemory>().block;
+    if (waiting.bytes() < bytes) {
+      stream.synchronize();  // the old block may be in use
+      memory::CudaResource{}.allocate(bytes).swap(waiting);
+    }
+    copy(waiting.data(), from);
+    copy(to, waiting.data());
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/norm_rows.cuh>
+#include <lockstep/kernel/rms_norm.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream.
+/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+template <>
+struct RMSNorm<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual, Vector<T const> weight,
+                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y) {
+    auto const width = x.extent[1];
+    expect<ShapeError>(weight.extent[0] == width, [&] {
+      return "RMSNorm: rows have " + std::to_string(width) + " elements and weight has " +
+             std::to_string(weight.size());
+    });
+    expect<ShapeError>(!residual.value.data || residual.value.extent == x.extent, [&] {
+      return "RMSNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
+    });
+    detail::launch("kernel::RMSNorm::forward", stream, x.extent[0] * detail::warp,
+                   detail::normalize_rows<T, detail::Centre::zero, T>, x.extent[0], width, x.data, residual,
+                   weight.data, static_cast<T const*>(nullptr), static_cast<Accumulate<T>>(epsilon), sum.data,
+                   detail::RowStatistics<T>{nullptr, reciprocals.data, 1}, y.data);
+  }
+
+  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
+    return detail::column_partials(rows, width);
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
+                       Matrix<T const> beside, RowDropout<CudaSpace> dropout, Vector<T const> weight, Matrix<T> dx,
+                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
+                       Write dweight_write, T* partial) {
+    auto const name = "kernel::RMSNorm::backward";
+    auto const rows = dy.extent[0], width = dy.extent[1];
+    // The weight first: dx may take the place of dy.
+    detail::sum_columns<T, 1>(
+        name, stream, rows, width,
+        [=] __device__(Index row, Index column, Accumulate<T> * sums) {
+          auto const at = row * width + column;
+          sums[0] += static_cast<Accumulate<T>>(dy.data[at]) *
+                     (static_cast<Accumulate<T>>(sum.data[at]) * static_cast<Accumulate<T>>(reciprocals.data[row]));
+        },
+        partial, {dweight.data, dweight_write});
+    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::zero, T>, rows,
+                   width, dy.data, sum.data, detail::RowStatistics<T const>{nullptr, reciprocals.data, 1}, beside.data,
+                   dropout, weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
