@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "../malloc_count.hpp"
+#include "../parallel/table_model.hpp"
 #include "toy.hpp"
 
 using namespace lockstep;
@@ -155,5 +156,57 @@ TEST_CASE("a gradient made in place takes its source's memory, unless something 
   CHECK(first.data == dy);
   CHECK(first.write == Write::overwrite);
   CHECK(second.data == dy);
+  CHECK(second.write == Write::add);
+}
+
+namespace {
+/// The gradients that a step of these micro-batches leaves, with zeros where nothing was touched.
+std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_model::Batch> const& micro_batches) {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  table_model::Model model(70, form);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<double> values(static_cast<std::size_t>(layout.size()), 0.5), gradients(values.size(), -7), out;
+  context.bind(values.data(), gradients.data(), layout);
+  CHECK(context.touched().size() == (form == nn::GradientForm::by_rows ? 3 : 1));
+  context.begin_step();
+  for (auto const& batch : micro_batches) {
+    context.begin_micro_batch(nn::Mode::training, 1);
+    static_cast<void>(model.forward(context, batch));
+    context.backward({});
+  }
+  out.resize(gradients.size());
+  kernel::for_written(context.touched(), 0, layout.size(), [&](Index begin, Index end) {
+    for (; begin < end; ++begin) out[static_cast<std::size_t>(begin)] = gradients[static_cast<std::size_t>(begin)];
+  });
+  for (std::size_t p = 0; p < layout.entries().size(); ++p)
+    if (!context.written(p)) std::fill_n(out.begin() + layout.entries()[p].offset, layout.entries()[p].size, 0.0);
+  context.begin_step();
+  for (auto const& table : context.touched()) CHECK(table.count() == 0);
+  return out;
+}
+}  // namespace
+
+TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with uses of the whole table") {
+  for (std::vector<table_model::Batch> const& batches : {std::vector<table_model::Batch>{{{3, 69, 3}}},
+                                                         {{{3, 69}}, {{69, 0, 1, 2}}},
+                                                         {{{3}}, {{}, true}, {{69, 5, 5}}},
+                                                         {{{4, 5, 6}, true}, {{}, false}},
+                                                         {{{}, false}}})
+    CHECK(table_gradients(nn::GradientForm::by_rows, batches) == table_gradients(nn::GradientForm::dense, batches));
+}
+
+TEST_CASE("a context that knows no layout has dense gradients") {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  nn::Parameter table{.shape = {4, 2}, .initializer = {}, .gradient_form = nn::GradientForm::by_rows};
+  table.offset = 0, table.ordinal = 0;
+  std::vector<double> values(8), gradients(8);
+  context.bind(values.data(), gradients.data(), 1);
+  context.begin_step();
+  CHECK(context.touched().empty());
+  auto const first = context.gradient_by_rows(table), second = context.gradient_by_rows(table);
+  CHECK(first.touched.words == nullptr);
+  CHECK(first.write == Write::overwrite);
   CHECK(second.write == Write::add);
 }

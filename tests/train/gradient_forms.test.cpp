@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+constexpr Index words = 200, longest = 9;
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+/// A bag of words, whose table's gradient has the form asked for.
+class Model {
+ public:
+  explicit Model(nn::GradientForm form)
+      : embedding_({.vocabulary = words, .length = longest, .width = 8, .dropout = 0.1, .token_gradient = form}),
+        head_(8, 3) {}
+  void visit(auto&& each) {
+    each("embedding", embedding_);
+    each("head", head_);
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_;
+  nn::Linear head_;
+};
+
+/// Few words are in most texts, and most words in few.
+std::vector<Text> texts(int count) {
+  std::vector<Text> all;
+  for (int i = 0; i < count; ++i) {
+    auto const draw = [&](std::uint64_t k) { return mix(static_cast<std::uint64_t>(i), k); };
+    Text text{{}, static_cast<int>(draw(0) % 3)};
+    for (std::uint64_t t = 0; t < 1 + draw(1) % longest; ++t)
+      text.tokens.push_back(static_cast<std::int32_t>(draw(2 * t + 2) % (draw(2 * t + 3) % 4 == 0 ? words : 5)));
+    all.push_back(text);
+  }
+  return all;
+}
+
+template <class Policy>
+std::vector<float> train_with(Policy policy, optim::AdamW const& optimizer, nn::GradientForm form) {
+  Trainer trainer(Model(form), optimizer, std::move(policy), 7);
+  // 11 samples: short last batches, and ranks without samples
+  data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                          {.batch_size = 2, .workers = 0});
+  trainer.fit(loader, train::NoEvaluation{}, {.epochs = 8, .accumulation = 2, .clip_norm = 0.05});
+  return {trainer.values().begin(), trainer.values().end()};
+}
+
+std::vector<float> ddp(int ranks, optim::AdamW const& optimizer, nn::GradientForm form) {
+  std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks));
+  launch::Options options;
+  options.threads = ranks;
+  launch::run(options, [&](launch::World& world) {
+    all[static_cast<std::size_t>(world.rank)] =
+        train_with(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, optimizer, form);
+    return 0;
+  });
+  for (auto const& one : all) CHECK(one == all[0]);
+  return all[0];
+}
+
+}  // namespace
+
+TEST_CASE("an embedding whose gradient goes by rows trains to the bits of one whose gradient is dense") {
+  optim::AdamW const optimizer{.learning_rate = 1e-2};
+  using nn::GradientForm;
+  for (int threads : {1, 3}) {
+    parallel::SingleDevice const single{.threads = threads};
+    CHECK(train_with(single, optimizer, GradientForm::by_rows) == train_with(single, optimizer, GradientForm::dense));
+  }
+  for (int shards : {2, 3, 4}) {
+    CAPTURE(shards);
+    parallel::DataParallel const dp{.devices = shards, .threads = 1};
+    auto const expected = train_with(dp, optimizer, GradientForm::dense);
+    CHECK(train_with(dp, optimizer, GradientForm::by_rows) == expected);
+    CHECK(ddp(shards, optimizer, GradientForm::by_rows) == expected);
+    CHECK(ddp(shards, optimizer, GradientForm::dense) == expected);
+  }
+}
+
+TEST_CASE("rows that no text has are left alone on request, and shrink otherwise") {
+  optim::AdamW adamw{.learning_rate = 1e-2};
+  auto const follow = train_with(parallel::SingleDevice{.threads = 1}, adamw, nn::GradientForm::by_rows);
+  adamw.untouched_rows = optim::UntouchedRows::stay;
+  auto const stay = train_with(parallel::SingleDevice{.threads = 1}, adamw, nn::GradientForm::by_rows);
+  CHECK(stay == train_with(parallel::DataParallel{.devices = 1, .threads = 1}, adamw, nn::GradientForm::by_rows));
+  CHECK(ddp(2, adamw, nn::GradientForm::by_rows) ==
+        train_with(parallel::DataParallel{.devices = 2, .threads = 1}, adamw, nn::GradientForm::by_rows));
+  Model model(nn::GradientForm::by_rows);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> start(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 7, start.data());
+  std::vector<bool> occurs(words);
+  for (auto const& text : texts(11))
+    for (auto token : text.tokens) occurs[static_cast<std::size_t>(token)] = true;
+  Index absent = 0;
+  for (auto const& entry : layout.entries()) {
+    if (entry.name != "embedding.token") continue;
+    for (Index i = 0; i < entry.size; ++i) {
+      auto const at = static_cast<std::size_t>(entry.offset + i);
+      if (occurs[static_cast<std::size_t>(i / 8)]) continue;
+      ++absent;
+      CHECK(stay[at] == start[at]);
+      CHECK(follow[at] != start[at]);
+    }
+  }
+  CHECK(absent > 0);
+}
