@@ -76,9 +76,9 @@
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
+#include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
-#include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>

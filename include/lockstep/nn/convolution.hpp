@@ -98,8 +98,8 @@ class Convolution {
 
   [[nodiscard]] kernel::ConvolutionShape shape_of(Extents<Dims + 2> x) const {
     expect<ShapeError>(x.back() == inputs(), [&] {
-      return "Convolution: the input is " + to_string(x) + " and the layer has " + std::to_string(inputs()) +
-             " input channels; the last extent must be " + std::to_string(inputs());
+      return weight_.layer("Convolution") + ": the input is " + to_string(x) + " and the layer has " +
+             std::to_string(inputs()) + " input channels; the last extent must be " + std::to_string(inputs());
     });
     PerAxis<Dims> extent(1);
     std::copy_n(x.begin() + 1, Dims, extent.values.begin());
@@ -113,8 +113,8 @@ class Convolution {
   }
   static Extents<Dims + 2> result_of(kernel::ConvolutionShape const& shape) {
     Extents<Dims + 2> extent{shape.rows};
-    for (int axis = 0; axis < Dims; ++axis)
-      extent[static_cast<std::size_t>(axis + 1)] = shape.result(static_cast<std::size_t>(3 - Dims + axis));
+    constexpr auto dims = static_cast<std::size_t>(Dims);
+    for (std::size_t axis = 0; axis < dims; ++axis) extent[axis + 1] = shape.result(3 - dims + axis);
     extent.back() = shape.outputs;
     return extent;
   }

@@ -22,8 +22,8 @@ struct PerAxis {
   /// As the last of three axes; those before them get `rest`.
   [[nodiscard]] constexpr Extents<3> in_space(Index rest) const noexcept {
     Extents<3> out{rest, rest, rest};
-    for (int axis = 0; axis < Dims; ++axis)
-      out[static_cast<std::size_t>(3 - Dims + axis)] = values[static_cast<std::size_t>(axis)];
+    constexpr auto dims = static_cast<std::size_t>(Dims);
+    for (std::size_t axis = 0; axis < dims; ++axis) out[3 - dims + axis] = values[axis];
     return out;
   }
 };
