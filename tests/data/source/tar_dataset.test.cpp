@@ -54,7 +54,7 @@ std::string samples() {
 
 }  // namespace
 
-TEST_CASE("successive files of one key are a sample") {
+TEST_CASE("files of one key are a sample, wherever they are; none may come twice") {
   Archive const archive;
   auto const tar = archive.open(samples());
   REQUIRE(tar.size() == 3);
@@ -64,6 +64,11 @@ TEST_CASE("successive files of one key are a sample") {
   CHECK(tar.get(1).at("seg.png").size() == 700);
   CHECK(tar.get(1).at("cls").empty());
   CHECK(tar.get(2).key == "readme");
+  auto const apart = archive.open(member("1.a", "x") + member("2.a", "y") + member("1.b", "z") + end);
+  CHECK(apart.size() == 2);
+  CHECK(text(apart.get(0).at("b")) == "z");
+  CHECK_THROWS_WITH_AS(archive.open(member("1.a", "x") + member("1.a", "y") + end),
+                       doctest::Contains("holds \"1.a\" twice"), DataError);
   CHECK(tar.name(1) == "train/0002 in " + archive / "a.tar");
   CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0).at("png")),
                        "the sample \"train/0001\" has no member .png; it has jpg, cls", DataError);

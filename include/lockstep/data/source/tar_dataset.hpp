@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -64,20 +65,25 @@ class TarDataset {
       if (index == TarIndex::keep) write_index(beside, members);
     }
     auto samples = std::make_shared<Samples>();
+    std::unordered_map<std::string, std::size_t> known;  // key to sample
     for (auto& member : members) {
       auto const name = std::string_view(member.name).substr(member.name.rfind('/') + 1);
       if (name.starts_with('.')) continue;
       auto const dot = name.find('.');
-      auto const length = member.name.size() - name.size() + std::min(dot, name.size());
-      auto const key = member.name.substr(0, length);
-      if (samples->keys.empty() || samples->keys.back() != key) {
+      auto const key = member.name.substr(0, member.name.size() - name.size() + std::min(dot, name.size()));
+      auto const [found, is_new] = known.try_emplace(key, samples->keys.size());
+      if (is_new) {
         samples->keys.push_back(key);
-        samples->first.push_back(samples->members.size());
+        samples->members.emplace_back();
       }
-      member.name = dot == std::string_view::npos ? "" : std::string(name.substr(dot + 1));
-      samples->members.push_back(std::move(member));
+      auto& parts = samples->members[found->second];
+      auto const extension = dot == std::string_view::npos ? std::string() : std::string(name.substr(dot + 1));
+      for (auto const& part : parts)
+        if (part.name == extension)
+          file_->fail("holds \"" + member.name + "\" twice; each member of a sample comes once");
+      member.name = extension;
+      parts.push_back(std::move(member));
     }
-    samples->first.push_back(samples->members.size());
     if (samples->keys.empty()) file_->fail("holds no file; it must hold at least one sample");
     samples_ = std::move(samples);
   }
@@ -86,8 +92,7 @@ class TarDataset {
   [[nodiscard]] TarSample get(Index i) const {
     auto const k = static_cast<std::size_t>(i);
     TarSample out{samples_->keys[k], {}};
-    for (auto m = samples_->first[k]; m < samples_->first[k + 1]; ++m) {
-      auto const& member = samples_->members[m];
+    for (auto const& member : samples_->members[k]) {
       out.parts.push_back({member.name, std::vector<std::uint8_t>(static_cast<std::size_t>(member.bytes))});
       file_->read(member.offset, std::as_writable_bytes(std::span(out.parts.back().bytes)));
     }
@@ -101,8 +106,7 @@ class TarDataset {
  private:
   struct Samples {
     std::vector<std::string> keys;
-    std::vector<std::size_t> first;  // member of each sample, and one more
-    std::vector<detail::TarMember> members;
+    std::vector<std::vector<detail::TarMember>> members;  // of each sample, by extension
   };
 
   /// Says which archive an index is of.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/mds_dataset.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+#include "array_files.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+std::string shard(std::vector<std::string> const& samples, std::string const& config = "{}") {
+  std::vector<std::uint32_t> offsets{static_cast<std::uint32_t>(4 + 4 * (samples.size() + 1) + config.size())};
+  for (auto const& each : samples) offsets.push_back(offsets.back() + static_cast<std::uint32_t>(each.size()));
+  return little(static_cast<std::uint32_t>(samples.size())) + bytes_of(offsets) + config +
+         std::accumulate(samples.begin(), samples.end(), std::string());
+}
+/// caption (str), label (int), x (ndarray of 2 float32).
+std::string sample(std::string const& caption, std::int64_t label, float x) {
+  return little(static_cast<std::uint32_t>(caption.size())) + caption + little(label) +
+         bytes_of(std::vector<float>{x, -x});
+}
+std::string const columns =
+    R"("column_names":["caption","label","x"],"column_encodings":["str","int","ndarray:float32:2"],)"
+    R"("column_sizes":[null,8,8])";
+std::string entry(std::string const& name, int samples, std::string const& what = columns,
+                  std::string const& compression = "null") {
+  return R"({"version":2,"format":"mds","compression":)" + compression + R"(,"hashes":[],"raw_data":{"basename":")" +
+         name + R"(","bytes":1,"hashes":{}},"samples":)" + std::to_string(samples) +
+         R"(,"size_limit":67108864,"zip_data":null,)" + what + "}";
+}
+struct Folder : TemporaryFolder {
+  data::MdsDataset open(std::string const& shards) const {
+    write_file(*this / "index.json", R"({"version":2,"shards":[)" + shards + "]}");
+    return data::MdsDataset(path().string());
+  }
+  Folder() {
+    write_file(*this / "shard.00000.mds", shard({sample("one", 1, 1), sample("", 2, 2)}));
+    write_file(*this / "shard.00001.mds", shard({sample("three", 3, 3)}));
+  }
+  std::string both() const { return entry("shard.00000.mds", 2) + "," + entry("shard.00001.mds", 1); }
+};
+
+}  // namespace
+
+TEST_CASE("samples over shards, values by column") {
+  Folder const folder;
+  auto const mds = folder.open(folder.both());
+  REQUIRE(mds.size() == 3);
+  CHECK(mds.get(0).text("caption") == "one");
+  CHECK(mds.get(1).text("caption").empty());
+  CHECK(mds.get(2).text("caption") == "three");
+  CHECK(mds.get(2).number<std::int64_t>("label") == 3);
+  CHECK(mds.get(2).numbers<float>("x") == std::vector<float>{3, -3});
+  CHECK(mds.get(1).bytes("x").size() == 8);
+  CHECK(mds.name(2) == "sample 0 of " + folder / "shard.00001.mds");
+  CHECK(mds.fingerprint() == folder.open(folder.both()).fingerprint());
+}
+
+TEST_CASE("more shards than may stay open") {
+  Folder const folder;
+  std::string shards = entry("shard.00000.mds", 2);
+  for (int i = 0; i < 300; ++i) shards += "," + entry("shard.00001.mds", 1);
+  auto const before = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  auto const mds = folder.open(shards);
+  CHECK(mds.size() == 302);
+  CHECK(mds.get(301).number<std::int64_t>("label") == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}) == before);
+}
+
+TEST_CASE("what cannot be read is refused, by name") {
+  Folder const folder;
+  auto const refused = [&](std::string const& shards, char const* why) {
+    CHECK_THROWS_WITH_AS(folder.open(shards), doctest::Contains(why), DataError);
+  };
+  refused("", "has no sample");
+  refused(entry("none.mds", 1), "cannot be opened");
+  refused(entry("../x.mds", 1), "lies beside its index");
+  refused(entry("shard.00000.mds", 3), "holds 2 samples, and the index says 3");
+  refused(entry("none.mds", 1, columns, "\"zstd\""), "is compressed (zstd)");
+  CHECK(folder.open(entry("shard.00001.mds", 1, columns, "\"zstd\"")).size() == 1);  // already decompressed
+  refused(entry("shard.00000.mds", 2, R"("column_names":["a"],"column_encodings":["pkl"],"column_sizes":[null])"),
+          "column \"a\" is pickled");
+  refused(entry("shard.00000.mds", 2, R"("column_names":["a"],"column_encodings":[],"column_sizes":[null])"),
+          "different numbers of columns");
+  refused(entry("shard.00000.mds", 2, R"("column_names":["a"],"column_encodings":["int"],"column_sizes":[-8])"),
+          "values of -8 bytes");
+  write_file(folder / "index.json", R"({"version":3,"shards":[]})");
+  CHECK_THROWS_WITH_AS(data::MdsDataset(folder.path().string()), doctest::Contains("MDS version 3"), DataError);
+  write_file(folder / "index.json", R"({"version":2,"shards")");
+  CHECK_THROWS_AS(data::MdsDataset(folder.path().string()), DataError);
+
+  auto const whole = shard({sample("one", 1, 1), sample("", 2, 2)});
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    write_file(folder / "shard.00000.mds", whole.substr(0, length));
+    CHECK_THROWS_AS(folder.open(entry("shard.00000.mds", 2)), DataError);
+  }
+  // No byte may lead outside of the file, whatever it becomes.
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    auto damaged = whole;
+    damaged[at] = '\xff';
+    write_file(folder / "shard.00000.mds", damaged);
+    try {
+      auto const mds = folder.open(entry("shard.00000.mds", 2));
+      for (Index i = 0; i < 2; ++i) static_cast<void>(mds.get(i).numbers<float>("x"));
+    } catch (DataError const&) {
+    }
+  }
+}
