@@ -41,9 +41,9 @@ struct LengthBucketedSampler {
     /// Position to sample, for one epoch and one thread: it keeps the window that it was asked for last.
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch, at = Index{-1}, table = detail::RecentTables::Table{}](Index position) mutable {
-        if (auto const window = position / window_; window != at) {
-          table = recent_->get({epoch, window}, [&](auto& out) { sort(epoch, window, out); });
-          at = window;
+        if (auto const part = position / window_; part != at) {
+          table = recent_->get({epoch, part}, [&](auto& out) { sort(epoch, part, out); });
+          at = part;
         }
         return (*table)[static_cast<std::size_t>(position % window_)];
       };
@@ -51,15 +51,15 @@ struct LengthBucketedSampler {
     [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
 
    private:
-    void sort(Index epoch, Index window, std::vector<Index>& table) const {
-      auto const begin = window * window_, end = std::min(size(), begin + window_);
+    void sort(Index epoch, Index part, std::vector<Index>& table) const {
+      auto const begin = part * window_, end = std::min(size(), begin + window_);
       KeyedPermutation const shuffled(size(), key("sample", epoch, 0));
       std::vector<std::pair<std::int32_t, Index>> sorted;  // length, then place in the shuffled order
       for (Index p = begin; p < end; ++p) sorted.emplace_back((*lengths_)[static_cast<std::size_t>(shuffled(p))], p);
       std::sort(sorted.begin(), sorted.end());
       // The short batch, if any, stays the last: positions must fall into whole batches.
       auto const whole = (end - begin) / batch_;
-      KeyedPermutation const batches(std::max<Index>(whole, 1), key("batch", epoch, window));
+      KeyedPermutation const batches(std::max<Index>(whole, 1), key("batch", epoch, part));
       table.reserve(sorted.size());
       for (Index p = 0; p < end - begin; ++p) {
         auto const batch = p / batch_ < whole ? batches(p / batch_) : whole;
