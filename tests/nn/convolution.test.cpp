@@ -106,7 +106,8 @@ TEST_CASE("shapes that cannot be are refused") {
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.padding = -1}), ConfigError);
   CHECK_THROWS_WITH_AS(
       trial<float>(nn::Conv1d(3, 1), Extents<3>{1, 5, 2}, alone).run(1),
-      "Convolution: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3", ShapeError);
+      "Convolution layer: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3",
+      ShapeError);
   CHECK_THROWS_WITH_AS(trial<float>(nn::Conv1d(2, 1), Extents<3>{1, 2, 2}, alone).run(1),
                        doctest::Contains("the kernel must fit into the padded input"), ShapeError);
 }

@@ -95,9 +95,9 @@ TEST_CASE("shapes that disagree are refused with both numbers") {
     return "";
   };
   CHECK(message(nn::LayerNorm(5), alone) ==
-        "LayerNorm: the input is [4, 6] and weight is [5]; the input needs 5 columns");
+        "LayerNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");
   CHECK(message(Block{nn::Linear(6, 5), nn::LayerNorm(6), nn::Dropout(0)}, block) ==
-        "LayerNorm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+        "LayerNorm layer.norm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
   CHECK_THROWS_AS(nn::LayerNorm(0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LayerNorm(4, 0), lockstep::ConfigError);
 }

@@ -16,3 +16,12 @@ TEST_CASE("the fan-in initialiser is PyTorch's default: uniform with bound 1/sqr
   CHECK(start.kind == nn::Initializer::Kind::uniform);
   CHECK(start.scale == 0.25);
 }
+
+TEST_CASE("a parameter knows its layer's name, once it is in a model") {
+  nn::Parameter weight{{3, 4}, {}};
+  CHECK(weight.layer("Linear") == "Linear");
+  weight.name = "encoder.0.query.weight";
+  CHECK(weight.layer("Linear") == "Linear encoder.0.query");
+  weight.name = "weight";
+  CHECK(weight.layer("Linear") == "Linear");
+}

@@ -111,9 +111,10 @@ TEST_CASE("shapes that disagree are refused with both numbers") {
     }
     return "";
   };
-  CHECK(message(nn::RMSNorm(5), alone) == "RMSNorm: the input is [4, 6] and weight is [5]; the input needs 5 columns");
+  CHECK(message(nn::RMSNorm(5), alone) ==
+        "RMSNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");
   CHECK(message(Block{nn::Linear(6, 5), nn::RMSNorm(6), nn::Dropout(0), Uses::both}, block) ==
-        "RMSNorm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+        "RMSNorm layer.norm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
   CHECK_THROWS_AS(nn::RMSNorm(0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::RMSNorm(4, 0), lockstep::ConfigError);
 }

@@ -108,8 +108,8 @@ class BatchNorm {
   template <std::size_t Rank>
   void check(std::array<Index, Rank> const& x) const {
     expect<ShapeError>(x.back() == channels(), [&] {
-      return "BatchNorm: the input is " + to_string(x) + " and the layer has " + std::to_string(channels()) +
-             " channels; the last extent must be " + std::to_string(channels());
+      return weight_.layer("BatchNorm") + ": the input is " + to_string(x) + " and the layer has " +
+             std::to_string(channels()) + " channels; the last extent must be " + std::to_string(channels());
     });
   }
 

@@ -104,12 +104,12 @@ class LayerNorm {
 
   void check(Extents<2> x, Extents<2> added, bool joins) const {
     expect<ShapeError>(x[1] == width(), [&] {
-      return "LayerNorm: the input is " + to_string(x) + " and weight is [" + std::to_string(width()) +
-             "]; the input needs " + std::to_string(width()) + " columns";
+      return weight_.layer("LayerNorm") + ": the input is " + to_string(x) + " and weight is [" +
+             std::to_string(width()) + "]; the input needs " + std::to_string(width()) + " columns";
     });
     expect<ShapeError>(!joins || x == added, [&] {
-      return "LayerNorm: the input is " + to_string(x) + " and what is added to it " + to_string(added) +
-             "; they must be alike";
+      return weight_.layer("LayerNorm") + ": the input is " + to_string(x) + " and what is added to it " +
+             to_string(added) + "; they must be alike";
     });
   }
 

@@ -97,8 +97,8 @@ class Linear {
   /// @throws ShapeError unless x has as many columns as this layer has inputs
   void check(Extents<2> x) const {
     expect<ShapeError>(x[1] == inputs(), [&] {
-      return "Linear: the input is " + to_string(x) + " and weight is " + to_string(Extents<2>{outputs(), inputs()}) +
-             "; the input needs " + std::to_string(inputs()) + " columns";
+      return weight_.layer("Linear") + ": the input is " + to_string(x) + " and weight is " +
+             to_string(Extents<2>{outputs(), inputs()}) + "; the input needs " + std::to_string(inputs()) + " columns";
     });
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <lockstep/core/index.hpp>
@@ -31,18 +32,24 @@ enum class GradientForm {
 };
 
 /// A learned tensor of a model: a shape, a start and a place in the arenas. It holds no pointer, so a model is a plain
-/// immutable value that any number of replicas share; `ParameterLayout` fills in the place.
+/// immutable value that any number of replicas share; `ParameterLayout` fills in place and name.
 struct Parameter {
   std::vector<Index> shape;
   Initializer initializer;
   Index offset = -1;  ///< first element in the arena
   int ordinal = -1;   ///< number in forward order
   GradientForm gradient_form = GradientForm::dense;
+  std::string name{};  ///< in its model: "encoder.0.attention.query.weight"
 
   [[nodiscard]] Index size() const {
     Index elements = 1;
     for (auto extent : shape) elements *= extent;
     return elements;
+  }
+  /// "Linear encoder.0.attention.query" for a weight of that name, for messages: the kind alone without a model.
+  [[nodiscard]] std::string layer(std::string const& kind) const {
+    auto const dot = name.rfind('.');
+    return dot == std::string::npos ? kind : kind + " " + name.substr(0, dot);
   }
 };
 

@@ -42,6 +42,7 @@ class ParameterLayout {
     for (std::size_t i = found.size(); i-- > 0;) {
       found[i]->offset = layout.entries_[i].offset = layout.size_;
       found[i]->ordinal = static_cast<int>(i);
+      found[i]->name = layout.entries_[i].name;
       layout.size_ += padded(layout.entries_[i].size);
     }
     for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -60,8 +60,8 @@ class RMSNorm {
                                      Dropout const& dropout) const {
     check(x.tokens.value.extent);
     expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
-      return "RMSNorm: the input is " + to_string(x.tokens.value.extent) + " and what is added to it " +
-             to_string(added.tokens.value.extent) + "; they must be alike";
+      return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) +
+             " and what is added to it " + to_string(added.tokens.value.extent) + "; they must be alike";
     });
     auto const sum = context.template variable<2>(x.tokens.value.extent);
     auto const both = normalize(context, x.tokens, sum, added.tokens, {dropout.mask(context), x.layout});
@@ -132,8 +132,8 @@ class RMSNorm {
 
   void check(Extents<2> x) const {
     expect<ShapeError>(x[1] == width(), [&] {
-      return "RMSNorm: the input is " + to_string(x) + " and weight is [" + std::to_string(width()) +
-             "]; the input needs " + std::to_string(width()) + " columns";
+      return weight_.layer("RMSNorm") + ": the input is " + to_string(x) + " and weight is [" +
+             std::to_string(width()) + "]; the input needs " + std::to_string(width()) + " columns";
     });
   }
 
