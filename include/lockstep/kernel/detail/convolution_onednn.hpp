@@ -46,7 +46,9 @@ class OneDnnConvolution {
   }
 
   [[nodiscard]] Index weight_elements() const { return floats(packed_.get_desc().get_size()); }
-  [[nodiscard]] Index tile_elements() const noexcept { return floats(calls_.front().scratch_bytes); }
+  [[nodiscard]] Index tile_elements() const noexcept {
+    return floats(std::max(calls_.front().scratch_bytes, calls_.back().scratch_bytes));
+  }
 
   void pack(ThreadPool&, float const* weight, float* packed) {
     plain_.set_data_handle(const_cast<float*>(weight));
@@ -134,9 +136,9 @@ class OneDnnConvolution {
           {prop_kind::forward_training, algorithm::convolution_direct, x, forward_weight, bias, y, stride, padding,
            padding},
           attributes, engine);
-      auto const take = [this](auto made, auto const& description, dnnl::memory::desc chosen) {
+      auto const take = [this](auto made, auto const& description, dnnl::memory::desc const& chosen) {
         primitive = std::move(made);
-        weight = std::move(chosen);
+        weight = chosen;
         scratchpad = description.scratchpad_desc();
       };
       if (pass == ConvolutionPass::forward) {
