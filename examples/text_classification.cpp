@@ -56,8 +56,8 @@ class Classifier {
     return head_.forward(context, nn::mean_pool(context, x));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    return nn::cross_entropy(context, predict(context, batch), batch[&Article::label]);
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Article::label]);
   }
 
  private:
