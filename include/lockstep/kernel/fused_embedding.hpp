@@ -123,17 +123,16 @@ struct FusedEmbedding<HostSpace> {
   static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,
                              View<T, 2> gradient, Write write, TouchedRows const& touched = {}, Index stride = 1,
                              Index first = 0) {
-    auto const slot = [=](std::uint32_t entry) { return static_cast<Index>(entry) * stride + first; };
-    auto const sum = [&](auto row_write) {
-      detail::sum_by_id(stream.pool(), plan, slot, dx.data, gradient, partial.data, row_write);
-    };
-    if (touched.words != nullptr) {
-      sum([=](Index row) { return touched.contains(row) ? Write::add : Write::overwrite; });
-      touched.insert(plan.rows);
-    } else {
-      if (write == Write::overwrite) detail::zero_absent_rows(stream.pool(), plan, gradient);
-      sum([=](Index) { return write; });
-    }
+    bool const by_rows = touched.words != nullptr;
+    if (!by_rows && write == Write::overwrite) detail::zero_absent_rows(stream.pool(), plan, gradient);
+    detail::sum_by_id(
+        stream.pool(), plan, [=](std::uint32_t entry) { return static_cast<Index>(entry) * stride + first; }, dx.data,
+        gradient, partial.data,
+        [=](Index row) {
+          if (!by_rows) return write;
+          return touched.contains(row) ? Write::add : Write::overwrite;
+        });
+    if (by_rows) touched.insert(plan.rows);
   }
   [[nodiscard]] static constexpr Index partial_rows(Index slots) noexcept { return detail::sum_by_id_scratch(slots); }
 };
