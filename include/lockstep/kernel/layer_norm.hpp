@@ -55,9 +55,11 @@ struct LayerNorm<HostSpace> {
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=] {
+        constexpr Index line = 64 / Index{sizeof(T)};
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           auto const* from = x.data + at;
+          for (Index c = 0; c < width; c += line) __builtin_prefetch(from + width + c);  // the next row
           if (residual.value.data) {
             auto* const joined = (sum.data ? sum.data : y.data) + at;
             detail::join_row(from, residual, row, width, joined);
