@@ -89,6 +89,9 @@ TEST_CASE("token is the inverse of place, and every entry stands in one place") 
       for (Index token = 0; token < tokens; ++token) {
         auto const place = assembly.place(row, token);
         RC_ASSERT(assembly.token(row, place) == token);
+        auto const& offsets = lengths.offsets[static_cast<std::size_t>(place.segment)];
+        auto const start = ragged ? offsets[static_cast<std::size_t>(row)] : row * 6;
+        RC_ASSERT(assembly.entry(row, place) == start + place.step);
         RC_ASSERT(place.step == met[static_cast<std::size_t>(place.segment)]++);  // in order, none left out
       }
       for (std::size_t s = 0; s < segments; ++s) RC_ASSERT(met[s] == all[s][static_cast<std::size_t>(row)]);
