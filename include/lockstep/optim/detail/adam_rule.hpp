@@ -52,8 +52,9 @@ class AdamRule {
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;
       if constexpr (decay == Decay::coupled) g += decay_ * values[i];
-      m[i] = flush<30>(m[i] + blend1_ * (g - m[i]));                // 1e-29 in float32
-      root[i] = v[i] = flush<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root is lost beside any epsilon
+      m[i] = flush<30>(m[i] + blend1_ * (g - m[i]));  // 1e-29 in float32
+      root[i] = v[i] =
+          flush_positive<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root is lost beside any epsilon
     }
     kernel::square_roots(root, n);
     for (Index i = 0; i < n; ++i) {

@@ -12,8 +12,12 @@ namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 /// of magnitude slower, for good.
 template <int bits, class T>
 [[nodiscard, gnu::always_inline]] constexpr T flush(T x) noexcept {
-  constexpr auto least = std::numeric_limits<T>::min() * static_cast<T>(1 << bits);
-  return std::abs(x) < least ? T{0} : x;
+  return std::abs(x) < std::numeric_limits<T>::min() * static_cast<T>(1 << bits) ? T{0} : x;
+}
+/// The same for x that is not below zero, with an operation less.
+template <int bits, class T>
+[[nodiscard, gnu::always_inline]] constexpr T flush_positive(T x) noexcept {
+  return x < std::numeric_limits<T>::min() * static_cast<T>(1 << bits) ? T{0} : x;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
