@@ -30,9 +30,11 @@ struct ClassBalancedSampler {
   Balance balance = Balance::repeat_small;
   std::uint64_t seed = 0;
 
-  class Order {
+  /// A template so that only programs that use it compile it.
+  template <class = void>
+  class OrderOf {
    public:
-    Order(ClassBalancedSampler const& sampler) : seed_(sampler.seed) {
+    explicit OrderOf(ClassBalancedSampler const& sampler) : seed_(sampler.seed) {
       auto const largest =
           sampler.classes.empty() ? -1 : *std::max_element(sampler.classes.begin(), sampler.classes.end());
       std::vector<std::vector<Index>> all(static_cast<std::size_t>(largest + 1));
@@ -72,6 +74,8 @@ struct ClassBalancedSampler {
     Index rounds_ = 0;
     std::shared_ptr<std::vector<std::vector<Index>> const> members_;
   };
+
+  using Order = OrderOf<>;
 
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     if (static_cast<Index>(classes.size()) != static_cast<Index>(dataset.size())) {

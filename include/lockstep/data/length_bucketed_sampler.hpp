@@ -27,9 +27,11 @@ struct LengthBucketedSampler {
   Index window = 4096;                ///< samples that are sorted together, rounded up to whole batches
   std::uint64_t seed = 0;
 
-  class Order {
+  /// A template so that only programs that use it compile it.
+  template <class = void>
+  class OrderOf {
    public:
-    Order(LengthBucketedSampler const& sampler)
+    explicit OrderOf(LengthBucketedSampler const& sampler)
         : batch_(sampler.global_batch),
           window_((sampler.window + batch_ - 1) / batch_ * batch_),
           seed_(sampler.seed),
@@ -76,6 +78,8 @@ struct LengthBucketedSampler {
     std::shared_ptr<std::vector<std::int32_t> const> lengths_;
     std::shared_ptr<detail::RecentTables> recent_;
   };
+
+  using Order = OrderOf<>;
 
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto const require = [](bool holds, std::string const& what) {

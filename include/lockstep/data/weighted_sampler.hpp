@@ -44,14 +44,16 @@ struct WeightedSampler {
   Replacement replacement = Replacement::with;
   std::uint64_t seed = 0;
 
-  class Order {
+  /// A template so that only programs that use it compile it.
+  template <class = void>
+  class OrderOf {
     struct Column {
       double threshold = 1;
       Index other = 0;
     };
 
    public:
-    Order(WeightedSampler const& sampler, Index samples)
+    OrderOf(WeightedSampler const& sampler, Index samples)
         : size_(samples), seed_(sampler.seed), replacement_(sampler.replacement) {
       if (replacement_ == Replacement::with) {
         alias_ = std::make_shared<std::vector<Column> const>(columns(sampler.weights));
@@ -76,7 +78,7 @@ struct WeightedSampler {
       }
 
      private:
-      friend Order;
+      friend OrderOf;
       explicit Epoch(std::uint64_t key) : random_(key) {}
       Philox random_;
       std::shared_ptr<std::vector<Column> const> alias_{};
@@ -140,6 +142,8 @@ struct WeightedSampler {
     std::shared_ptr<std::vector<double> const> weights_;
     std::shared_ptr<detail::RecentTables> recent_;
   };
+
+  using Order = OrderOf<>;
 
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
     auto const size = static_cast<Index>(dataset.size());

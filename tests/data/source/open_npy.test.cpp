@@ -41,8 +41,8 @@ TEST_CASE("numbers of every type, version and order of bytes") {
   std::int16_t value = 0;
   swapped.read_row(0, std::span(&value, 1));
   CHECK(value == 0x0102);
-  for (char version : {'\1', '\2', '\3'})
-    CHECK(file.open(npy("{'shape': (2,), 'fortran_order': False, 'descr': '<u2'}", "abcd", version)).rows() == 2);
+  for (char const number : {'\1', '\2', '\3'})
+    CHECK(file.open(npy("{'shape': (2,), 'fortran_order': False, 'descr': '<u2'}", "abcd", number)).rows() == 2);
 }
 
 TEST_CASE("what is damaged or cannot be read is refused, by file and reason") {
