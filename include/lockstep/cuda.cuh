@@ -4,6 +4,7 @@
 /// Everything that needs nvcc.
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/attention.cuh>
+#include <lockstep/kernel/batch_norm.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
@@ -12,6 +13,7 @@
 #include <lockstep/kernel/gated_linear.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/image_input.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
 #include <lockstep/kernel/mean_squared_error.cuh>

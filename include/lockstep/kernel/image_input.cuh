@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/image_input.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+
+/// What is taken from each channel, and what the rest is multiplied by.
+template <class T>
+struct ImageChannels {
+  static constexpr std::size_t most = 64;
+  std::array<T, most> offset{}, factor{};
+};
+
+}  // namespace detail
+
+/// As on the host, bit for bit, queued on the stream. The channels' numbers travel with the launch.
+template <>
+struct ImageInput<CudaSpace> {
+  static constexpr std::size_t most_channels = detail::ImageChannels<float>::most;
+
+  /// @shape table: not used on a device
+  [[nodiscard]] static constexpr Index table_elements(Index) noexcept { return 0; }
+
+  /// @throws ShapeError for more than `most_channels` channels
+  template <class T>
+  static void normalize(memory::Stream<CudaSpace> stream, TensorView<std::uint8_t const, 2, CudaSpace> x,
+                        std::span<double const> mean, std::span<double const> deviation, TensorView<T, 2, CudaSpace> y,
+                        T*) {
+    using Sum = Accumulate<T>;
+    auto const channels = x.extent[1];
+    expect<ShapeError>(mean.size() <= most_channels, [&] {
+      return "ImageInput: " + std::to_string(mean.size()) + " channels, and on CUDA at most " +
+             std::to_string(most_channels) + " are possible";
+    });
+    detail::ImageChannels<Sum> of;
+    for (std::size_t c = 0; c < mean.size(); ++c) {
+      of.offset[c] = static_cast<Sum>(255 * mean[c]);
+      of.factor[c] = static_cast<Sum>(1 / (255 * deviation[c]));
+    }
+    detail::for_elements("kernel::ImageInput", stream, x.size(), [=] __device__(Index i) {
+      auto const c = static_cast<std::size_t>(i % channels);
+      y.data[i] = static_cast<T>((static_cast<Sum>(x.data[i]) - of.offset[c]) * of.factor[c]);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
