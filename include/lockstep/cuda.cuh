@@ -22,6 +22,7 @@
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
+#include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/memory/cuda.cuh>

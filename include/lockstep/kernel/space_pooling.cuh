@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/space_pooling.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+
+/// Ranges along the three axes of space.
+struct SpaceRange {
+  Extents<3> begin, end;
+
+  /// Calls f(place) for every place of the range, among `extent` of them, in order.
+  template <class F>
+  __device__ void for_places(Extents<3> const& extent, F const& f) const {
+    for (Index d = begin[0]; d < end[0]; ++d)
+      for (Index h = begin[1]; h < end[1]; ++h)
+        for (Index w = begin[2]; w < end[2]; ++w) f((d * extent[1] + h) * extent[2] + w);
+  }
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+__device__ inline Extents<3> place_at(Extents<3> const& extent, Index place) {
+  return {place / (extent[1] * extent[2]), place / extent[2] % extent[1], place % extent[2]};
+}
+/// The places of x that an output place looks at.
+__device__ inline SpaceRange window_of(ConvolutionShape const& s, Index output) {
+  auto const at = place_at(s.result(), output);
+  SpaceRange range{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    auto const first = at[axis] * s.stride[axis] - s.padding[axis];
+    range.begin[axis] = max(Index{0}, first);
+    range.end[axis] = min(s.extent[axis], first + s.kernel[axis]);
+  }
+  return range;
+}
+/// The output places that look at a place of x.
+__device__ inline SpaceRange lookers_at(ConvolutionShape const& s, Index place) {
+  auto const at = place_at(s.extent, place);
+  SpaceRange range{};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    auto const last = at[axis] + s.padding[axis], first = last - s.kernel[axis] + 1;
+    range.begin[axis] = first > 0 ? (first + s.stride[axis] - 1) / s.stride[axis] : 0;
+    range.end[axis] = min(s.result(axis), last / s.stride[axis] + 1);
+  }
+  return range;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// dx = the sum of term(element of y, place of x) over the windows that a place lies in, in order, or dx += that.
+template <class T, class Term>
+void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, TensorView<T, 1, CudaSpace> dx,
+                         Write write, Term const& term) {
+  auto const places = s.output_places(), channels = s.inputs, inputs = s.input_places();
+  for_elements("kernel::SpacePooling::backward", stream, dx.size(), [=] __device__(Index i) {
+    auto const row = i / channels / inputs, place = i / channels % inputs;
+    T sum = write == Write::add ? dx.data[i] : T{0};
+    lookers_at(s, place).for_places(
+        s.result(), [&](Index output) { sum += term((row * places + output) * channels + i % channels, place); });
+    dx.data[i] = sum;
+  });
+}
+
+}  // namespace detail
+
+/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place, backward one
+/// of x, which gathers from the windows that it lies in: nothing is added by two at a time.
+template <>
+struct SpacePooling<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
+                      Vector<std::int32_t> winner) {
+    check(s, x.size(), y.size());
+    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
+    detail::for_elements("kernel::SpacePooling::largest", stream, y.size(), [=] __device__(Index i) {
+      auto const* const sample = x.data + i / channels / places * size + i % channels;
+      auto const window = detail::window_of(s, i / channels % places);
+      T best = -std::numeric_limits<T>::infinity();
+      auto at = (window.begin[0] * s.extent[1] + window.begin[1]) * s.extent[2] + window.begin[2];
+      window.for_places(s.extent, [&](Index from) {
+        T const here = sample[from * channels];
+        if (!(here > best || here != here)) return;
+        best = here;
+        at = from;
+      });
+      y.data[i] = best;
+      if (winner.data) winner.data[i] = static_cast<std::int32_t>(at);
+    });
+  }
+
+  template <class T>
+  static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
+                               Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
+    check(s, dx.size(), dy.size());
+    detail::gather_from_windows<T>(stream, s, dx, write, [=] __device__(Index output, Index place) {
+      return static_cast<Index>(winner.data[output]) == place ? dy.data[output] : T{0};
+    });
+  }
+
+  template <class T>
+  static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
+    check(s, x.size(), y.size());
+    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
+    auto const taps = static_cast<T>(s.taps());
+    detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
+      auto const* const sample = x.data + i / channels / places * size + i % channels;
+      T sum = 0;
+      detail::window_of(s, i / channels % places).for_places(s.extent, [&](Index from) {
+        sum += sample[from * channels];
+      });
+      y.data[i] = sum / taps;
+    });
+  }
+
+  template <class T>
+  static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
+                               Write write) {
+    auto const taps = static_cast<T>(s.taps());
+    check(s, dx.size(), dy.size());
+    detail::gather_from_windows<T>(stream, s, dx, write,
+                                   [=] __device__(Index output, Index) { return dy.data[output] / taps; });
+  }
+
+ private:
+  static void check(ConvolutionShape const& s, Index x, Index y) {
+    bool fits = s.output_places() > 0;
+    for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
+    expect<ShapeError>(fits, [&] {
+      return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
+             " of padding on either side, and the window " + to_string(s.kernel) +
+             "; the window must fit into the padded input, and the padding into half a window";
+    });
+    auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
+    expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
+      return "pooling: x and y have " + std::to_string(x) + " and " + std::to_string(y) +
+             " elements; the shape needs " + std::to_string(wanted_x) + " and " + std::to_string(wanted_y);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
