@@ -115,10 +115,10 @@ struct Attention<HostSpace> {
   static constexpr Index query_block = 32;
 
   struct Head {
-    Index index;                       // counts heads over all rows
-    Index number;                      // within the row
-    Index queries, keys;               // tokens of the row
-    Index query, key;                  // its first element in query and out, and in key and value
+    Index index;          // counts heads over all rows
+    Index number;         // within the row
+    Index queries, keys;  // tokens of the row
+    Index query, key;     // its first element in query and out, and in key and value; these may be null without slots
     Index query_padding, key_padding;  // slots behind the tokens
     std::uint64_t place;               // dropout's key
 
@@ -191,8 +191,8 @@ struct Attention<HostSpace> {
                .number = number,
                .queries = q.tokens(row),
                .keys = k.tokens(row),
-               .query = q.start(row) * in.width() + column,
-               .key = k.start(row) * in.width() + column,
+               .query = q.slots > 0 ? q.start(row) * in.width() + column : 0,
+               .key = k.slots > 0 ? k.start(row) * in.width() + column : 0,
                .query_padding = q.end(row) - q.start(row) - q.tokens(row),
                .key_padding = k.end(row) - k.start(row) - k.tokens(row),
                .place = static_cast<std::uint64_t>(q.positions.data[row])},
@@ -288,7 +288,7 @@ struct Attention<HostSpace> {
         log_sums[i + q] = sum.logarithm;
         reciprocals[q] = sum.reciprocal;
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
-        clear(row, here, keys);
+        detail::clear_behind(row, here, keys);
       }
     });
   }
@@ -304,18 +304,13 @@ struct Attention<HostSpace> {
         T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, in.head_width());
         detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
                                     head.place, head.element(i + q));
-        clear(row, here, keys);
-        clear(gradient, here, keys);
+        detail::clear_behind(row, here, keys);
+        detail::clear_behind(gradient, here, keys);
         if (!dbias) continue;
         auto* const by_distance = dbias + in.queries.length - 1 - (i + q);
         for (Index j = 0; j < here; ++j) by_distance[j] += gradient[j];
       }
     });
-  }
-
-  template <class T>
-  [[gnu::always_inline]] static void clear(T* row, Index begin, Index end) noexcept {
-    if (begin < end) std::fill(row + begin, row + end, T{0});
   }
 
   template <class T>

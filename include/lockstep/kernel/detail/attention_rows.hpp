@@ -19,6 +19,24 @@ template <class T>
   return (count + LanesOf<T>::count - 1) / LanesOf<T>::count * LanesOf<T>::count;
 }
 
+/// What follows the row's end in its last vector becomes `value`: a choice per lane, because ends vary from row to row
+/// and no processor foresees a loop's.
+template <class T>
+inline void fill_last(T* x, Index count, T value) noexcept {
+  constexpr Index lanes = LanesOf<T>::count;
+  Index const used = count % lanes;
+  if (used == 0) return;
+  T* const last = x + count - used;
+  for (Index lane = 0; lane < lanes; ++lane) last[lane] = lane < used ? last[lane] : value;
+}
+
+/// Zeros from the end of the last vector of `count` elements to that of `end`.
+template <class T>
+inline void clear_behind(T* x, Index count, Index end) noexcept {
+  constexpr Lanes<T> zeros{};
+  for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) __builtin_memcpy(x + i, &zeros, sizeof zeros);
+}
+
 /// x[i] += bias[i] unless that is null.
 template <class T>
 inline void add_bias(T* x, T const* bias, Index count) noexcept {
@@ -52,15 +70,15 @@ inline SoftmaxSum<T> softmax_row(T* row, T const* bias, Index count) noexcept {
   if (count == 0) return {none, 0};
   add_bias(row, bias, count);
   Index const all = whole<T>(count);
-  for (Index j = count; j < all; ++j) row[j] = none;
+  fill_last(row, count, none);
   T const most = largest(row, all);
   T const sum = exponentials(row, most, all);
   return {most + std::log(sum), 1 / sum};
 }
 
 /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the
-/// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out. What
-/// follows the row's end in its last vector becomes anything.
+/// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out. Zeros
+/// fill the last vector.
 template <class T>
 inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, Index count, DropoutMask mask,
                                 std::uint64_t position, std::uint64_t element) noexcept {
@@ -69,6 +87,8 @@ inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, I
   for (Index j = 0; j < all; ++j) p[j] = exp(p[j] - log_sum);
   if (!mask.active()) {
     for (Index j = 0; j < all; ++j) ds[j] = p[j] * (ds[j] - mean);
+    fill_last(p, count, T{0});
+    fill_last(ds, count, T{0});
     return;
   }
   auto const keep = static_cast<T>(mask.scale());
@@ -80,6 +100,8 @@ inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, I
       p[done + j] = x * factor;
     }
   });
+  fill_last(p, count, T{0});
+  fill_last(ds, count, T{0});
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
