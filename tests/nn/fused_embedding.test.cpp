@@ -83,6 +83,15 @@ struct Model {
   }
 };
 
+/// The same column twice, token by token.
+struct Doubled : Model {
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const x = embedding.forward(context, nn::interleave(*column, *column), batch.places());
+    return lockstep_test::irregular_loss(context, x.tokens);
+  }
+};
+
 /// Three segments: ids of the layer's table and of another one, learned activations, and ids again.
 struct Assembled {
   nn::FusedEmbedding embedding;
@@ -230,6 +239,17 @@ TEST_CASE("a plan that comes with the column is the one that is used") {
   trial.step(mixed);
   auto const token = trial.layout.entries()[0];
   for (Index i = 0; i < token.size; ++i) CHECK(trial.gradients[static_cast<std::size_t>(token.offset + i)] == 0);
+}
+
+TEST_CASE("a plan that comes with an interleaved column finds its tokens among the others") {
+  Ragged ragged(mixed);
+  nn::FusedEmbedding const embedding({.vocabulary = 11, .width = 6});
+  Trial<Doubled, float> without(Doubled{{embedding, &ragged.column}});
+  auto const loss = without.step(mixed).sum;
+  ragged.column.plan = &ragged.plan;
+  Trial<Doubled, float> with(Doubled{{embedding, &ragged.column}});
+  CHECK(with.step(mixed).sum == loss);
+  CHECK(with.gradients == without.gradients);
 }
 
 TEST_CASE("gradients of everything that can be assembled") {
