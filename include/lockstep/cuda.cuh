@@ -21,6 +21,7 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
+#include <lockstep/kernel/relu.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>

@@ -99,6 +99,7 @@
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/relative_bias.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
+#include <lockstep/kernel/relu.hpp>
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
@@ -140,6 +141,7 @@
 #include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/recompute.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
+#include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/segment_of.hpp>
