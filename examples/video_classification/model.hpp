@@ -75,8 +75,8 @@ class VideoClassifier {
     return head_.forward(context, nn::global_average_pool(context, x));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    return nn::cross_entropy(context, predict(context, batch), batch[&Clip::label], {.class_weights = class_weights_});
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Clip::label], {.class_weights = class_weights_});
   }
 
  private:

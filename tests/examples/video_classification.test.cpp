@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -22,6 +23,7 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "../examples/video_classification/model.hpp"
+#include "examples/program.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -142,4 +144,20 @@ TEST_CASE("what was saved predicts as the trainer evaluates, running statistics 
   std::vector<float> const untouched(trainer.buffers().size(), 0.0f);
   train::Predictor other(VideoClassifier{small}, trainer.values(), untouched);
   CHECK_FALSE(std::ranges::equal(a.value.span(), other.predict(held.batches()[0]).value.span()));
+}
+
+TEST_CASE("the program trains on two ranks as on two devices") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const trained = [&](std::string const& name, std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--frames", "5", "--height", "24", "--width", "20", "--samples", "40", "--epochs", "2",
+                               "--batch-size", "4", "--threads", "1", "--save-dir", folder / name});
+    auto const outcome = lockstep_test::run_example("video_classification", flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    return json::parse(lockstep_test::read_file(folder / name + "/run.json"), name);
+  };
+  auto const dp = trained("dp", {"--parallel", "dp", "--devices", "2"}), ddp = trained("ddp", {"--nproc", "2"});
+  CHECK(dp.at("parameters_sha256") == ddp.at("parameters_sha256"));
+  CHECK(dp.at("final").at("eval_loss") == ddp.at("final").at("eval_loss"));
+  CHECK(dp.at("final").at("eval_samples").integer() == 4);
 }

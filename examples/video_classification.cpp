@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a 3D convolutional network to tell in which direction a bright spot moves. The clips are generated: bytes with
+// noise, and one direction is twice as frequent as each of the others, which the weights of the loss make up for.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <lockstep/app/check_samples.hpp>
+#include <lockstep/app/run.hpp>
+#include <lockstep/lockstep.hpp>
+
+#include "video_classification/model.hpp"
+
+using namespace lockstep;
+using video_classification::Clip;
+
+namespace {
+
+struct Options : app::Options {
+  video_classification::Sizes sizes{.class_weights = {0.5f, 1, 1, 1}};
+  Index samples = 400;
+
+  Options() { batch_size = 8; }
+  void flags(app::Command& command) {
+    command.add("--frames", sizes.frames, 2, 1024, "Frames of a clip");
+    command.add("--height", sizes.height, 8, 4096, "Height of a frame in pixels");
+    command.add("--width", sizes.width, 8, 4096, "Width of a frame in pixels");
+    command.add("--samples", samples, 1, 10000000, "Clips to generate for training; a tenth more for evaluation");
+  }
+};
+
+/// The clip of a number: the same on every rank.
+class Camera {
+ public:
+  Camera(Options const& options, Index first, Index count)
+      : sizes_(options.sizes), seed_(options.seed), first_(first), count_(count) {}
+
+  [[nodiscard]] Index size() const { return count_; }
+  [[nodiscard]] Clip get(Index i) const {
+    auto const number = mix(seed_, static_cast<std::uint64_t>(first_ + i));
+    auto const& [frames, height, width, channels, weights] = sizes_;
+    Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(frames * height * width)),
+              std::array{0, 0, 1, 2, 3}[number % 5]};
+    constexpr std::array<std::array<Index, 2>, 4> directions{{{0, 1}, {0, -1}, {1, 0}, {-1, 0}}};
+    auto const [down, right] = directions[static_cast<std::size_t>(clip.label)];
+    Index const radius = std::max<Index>(1, std::min(height, width) / 8);
+    std::uint64_t noise = number | 1;
+    auto* pixel = clip.pixels.data();
+    for (Index f = 0; f < frames; ++f) {
+      Index const way = 2 * f - frames + 1;  // from -frames to frames: the spot passes the middle half-way
+      Index const y = height / 2 + down * way * height / (3 * frames),
+                  x = width / 2 + right * way * width / (3 * frames);
+      for (Index row = 0; row < height; ++row) {
+        for (Index column = 0; column < width; ++column) {
+          noise = noise * 6364136223846793005u + 1442695040888963407u;
+          bool const inside = (row - y) * (row - y) + (column - x) * (column - x) <= radius * radius;
+          *pixel++ = static_cast<std::uint8_t>((inside ? 160 : 32) + (noise >> 58));
+        }
+      }
+    }
+    return clip;
+  }
+
+ private:
+  video_classification::Sizes sizes_;
+  std::uint64_t seed_;
+  Index first_, count_;
+};
+
+void check(Options const& options) {
+  if (!options.data.empty()) throw ConfigError("--data " + options.data + ": this example generates its clips");
+  app::check_samples(options, options.samples);
+}
+
+int train_rank(app::Training<Options>& training) {
+  auto const& options = training.options();
+  auto const loader = [&](Camera const& clips, auto sampler) {
+    return data::DataLoader{clips, sampler, data::PadCollate{}, training.loader_options()};
+  };
+  auto batches = loader({options, 0, options.samples}, data::ShuffledSampler{.seed = options.seed});
+  auto evaluation = loader({options, options.samples, (options.samples + 9) / 10}, data::SequentialSampler{});
+  training.fit(video_classification::VideoClassifier{options.sizes}, optim::AdamW{.weight_decay = options.weight_decay},
+               batches, train::Evaluation{evaluation, train::Accuracy{&Clip::label}});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank); }
