@@ -132,9 +132,9 @@ class Context {
                      }});
   }
 
-  /// What `f(context)` returns, a Variable or a Sequence, without what is needed for its backward: that memory is given
-  /// back at once, and f runs again, alike to the bit, when backward gets there. `inputs` are all variables that f
-  /// takes gradients to. The parameters that it uses are counted now. A Sequence's layout must outlive f.
+  /// What `f(context)` returns, a Variable or a Sequence, and nothing else that it made: that memory is given back at
+  /// once, and f runs again, alike to the bit, when backward gets there. `inputs` are all variables that f takes
+  /// gradients to. The parameters that it uses are counted now. A Sequence's layout must outlive f.
   template <class F, int... Ranks>
   [[nodiscard]] auto recompute(F f, Variable<Ranks> const&... inputs) {
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
@@ -142,25 +142,14 @@ class Context {
     auto const random = random_operations_;
     auto const made = f(*this);
     auto const made_tokens = tokens_of(made);
-    bool const is_input = (false || ... || (made_tokens.slot == inputs.slot));
-    if (tape_.size() == start.tape || !made_tokens.slot || is_input) return made;
+    bool const is_input = (false || ... || (made_tokens.value.data == inputs.value.data));
+    bool const no_backward = tape_.size() == start.tape || !made_tokens.slot;
+    if (is_input || (recording() && no_backward)) return made;
 
     rewind(start);
     auto const output = another(made_tokens);
     kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
-    struct Closure {
-      F f;
-      std::uint64_t random;
-      GradientSlot<Scalar>* output;
-      std::tuple<Variable<Ranks>...> inputs;
-    };
-    auto* closure = new (tape_memory_.take(sizeof(Closure)))
-        Closure{f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...}};
-    tape_.push_back({closure, [](void* self, Context& context) {
-                       auto& c = *static_cast<Closure*>(self);
-                       std::apply([&](auto const&... x) { (context.reserve_gradient(x), ...); }, c.inputs);
-                       context.replay(c.f, c.random, c.output->data);
-                     }});
+    if (recording()) put_off(f, random, output, inputs...);
     if constexpr (requires { made.tokens; }) {
       return made.with(output);
     } else {
@@ -258,7 +247,24 @@ class Context {
     for (auto i = tape_.size(); i-- > first;) tape_[i].run(tape_[i].closure, *this);
     tape_.resize(first);
   }
-  /// Forward and backward of what `recompute` put off; `gradient` is that of its output.
+  /// Has backward run f again, for the gradient of `output`.
+  template <class F, int Rank, int... Ranks>
+  void put_off(F f, std::uint64_t random, Variable<Rank> const& output, Variable<Ranks> const&... inputs) {
+    struct Closure {
+      F f;
+      std::uint64_t random;
+      GradientSlot<Scalar>* output;
+      std::tuple<Variable<Ranks>...> inputs;
+    };
+    auto* closure = new (tape_memory_.take(sizeof(Closure)))
+        Closure{f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...}};
+    tape_.push_back({closure, [](void* self, Context& context) {
+                       auto& c = *static_cast<Closure*>(self);
+                       std::apply([&](auto const&... x) { (context.reserve_gradient(x), ...); }, c.inputs);
+                       context.replay(c.f, c.random, c.output->data);
+                     }});
+  }
+  /// Forward and backward of what was put off; `gradient` is that of its output.
   template <class F>
   void replay(F const& f, std::uint64_t random, Scalar* gradient) {
     auto const start = mark();
