@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/convolution.hpp>
+#include <lockstep/kernel/detail/space_range.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/gemm.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// patches[place, i, k] = what tap k sees of input i there, zero in the padding. A thread takes an element.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index rows, T const* x, T* patches) {
+  auto const taps = s.taps(), length = s.inputs * taps, places = s.output_places();
+  for (auto at = grid_thread(); at < rows * places * length; at += grid_threads()) {
+    auto const row = at / length / places, input = at % length / taps;
+    auto const to = place_at(s.result(), at / length % places), tap = place_at(s.kernel, at % taps);
+    Extents<3> from{};
+    bool inside = true;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      from[axis] = to[axis] * s.stride[axis] - s.padding[axis] + tap[axis];
+      inside = inside && from[axis] >= 0 && from[axis] < s.extent[axis];
+    }
+    auto const place = (from[0] * s.extent[1] + from[1]) * s.extent[2] + from[2];
+    patches[at] = inside ? x[(row * s.input_places() + place) * s.inputs + input] : T{0};
+  }
+}
+
+/// dx = the sum over the patches that saw an element, in order of their places, or dx += that: a thread takes an
+/// element of x.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index rows, T const* patches, T* dx, Write write) {
+  using Sum = Accumulate<T>;
+  auto const taps = s.taps(), places = s.output_places(), inputs = s.input_places();
+  for (auto at = grid_thread(); at < rows * inputs * s.inputs; at += grid_threads()) {
+    auto const row = at / s.inputs / inputs, place = at / s.inputs % inputs, input = at % s.inputs;
+    auto const here = place_at(s.extent, place);
+    Sum sum = write == Write::add ? static_cast<Sum>(dx[at]) : Sum{0};
+    lookers_at(s, place).for_places(s.result(), [&](Index output) {
+      auto const to = place_at(s.result(), output);
+      Index tap = 0;
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        tap = tap * s.kernel[axis] + here[axis] - to[axis] * s.stride[axis] + s.padding[axis];
+      sum += static_cast<Sum>(patches[((row * places + output) * s.inputs + input) * taps + tap]);
+    });
+    dx[at] = static_cast<T>(sum);
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// Functions and shapes as on the host, queued on the stream: products of patches by cuBLASLt, some samples at a time.
+/// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically
+template <>
+struct Convolution<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  using Scratch = memory::Scratch<memory::CudaResource>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+  /// Nothing is planned here: Gemm keeps what it decides with the stream.
+  template <class T>
+  struct Plans {};
+
+  template <class T>
+  static void forward(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T const> weight,
+                      Vector<T const> bias, Vector<T> y, Plans<T>&, Scratch& scratch) {
+    check(s, x.size(), weight.size(), y.size());
+    scratch.rewind();
+    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
+    for_samples<T>(s, [&](Index first, Index rows) {
+      gather(stream, s, rows, x.data + first * s.input_size(), patches);
+      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(patches, rows * s.output_places(), length(s)),
+                                   Transpose::no, matrix(weight.data, s.outputs, length(s)), Transpose::yes, 0,
+                                   matrix(y.data + first * s.output_size(), rows * s.output_places(), s.outputs),
+                                   bias.data);
+    });
+  }
+
+  template <class T>
+  static void backward_data(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> weight,
+                            Vector<T> dx, Write write, Plans<T>&, Scratch& scratch) {
+    check(s, dx.size(), weight.size(), dy.size());
+    scratch.rewind();
+    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
+    for_samples<T>(s, [&](Index first, Index rows) {
+      Gemm<CudaSpace>::multiply<T>(stream, 1,
+                                   matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
+                                   Transpose::no, matrix(weight.data, s.outputs, length(s)), Transpose::no, 0,
+                                   matrix(patches, rows * s.output_places(), length(s)));
+      detail::launch("kernel::Convolution::backward_data", stream, rows * s.input_size(), detail::sum_patches<T>, s,
+                     rows, patches, dx.data + first * s.input_size(), write);
+    });
+  }
+
+  template <class T>
+  static void backward_weight(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> x,
+                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write, Plans<T>&,
+                              Scratch& scratch) {
+    check(s, x.size(), dweight.size(), dy.size());
+    scratch.rewind();
+    auto const places = s.rows * s.output_places();
+    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
+    auto* const partial = scratch.take_elements<T>(detail::column_partials(places, s.outputs));
+    auto const to = matrix(dweight.data, s.outputs, length(s));
+    if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
+      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy.data, 0, s.outputs), Transpose::yes,
+                                   matrix<T const>(x.data, 0, length(s)), Transpose::no,
+                                   dweight_write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, to);
+    for_samples<T>(s, [&](Index first, Index rows) {
+      bool const adds = first > 0 || dweight_write == Write::add;
+      gather(stream, s, rows, x.data + first * s.input_size(), patches);
+      Gemm<CudaSpace>::multiply<T>(stream, 1,
+                                   matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
+                                   Transpose::yes, matrix<T const>(patches, rows * s.output_places(), length(s)),
+                                   Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0}, to);
+    });
+    if (!dbias.data) return;
+    detail::sum_columns<T, 1>("kernel::Convolution::backward_weight", stream, places, s.outputs,
+                              [=] __device__(Index place, Index output, Accumulate<T> * sums) {
+                                sums[0] += static_cast<Accumulate<T>>(dy.data[place * s.outputs + output]);
+                              },
+                              partial, {dbias.data, dbias_write});
+  }
+
+ private:
+  static constexpr Index patch_bytes = Index{64} << 20;  // at most, unless one sample needs more
+
+  template <class T>
+  [[nodiscard]] static TensorView<T, 2, CudaSpace> matrix(T* data, Index rows, Index columns) noexcept {
+    return {data, {rows, columns}};
+  }
+  [[nodiscard]] static Index length(ConvolutionShape const& s) noexcept { return s.inputs * s.taps(); }
+  /// Samples whose patches are made at once.
+  template <class T>
+  [[nodiscard]] static Index together(ConvolutionShape const& s) noexcept {
+    auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
+    return std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
+  }
+  template <class T>
+  [[nodiscard]] static Index patch_elements(ConvolutionShape const& s) noexcept {
+    return together<T>(s) * s.output_places() * length(s);
+  }
+  /// f(first, rows) for all samples, in order.
+  template <class T, class F>
+  static void for_samples(ConvolutionShape const& s, F const& f) {
+    auto const rows = together<T>(s);
+    for (Index first = 0; first < s.rows; first += rows) f(first, std::min(rows, s.rows - first));
+  }
+  template <class T>
+  static void gather(Stream stream, ConvolutionShape const& s, Index rows, T const* x, T* patches) {
+    detail::launch("kernel::Convolution", stream, rows * s.output_places() * length(s), detail::make_patches<T>, s,
+                   rows, x, patches);
+  }
+
+  static void check(ConvolutionShape const& shape, Index x, Index weight, Index y) {
+    expect<ShapeError>(shape.output_places() > 0, [&] {
+      return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
+             " of padding on either side, and the kernel has " + to_string(shape.kernel) +
+             "; the kernel must fit into the padded input";
+    });
+    auto const wanted_x = shape.rows * shape.input_size(), wanted_y = shape.rows * shape.output_size();
+    expect<ShapeError>(x == wanted_x && y == wanted_y && weight == shape.weight_size(), [&] {
+      return "Convolution: x, weight and y have " + std::to_string(x) + ", " + std::to_string(weight) + " and " +
+             std::to_string(y) + " elements; the shape needs " + std::to_string(wanted_x) + ", " +
+             std::to_string(shape.weight_size()) + " and " + std::to_string(wanted_y);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
