@@ -46,7 +46,8 @@ def named(module, rename):
         for old, new in rename.items():
             name = name.replace(old, new)
         if "in_proj_" in name:
-            for (part, value), (_, gradient) in zip(split_attention(name, parameter), split_attention(name, parameter.grad)):
+            pieces = zip(split_attention(name, parameter), split_attention(name, parameter.grad))
+            for (part, value), (_, gradient) in pieces:
                 yield part, value, gradient
         else:
             yield name.replace("out_proj", "output"), parameter, parameter.grad
@@ -89,8 +90,10 @@ def layers():
     yield case("rms_norm", norm, norm, {"input": (4, width)})
     yield case("gelu", torch.nn.Identity(), F.gelu, {"input": (4, width)})
 
-    feed_forward = fill(torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.GELU(), torch.nn.Linear(inner, width)))
-    yield case("feed_forward", feed_forward, feed_forward, {"input": shape}, {"0.": "first.", "2.": "second."}, **common)
+    parts = torch.nn.Linear(width, inner), torch.nn.GELU(), torch.nn.Linear(inner, width)
+    feed_forward = fill(torch.nn.Sequential(*parts))
+    yield case("feed_forward", feed_forward, feed_forward, {"input": shape}, {"0.": "first.", "2.": "second."},
+               **common)
     gated = fill(torch.nn.ModuleDict({k: torch.nn.Linear(*s) for k, s in
                                       {"gate": (width, inner), "up": (width, inner), "down": (inner, width)}.items()}))
     yield case("gated_feed_forward", gated, lambda x: gated["down"](F.gelu(gated["gate"](x)) * gated["up"](x)),
@@ -173,10 +176,12 @@ def spaces():
         output = run(x)
         weights = draw(*output.shape)
         (output * weights).sum().backward()
-        return {"name": name, "values": {k: dump(p) for k, p in module.named_parameters()} | {"input": dump(channels_last(x))},
+        values = {key: dump(parameter) for key, parameter in module.named_parameters()}
+        gradients = {key: dump(parameter.grad) for key, parameter in module.named_parameters()}
+        return {"name": name, "values": values | {"input": dump(channels_last(x))},
                 "weights": dump(channels_last(weights)), "output": dump(channels_last(output)),
-                "gradients": {k: dump(p.grad) for k, p in module.named_parameters()} | {"input": dump(channels_last(x.grad))},
-                "buffers": {k: dump(b) for k, b in module.named_buffers() if "tracked" not in k}} | more
+                "gradients": gradients | {"input": dump(channels_last(x.grad))},
+                "buffers": {key: dump(b) for key, b in module.named_buffers() if "tracked" not in key}} | more
 
     for dims, extent in (1, (7,)), (2, (5, 4)), (3, (4, 3, 3)):
         module = fill(getattr(torch.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=1))
