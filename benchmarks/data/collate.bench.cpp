@@ -78,6 +78,16 @@ int main() {
             held, [&](auto const& batch) { return lengths_padded(batch[&Trajectory::states]); });
   }
   {
+    std::size_t held = 0;
+    data::InMemoryDataset const set{samples<Pose>(512, [&](Index i) {
+      auto const length = static_cast<std::size_t>(pose_length(i));
+      held += length * 1596;
+      return Pose{std::vector<std::array<float, 399>>(length)};
+    })};
+    compare(ratios, "collate pose 30 to 600 x 133 x 3 float32, batch 32, padded", set, 32, data::PadCollate{}, held,
+            [&](auto const& batch) { return lengths_padded(batch[&Pose::frames]); });
+  }
+  {
     ClipsFile const file(160);
     data::ArrayDataset const set{
         data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};

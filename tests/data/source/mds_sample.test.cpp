@@ -19,7 +19,7 @@ namespace {
 
 data::MdsSample make(std::vector<data::detail::MdsColumn> columns, std::string const& bytes) {
   std::vector<std::byte> data(bytes.size());
-  std::memcpy(data.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(data.data(), bytes.data(), bytes.size());
   return {std::make_shared<std::vector<data::detail::MdsColumn> const>(std::move(columns)), std::move(data), "here"};
 }
 

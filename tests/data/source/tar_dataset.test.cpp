@@ -137,5 +137,5 @@ TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while 
   CHECK_THROWS_AS(archive.open(member("a", "a", '0', std::string(12, '\xff'))), DataError);
   auto const tar = archive.open(whole);
   std::filesystem::resize_file(archive / "a.tar", 700);
-  CHECK_THROWS_WITH_AS(tar.get(0), doctest::Contains("ends at byte 700"), DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0)), doctest::Contains("ends at byte 700"), DataError);
 }

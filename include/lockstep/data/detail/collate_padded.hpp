@@ -4,12 +4,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/detail/collate_rules.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
@@ -50,8 +50,8 @@ void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules co
   auto const length = column.values.extent[1];
   auto* const begin = writable(column.values) + row * length * element_width<N>;
   auto const value = padding_as<T>(rules);
-  std::fill(begin, used.data(), value);
-  std::fill(used.data() + used.size(), begin + length * element_width<N>, value);
+  stream_fill(begin, used.data(), value);
+  stream_fill(used.data() + used.size(), begin + length * element_width<N>, value);
   if (column.mask.data == nullptr) return;
   auto* const mask = writable(column.mask) + row * length;
   auto const first = (used.data() - begin) / element_width<N>, count = static_cast<Index>(column.lengths(row));
@@ -66,7 +66,7 @@ void put(PaddedColumn<T, HostSpace, N> const& column, Index row, std::vector<Ele
   static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
   auto const to = cell(column, row);
   check_length(rules, values.size(), to.size() / element_width<N>, row);
-  if (!values.empty()) std::memcpy(to.data(), values.data(), to.size_bytes());
+  stream_copy(to.data(), values.data(), to.size_bytes());
 }
 
 template <Number T, std::size_t N>

@@ -4,10 +4,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <lockstep/data/detail/collate_rules.hpp>
+#include <lockstep/data/detail/stream_copy.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
@@ -34,7 +34,7 @@ void put(RaggedColumn<T, HostSpace, N> const& column, Index row, std::vector<Ele
   static_assert(sizeof(Element) == sizeof(T) * element_width<N>);
   auto const to = cell(column, row);
   check_length(rules, values.size(), to.size() / element_width<N>, row);
-  if (!values.empty()) std::memcpy(to.data(), values.data(), to.size_bytes());
+  stream_copy(to.data(), values.data(), to.size_bytes());
 }
 
 template <Number T, std::size_t N>
