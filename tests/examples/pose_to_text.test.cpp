@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -23,6 +24,7 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
+#include "examples/program.hpp"
 
 using namespace lockstep;
 using pose_to_text::Clip;
@@ -74,7 +76,7 @@ Outcome overfit(Policy policy, Index batch_size) {
   Trainer trainer{PoseToText{sizes(0)}, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
   auto batches = loader(8, batch_size, data::PadCollate{});
   Outcome out;
-  out.record = trainer.fit(batches, {}, {.epochs = 60});
+  out.record = trainer.fit(batches, {}, {.epochs = 100});
   out.values.assign(trainer.values().begin(), trainer.values().end());
   return out;
 }
@@ -136,11 +138,11 @@ TEST_CASE("padded and ragged batches give the same loss") {
 TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
   // 1.9 = ln 7 is the loss of guessing; at 0.1 the right token has 90 % on average.
   auto const single = overfit(parallel::SingleDevice{.threads = 1}, 8);
-  CHECK(single.record.steps == 60);
+  CHECK(single.record.steps == 100);
   CHECK(single.record.train_loss < 0.1);
 
   auto const dp = overfit(parallel::DataParallel{.devices = 2, .threads = 1}, 4);
-  CHECK(dp.record.steps == 60);
+  CHECK(dp.record.steps == 100);
   CHECK(dp.record.train_loss < 0.1);
 
   std::vector<Outcome> ranks(2);
@@ -152,4 +154,40 @@ TEST_CASE("a few clips are learned by heart on one device, on two, and by two ra
           return 0;
         }) == 0);
   for (auto const& rank : ranks) CHECK(rank.values == dp.values);
+}
+
+TEST_CASE("the program trains on one device and, with equal bits, on two devices and by two processes") {
+  using namespace lockstep_test;
+  TemporaryFolder const folder;
+  auto const sha = [&](std::string const& name, std::vector<std::string> flags) {
+    flags.insert(flags.end(),
+                 {"--save-dir",  folder / name, "--samples",           "30", "--max-length", "3", "--d-model",    "8",
+                  "--num-heads", "2",           "--feed-forward",      "16", "--num-layers", "1", "--vocabulary", "10",
+                  "--epochs",    "1",           "--global-batch-size", "8",  "--threads",    "1"});
+    auto const outcome = run_example("pose_to_text", flags);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    auto const run = json::parse(read_file((folder / name) + "/run.json"), name);
+    CHECK(run.at("steps").number() == 4);
+    CHECK(std::isfinite(run.at("final").at("eval_loss").number()));
+    return run.at("parameters_sha256").string();
+  };
+  sha("single", {});
+  auto const dp = sha("dp", {"--parallel", "dp", "--devices", "2"});
+  CHECK(dp.size() == 64);
+  CHECK(sha("processes", {"--nproc", "2"}) == dp);
+}
+
+TEST_CASE("the program says what it cannot do") {
+  using namespace lockstep_test;
+  for (auto const& [flags, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--data", "poses.csv"}, "generates its clips"},
+           {{"--d-model", "9", "--num-heads", "2"}, "choose a multiple"},
+           {{"--vocabulary", "3"}, "--vocabulary 3"},
+           {{"--samples", "1", "--nproc", "2"}, "2 ranks for 1 training samples"}}) {
+    auto const outcome = run_example("pose_to_text", flags);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, says));
+  }
 }
