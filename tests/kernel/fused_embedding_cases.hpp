@@ -89,8 +89,8 @@ class EmbeddingRun {
     if (case_.kind.norm != Norm::none) targets.weight = {make(case_.weight), write};
     if (case_.kind.norm == Norm::layer) targets.bias = {make(case_.bias), write};
     auto const* const dy = backend_.put(case_.dy);
-    T* const dx = inputs_.is_plain_sum() ? nullptr : backend_.put(std::vector<T>(case_.dy.size()));
-    T* const memory = backend_.put(std::vector<T>(static_cast<std::size_t>(Kernel::scratch(inputs_, width))));
+    T* const dx = inputs_.is_plain_sum() ? nullptr : backend_.put(nothing(case_.dy.size()));
+    T* const memory = backend_.put(nothing(static_cast<std::size_t>(Kernel::scratch(inputs_, width))));
     Kernel::template backward<T>(backend_.stream(), inputs_, {dy, {slots, width}}, {dx, {slots, width}}, targets,
                                  memory);
     p = 0;
@@ -104,6 +104,10 @@ class EmbeddingRun {
   }
 
  private:
+  /// Memory that must be written before it is read.
+  static std::vector<T> nothing(std::size_t count) {
+    return std::vector<T>(count, std::numeric_limits<T>::quiet_NaN());
+  }
   static Index size(std::vector<T> const& v) { return static_cast<Index>(v.size()); }
 
   void lay_out(lockstep::TensorView<Index const, 1, Space> positions) {
@@ -125,7 +129,7 @@ class EmbeddingRun {
     auto* const list = backend_.put(std::vector<std::int32_t>(static_cast<std::size_t>(slots)));
     Kernel::template plan<T>(backend_.stream(), inputs_, segment, part, {list, {slots}}, backend_.plan());
     auto const rows = Kernel::partial_rows(slots);
-    auto* const partial = backend_.put(std::vector<T>(static_cast<std::size_t>(rows * width)));
+    auto* const partial = backend_.put(nothing(static_cast<std::size_t>(rows * width)));
     Kernel::template backward_table<T>(backend_.stream(), backend_.plan(), {dx, {slots, width}},
                                        {partial, {rows, width}}, {gradient, inputs_.parts[part].rows.extent}, write);
   }
