@@ -107,10 +107,11 @@ TEST_CASE("the order changes with epoch and seed, and not with who asks") {
 }
 
 TEST_CASE("options out of range are refused") {
-  CHECK_THROWS_WITH_AS(data::LengthBucketedSampler{.lengths = {1}}.over(Dataset{2}),
+  CHECK_THROWS_WITH_AS((static_cast<void>(data::LengthBucketedSampler{.lengths = {1}}.over(Dataset{2}))),
                        doctest::Contains("1 lengths for 2 samples"), ConfigError);
-  CHECK_THROWS_WITH_AS((data::LengthBucketedSampler{.lengths = {1}, .global_batch = 0}.over(Dataset{1})),
-                       doctest::Contains("global_batch is 0"), ConfigError);
-  CHECK_THROWS_WITH_AS((data::LengthBucketedSampler{.lengths = {1}, .window = 0}.over(Dataset{1})),
+  CHECK_THROWS_WITH_AS(
+      (static_cast<void>(data::LengthBucketedSampler{.lengths = {1}, .global_batch = 0}.over(Dataset{1}))),
+      doctest::Contains("global_batch is 0"), ConfigError);
+  CHECK_THROWS_WITH_AS((static_cast<void>(data::LengthBucketedSampler{.lengths = {1}, .window = 0}.over(Dataset{1}))),
                        doctest::Contains("window is 0"), ConfigError);
 }
