@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "../malloc_count.hpp"
 #include "../parallel/table_model.hpp"
 #include "toy.hpp"
@@ -186,6 +189,45 @@ std::vector<double> table_gradients(nn::GradientForm form, std::vector<table_mod
   return out;
 }
 }  // namespace
+
+TEST_CASE("a gradient's memory serves again once all its producers have read it, and not before") {
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(nullptr, nullptr, 0);
+  using Variable = nn::Variable<double, 1, HostSpace>;
+  struct Seen {
+    double const* data[12];
+    double value[12];
+    int count = 0;
+  } seen;
+  // Each layer has two producers of y's gradient, as one that computes its output in two steps does.
+  auto const twice = [&](Variable x) {
+    auto const y = context.variable<1>({5});
+    for (int part = 0; part < 2; ++part)
+      context.on_backward(y, std::tie(), [x, y, part, s = &seen](auto& c) {
+        s->data[s->count] = y.gradient().data;
+        s->value[s->count++] = y.gradient()(4);
+        auto const dx = c.gradient(x);
+        for (Index i = 0; i < 5; ++i)
+          dx.data[i] = (dx.write == Write::add ? dx.data[i] : 0.0) + y.gradient()(i) * (part + 1);
+      });
+    return y;
+  };
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    context.begin_micro_batch(nn::Mode::training, 1);
+    seen.count = 0;
+    auto const input = context.variable<1>({5});
+    auto y = input;
+    for (int layer = 0; layer < 6; ++layer) y = twice(y);
+    std::fill_n(context.gradient(y).data, 5, 1.0);
+    context.backward({});
+
+    REQUIRE(seen.count == 12);
+    for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
+    for (int i = 4; i < 12; ++i) CHECK(seen.data[i] == seen.data[i - 4]);  // two take turns
+    CHECK(input.gradient()(0) == std::pow(3.0, 6));
+  }
+}
 
 TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with uses of the whole table") {
   for (std::vector<table_model::Batch> const& batches : {std::vector<table_model::Batch>{{{3, 69, 3}}},

@@ -124,9 +124,11 @@ class Context {
     };
     auto* closure = new (tape_memory_.take(sizeof(Closure))) Closure{
         f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
+    ++output.slot->producers;
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
                        if (c.output->data) c.f(context);
+                       context.give_back(*c.output);
                        std::apply([&](auto const*... p) { (context.gradients_.used(*p, context.sink_), ...); },
                                   c.parameters);
                      }});
@@ -181,7 +183,7 @@ class Context {
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
     if (!v.slot) return {nullptr, Write::overwrite};
     if (v.slot->data) return {v.slot->data, Write::add};
-    v.slot->data = v.slot->reserved ? v.slot->reserved : scratch_.template take_elements<Scalar>(v.slot->size);
+    v.slot->data = v.slot->reserved ? v.slot->reserved : take_gradient(v.slot->size);
     return {v.slot->data, Write::overwrite};
   }
 
@@ -189,8 +191,10 @@ class Context {
   /// was written to it yet, it takes the memory of y's, which nobody else reads any more.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient_in_place(Variable<Rank> const& x, Variable<Rank> const& y) {
-    if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size) return gradient(x);
+    if (!x.slot || x.slot->data || x.slot->reserved || x.slot->size != y.slot->size || y.slot->producers > 1)
+      return gradient(x);
     x.slot->data = y.slot->data;
+    y.slot->passed_on = true;
     return {x.slot->data, Write::overwrite};
   }
 
@@ -203,11 +207,13 @@ class Context {
     scratch_.rewind();
     tape_memory_.rewind();
     tape_.clear();
+    spare_.clear();
     gradients_.begin_micro_batch();
     mode_ = mode;
     step_key_ = key;
     random_operations_ = 0;
     replaying_ = false;
+    recycles_ = true;
   }
   /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use.
   void backward(ReadySink sink) {
@@ -227,6 +233,11 @@ class Context {
   struct Kept {
     void const* owner;
     std::unique_ptr<void, void (*)(void*)> object;
+  };
+
+  struct Spare {
+    Scalar* data;
+    Index size;
   };
 
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
@@ -258,10 +269,12 @@ class Context {
     };
     auto* closure = new (tape_memory_.take(sizeof(Closure)))
         Closure{f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...}};
+    ++output.slot->producers;
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
                        std::apply([&](auto const&... x) { (context.reserve_gradient(x), ...); }, c.inputs);
                        context.replay(c.f, c.random, c.output->data);
+                       context.give_back(*c.output);
                      }});
   }
   /// Forward and backward of what was put off; `gradient` is that of its output.
@@ -270,15 +283,32 @@ class Context {
     auto const start = mark();
     random_operations_ = random;
     auto const replaying_before = std::exchange(replaying_, true);
+    auto const recycles_before = std::exchange(recycles_, false);  // what is taken from here on goes with the rewind
     tokens_of(f(*this)).slot->data = gradient;
     replaying_ = replaying_before;
     run_tape(start.tape);
+    recycles_ = recycles_before;
     rewind(start);
   }
   template <int Rank>
   void reserve_gradient(Variable<Rank> const& v) {
-    if (v.slot && !v.slot->data && !v.slot->reserved)
-      v.slot->reserved = scratch_.template take_elements<Scalar>(v.slot->size);
+    if (v.slot && !v.slot->data && !v.slot->reserved) v.slot->reserved = take_gradient(v.slot->size);
+  }
+  /// Memory of a gradient that nobody reads any more, if there is one of this size.
+  [[nodiscard]] Scalar* take_gradient(Index size) {
+    if (recycles_)
+      for (auto i = spare_.size(); i-- > 0;)
+        if (spare_[i].size == size) {
+          auto* const data = spare_[i].data;
+          spare_[i] = spare_.back();
+          spare_.pop_back();
+          return data;
+        }
+    return scratch_.template take_elements<Scalar>(size);
+  }
+  void give_back(GradientSlot<Scalar>& slot) {
+    if (--slot.producers > 0 || !slot.data || slot.passed_on || !recycles_) return;
+    spare_.push_back({slot.data, slot.size});
   }
   template <int Rank>
   [[nodiscard]] Variable<Rank> another(Variable<Rank> const& v) {
@@ -300,12 +330,14 @@ class Context {
   Scratch scratch_;                // values and gradients
   memory::Scratch<> tape_memory_;  // closures and slots: the host reads them
   std::vector<Entry> tape_;
+  std::vector<Spare> spare_;  // gradients that were read by all
   std::vector<Kept> kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   std::uint64_t step_key_ = 0;
   std::uint64_t random_operations_ = 0;
   bool replaying_ = false;
+  bool recycles_ = true;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

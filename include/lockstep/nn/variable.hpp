@@ -4,12 +4,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// The gradient of one activation: memory is taken when the first consumer's backward asks for it.
+/// The gradient of one activation: memory is taken when the first consumer's backward asks for it, and given back when
+/// the last of its producers' backward has read it.
 template <class Scalar>
 struct GradientSlot {
   Scalar* data = nullptr;
   Index size = 0;
   Scalar* reserved = nullptr;  // memory to take instead, where it must outlive what is taken later
+  int producers = 0;           // closures that have yet to read it
+  bool passed_on = false;      // its memory is another gradient's now
 };
 
 /// What a layer takes and returns: a value and, while recording, the slot where its consumers leave its gradient.
