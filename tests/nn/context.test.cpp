@@ -200,16 +200,15 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     double value[12];
     int count = 0;
   } seen;
-  // Each layer has two producers of y's gradient, as one that computes its output in two steps does.
-  auto const twice = [&](Variable x) {
+  // Each layer has two inputs and two producers of y's gradient, as one that computes its output in two steps does.
+  auto const join = [&](Variable x, Variable leaf) {
     auto const y = context.variable<1>({5});
     for (int part = 0; part < 2; ++part)
-      context.on_backward(y, std::tie(), [x, y, part, s = &seen](auto& c) {
+      context.on_backward(y, std::tie(), [to = part == 0 ? x : leaf, y, part, s = &seen](auto& c) {
         s->data[s->count] = y.gradient().data;
         s->value[s->count++] = y.gradient()(4);
-        auto const dx = c.gradient(x);
-        for (Index i = 0; i < 5; ++i)
-          dx.data[i] = (dx.write == Write::add ? dx.data[i] : 0.0) + y.gradient()(i) * (part + 1);
+        auto const d = c.gradient(to);
+        for (Index i = 0; i < 5; ++i) d.data[i] = part == 0 ? 3 * y.gradient()(i) : -1;
       });
     return y;
   };
@@ -218,13 +217,16 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     seen.count = 0;
     auto const input = context.variable<1>({5});
     auto y = input;
-    for (int layer = 0; layer < 6; ++layer) y = twice(y);
+    Variable leaves[6];
+    for (auto& leaf : leaves) y = join(y, leaf = context.variable<1>({5}));
     std::fill_n(context.gradient(y).data, 5, 1.0);
     context.backward({});
 
     REQUIRE(seen.count == 12);
     for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
-    for (int i = 4; i < 12; ++i) CHECK(seen.data[i] == seen.data[i - 4]);  // two take turns
+    for (int i = 0; i < 12; i += 2) CHECK(seen.data[i] == seen.data[i + 1]);
+    for (int i = 2; i < 12; i += 2) CHECK(seen.data[i] != seen.data[i - 2]);
+    for (int i = 2; i < 12; i += 2) CHECK(leaves[5 - i / 2].gradient().data == seen.data[i - 2]);
     CHECK(input.gradient()(0) == std::pow(3.0, 6));
   }
 }
