@@ -10,6 +10,9 @@
 
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/data/source/csv_dataset.hpp>
+#include <lockstep/data/source/csv_first_row.hpp>
+#include <lockstep/data/source/labelled_files_dataset.hpp>
 #include <lockstep/lockstep.hpp>
 
 using namespace lockstep;
@@ -75,8 +78,7 @@ struct News {  // AG News: "3","Title","Description"
 struct Review {  // IMDB: review,sentiment
   std::string review, sentiment;
 };
-using Document = data::LabelledText;
-using Documents = data::InMemoryDataset<Document>;
+using Documents = data::InMemoryDataset<data::LabelledText>;
 
 struct Texts {
   Documents training, evaluation;
@@ -94,7 +96,7 @@ struct Words {
 
 Documents read_news(std::string const& path) {
   data::CsvDataset<News> const file(path, {.header = data::CsvHeader::none});
-  std::vector<Document> all;
+  std::vector<data::LabelledText> all;
   for (Index i = 0; i < file.size(); ++i) {
     auto const row = file.get(i);
     if (row.label < 1 || row.label > 4) file.refuse(i, "label " + std::to_string(row.label) + ": must be from 1 to 4");
@@ -105,27 +107,25 @@ Documents read_news(std::string const& path) {
 
 Documents read_reviews(std::string const& path) {
   data::CsvDataset<Review> const file(path, {.header = data::CsvHeader::first_line});
-  std::vector<Document> all;
+  std::vector<data::LabelledText> all;
   for (Index i = 0; i < file.size(); ++i) {
     auto const row = file.get(i);
-    bool const positive = row.sentiment == "positive";
-    if (!positive && row.sentiment != "negative")
+    if (row.sentiment != "positive" && row.sentiment != "negative")
       file.refuse(i, "sentiment \"" + row.sentiment + "\": must be positive or negative");
-    all.push_back({row.review, positive});
+    all.push_back({row.review, row.sentiment == "positive"});
   }
   return Documents(std::move(all));
 }
 
 /// All of a dataset, a seeded tenth of it set aside for evaluation where that is asked for.
 Texts part(data::Dataset auto const& dataset, std::vector<std::string> classes, bool hold_out, std::uint64_t seed) {
-  if (!hold_out) return {Documents(dataset), Documents(std::vector<Document>{}), std::move(classes)};
+  if (!hold_out) return {Documents(dataset), Documents(std::vector<data::LabelledText>{}), std::move(classes)};
   auto const parts = data::hold_out(dataset, 0.1, seed);
   return {Documents(parts.training), Documents(parts.evaluation), std::move(classes)};
 }
 
 Texts read(std::string const& source, data::LabelledFilesOptions const& sizes, bool hold_out, std::uint64_t seed) {
-  std::string const files = "files:";
-  if (source.starts_with(files)) {
+  if (std::string const files = "files:"; source.starts_with(files)) {
     data::LabelledFilesDataset const dataset(source.substr(files.size()), sizes);
     return part(dataset, dataset.classes(), hold_out, seed);
   }
@@ -176,7 +176,7 @@ int train_rank(app::Training<Options>& training) {
   auto const vocabulary = counts.vocabulary(options.vocabulary, 2);
 
   auto const loader = [&](Documents const& documents, auto sampler) {
-    auto const to_article = [&](Document const& d) {
+    auto const to_article = [&](data::LabelledText const& d) {
       return Article{vocabulary.encode(d.text, Words{}, options.max_length), d.label};
     };
     data::InMemoryDataset articles{data::Transform{documents, to_article}};

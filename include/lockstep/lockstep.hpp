@@ -40,15 +40,12 @@
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/columns.hpp>
 #include <lockstep/data/concat.hpp>
-#include <lockstep/data/csv_dataset.hpp>
-#include <lockstep/data/csv_first_row.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/fingerprint.hpp>
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/labelled_files_dataset.hpp>
 #include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>

@@ -12,7 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

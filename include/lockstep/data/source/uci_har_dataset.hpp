@@ -16,7 +16,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/data/source/file_array.hpp>
 

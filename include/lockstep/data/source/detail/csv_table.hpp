@@ -9,7 +9,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 

@@ -13,7 +13,7 @@
 
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/csv_table.hpp>
+#include <lockstep/data/source/detail/csv_table.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <lockstep/data/detail/csv_table.hpp>
+#include <lockstep/data/source/detail/csv_table.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

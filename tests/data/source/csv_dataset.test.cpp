@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/csv_dataset.hpp>
+#include <lockstep/data/source/csv_dataset.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/labelled_files_dataset.hpp>
+#include <lockstep/data/source/labelled_files_dataset.hpp>
 
 #include <unistd.h>
 

@@ -14,8 +14,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/find_files.hpp>
-#include <lockstep/data/detail/text_file.hpp>
+#include <lockstep/data/source/detail/find_files.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

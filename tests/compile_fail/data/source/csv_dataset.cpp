@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/data/csv_dataset.hpp>
+#include <lockstep/data/source/csv_dataset.hpp>
 
 using namespace lockstep;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/csv_first_row.hpp>
+#include <lockstep/data/source/csv_first_row.hpp>
 
 #include <string>
 #include <vector>
