@@ -24,7 +24,9 @@ enum class InstructionSet {
   }
 }
 
-#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+// A program that is compiled for its own processor, or quickly, defines LOCKSTEP_ONE_INSTRUCTION_SET: loops are then
+// compiled once, for what the build allows, instead of three times.
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__) && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 1
 #else
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 0

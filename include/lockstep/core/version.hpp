@@ -6,17 +6,27 @@
 #define LOCKSTEP_VERSION_MINOR 1
 #define LOCKSTEP_VERSION_PATCH 0
 
-/// The inline namespace that everything lives in: two libraries built against different versions, or with and without
-/// a library that computes for us, may meet in one program without sharing a symbol.
-#if defined(LOCKSTEP_BLAS) && defined(LOCKSTEP_ONEDNN)
-#define LOCKSTEP_ABI v0_1_blas_onednn
-#elif defined(LOCKSTEP_BLAS)
-#define LOCKSTEP_ABI v0_1_blas
-#elif defined(LOCKSTEP_ONEDNN)
-#define LOCKSTEP_ABI v0_1_onednn
+/// The inline namespace that everything lives in: two libraries built against different versions, with and without a
+/// library that computes for us, or for one instruction set and for several, may meet in one program without sharing a
+/// symbol.
+#if defined(LOCKSTEP_BLAS)
+#define LOCKSTEP_ABI_BLAS _blas
 #else
-#define LOCKSTEP_ABI v0_1
+#define LOCKSTEP_ABI_BLAS
 #endif
+#if defined(LOCKSTEP_ONEDNN)
+#define LOCKSTEP_ABI_ONEDNN _onednn
+#else
+#define LOCKSTEP_ABI_ONEDNN
+#endif
+#if defined(LOCKSTEP_ONE_INSTRUCTION_SET)
+#define LOCKSTEP_ABI_SET _one_set
+#else
+#define LOCKSTEP_ABI_SET
+#endif
+#define LOCKSTEP_ABI_JOIN(a, b, c, d) a##b##c##d
+#define LOCKSTEP_ABI_JOINED(a, b, c, d) LOCKSTEP_ABI_JOIN(a, b, c, d)
+#define LOCKSTEP_ABI LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_SET)
 
 #if defined(__FAST_MATH__)
 #error "Lockstep: -ffast-math changes results between runs and builds; compile without it"
