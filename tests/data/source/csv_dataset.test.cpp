@@ -13,8 +13,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "../skip.hpp"
-#include "../temporary_folder.hpp"
+#include "../../skip.hpp"
+#include "../../temporary_folder.hpp"
 
 using namespace lockstep;
 

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "../temporary_folder.hpp"
+#include "../../temporary_folder.hpp"
 
 using namespace lockstep;
 

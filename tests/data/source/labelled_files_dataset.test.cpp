@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/hold_out.hpp>
 
-#include "../temporary_folder.hpp"
+#include "../../temporary_folder.hpp"
 
 using namespace lockstep;
 
