@@ -38,7 +38,9 @@ std::string objection(std::string_view header, std::string_view included) {
     bool const leaf = from == "app" || from == "interop";
     bool const cuda = header.ends_with(".cuh") && is_cuda_header(name);
     bool const onednn = header.ends_with("_onednn.hpp") && is_onednn_header(name);
-    return leaf || cuda || onednn || is_system_header(name) ? "" : "third-party headers belong to app/, interop/ and leaf headers";
+    return leaf || cuda || onednn || is_system_header(name)
+               ? ""
+               : "third-party headers belong to app/, interop/ and leaf headers";
   }
   name.remove_prefix(std::string_view("lockstep/").size());
   auto const to = folder_of(name);

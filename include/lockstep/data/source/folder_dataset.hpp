@@ -13,10 +13,10 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/find_files.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/source/detail/find_files.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

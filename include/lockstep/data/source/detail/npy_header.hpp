@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
