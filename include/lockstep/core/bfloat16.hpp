@@ -9,7 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// The upper half of a float32: its range, and 8 bits of precision. A type of storage: it converts, and computes in
 /// float.
-struct bfloat16 {
+struct bfloat16 {  // NOLINT(readability-identifier-naming): named like the types it stands beside
   std::uint16_t bits = 0;
 
   constexpr bfloat16() = default;

@@ -28,8 +28,8 @@ class Collated {
     if constexpr (FinishesBatches<C, Dataset>) collate.finish(batch_, slab_);
   }
   // The batch refers to the vectors' memory, which moves with them.
-  Collated(Collated&&) = default;
-  Collated& operator=(Collated&&) = default;
+  Collated(Collated&&) noexcept = default;
+  Collated& operator=(Collated&&) noexcept = default;
 
   /// Lives as long as this object.
   [[nodiscard]] Batch const& batch() const noexcept { return batch_; }

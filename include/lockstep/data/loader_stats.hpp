@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <string>
 
 #include <lockstep/core/index.hpp>
@@ -46,9 +47,7 @@ struct LoaderStats {
   }
 
  private:
-  [[nodiscard]] static std::string percent(double part) {
-    return std::to_string(static_cast<int>(100 * part + 0.5)) + " %";
-  }
+  [[nodiscard]] static std::string percent(double part) { return std::to_string(std::lround(100 * part)) + " %"; }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

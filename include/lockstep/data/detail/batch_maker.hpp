@@ -116,7 +116,7 @@ struct BatchMaker {
     auto const k = static_cast<std::size_t>(row);
     auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
                           static_cast<std::uint64_t>(job.shard->positions[k]),
-                          static_cast<std::uint64_t>(job.shard->restarts * (most_substitutes + 1) + attempt));
+                          static_cast<std::uint64_t>(Index{job.shard->restarts} * (most_substitutes + 1) + attempt));
     job.shard->indices[k] =
         order.index(job.slot->epoch, static_cast<Index>(draw % static_cast<std::uint64_t>(order.size())));
     ++job.substituted;

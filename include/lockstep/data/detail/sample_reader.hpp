@@ -50,7 +50,7 @@ class SampleReader {
 /// "sample 17 (clips/17.npy)", for messages.
 template <class D>
 std::string name_of(D const& dataset, Index index) {
-  auto const number = "sample " + std::to_string(index);
+  auto number = "sample " + std::to_string(index);
   if constexpr (NamesSamples<D>) {
     return number + " (" + std::string(dataset.name(index)) + ")";
   } else {
