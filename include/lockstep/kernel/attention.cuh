@@ -22,28 +22,11 @@ struct Attention<CudaSpace> {
   using View = TensorView<T, Rank, CudaSpace>;
 
   template <class T>
-  struct Inputs {
-    View<T const, 2> query;
-    View<T const, 2> key, value;
-    SequenceLayout<CudaSpace> queries, keys{};
-    Index heads;
-    double scale;
-    bool causal = false;
-    View<T const, 2> bias{};
-    DropoutMask mask{};
-
-    [[nodiscard]] Index rows() const noexcept { return queries.rows; }
-    [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
-    [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
-    [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
-  };
+  using Inputs = detail::AttentionInputs<T, CudaSpace>;
   template <class T>
   using Target = detail::AttentionTarget<T>;
   template <class T>
-  struct Gradients {
-    Target<T> query, key, value;
-    Target<T> bias{};
-  };
+  using Gradients = detail::AttentionGradients<T>;
 
   /// The widest head: what a block's shared memory holds of both sides.
   template <class T>
@@ -143,31 +126,10 @@ struct Attention<CudaSpace> {
 
   template <class T>
   static void check(Inputs<T> const& in, Extents<2> out) {
-    expect<ShapeError>(in.heads >= 1 && in.width() % in.heads == 0, [&] {
-      return "Attention: " + std::to_string(in.heads) + " heads do not divide a width of " + std::to_string(in.width());
-    });
+    in.check(out);
     expect<ShapeError>(in.head_width() <= most_head_width<T>, [&] {
       return "Attention: a head is " + std::to_string(in.head_width()) + " channels wide, and on CUDA at most " +
              std::to_string(most_head_width<T>) + " are possible; take more heads";
-    });
-    expect<ShapeError>(in.query.extent == out && in.key.extent == in.value.extent && in.key.extent[1] == in.width(),
-                       [&] {
-                         return "Attention: query " + to_string(in.query.extent) + " and output " + to_string(out) +
-                                " must have the same shape, and so must key " + to_string(in.key.extent) +
-                                " and value " + to_string(in.value.extent) + "; all must be equally wide";
-                       });
-    expect<ShapeError>(in.query.extent[0] == in.queries.slots && in.key.extent[0] == in.keys.slots, [&] {
-      return "Attention: query " + to_string(in.query.extent) + " and key " + to_string(in.key.extent) +
-             " belong to sequences of " + std::to_string(in.queries.slots) + " and " + std::to_string(in.keys.slots) +
-             " slots; each slot needs one row";
-    });
-    expect<ShapeError>(in.queries.rows == in.keys.rows, [&] {
-      return "Attention: " + std::to_string(in.queries.rows) + " sequences of queries meet " +
-             std::to_string(in.keys.rows) + " of keys; each needs one";
-    });
-    expect<ShapeError>(!in.bias.data || in.bias.extent == Extents<2>{in.heads, in.distances()}, [&] {
-      return "Attention: bias is " + to_string(in.bias.extent) + " where " + std::to_string(in.heads) + " heads and " +
-             std::to_string(in.distances()) + " distances need " + to_string(Extents<2>{in.heads, in.distances()});
     });
   }
 };

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <string>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_rows.hpp>
 #include <lockstep/kernel/detail/packed_product.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
@@ -34,34 +32,12 @@ struct Attention<HostSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, HostSpace>;
 
-  /// What forward and backward have in common.
   template <class T>
-  struct Inputs {
-    View<T const, 2> query;                     // [queries.slots, heads * head width]
-    View<T const, 2> key, value;                // [keys.slots, heads * head width]
-    SequenceLayout<HostSpace> queries, keys{};  // of as many rows
-    Index heads;
-    double scale;             ///< of query . key
-    bool causal = false;      ///< query i meets the keys up to i only
-    View<T const, 2> bias{};  ///< [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
-    DropoutMask mask{};
-
-    [[nodiscard]] Index rows() const noexcept { return queries.rows; }
-    [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
-    [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
-    /// How many differences there are between the places of a key and a query.
-    [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
-  };
+  using Inputs = detail::AttentionInputs<T, HostSpace>;
   template <class T>
-  struct Target {
-    T* data = nullptr;
-    Write write = Write::overwrite;
-  };
+  using Target = detail::AttentionTarget<T>;
   template <class T>
-  struct Gradients {
-    Target<T> query, key, value;
-    Target<T> bias{};  ///< null: left out
-  };
+  using Gradients = detail::AttentionGradients<T>;
 
   /// Elements of scratch memory that `forward` and `backward` take.
   template <class T>
@@ -80,7 +56,7 @@ struct Attention<HostSpace> {
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory) {
-    check(in, out.extent);
+    in.check(out.extent);
     detail::with_packed_product<T>([&](auto product) {
       for_heads(stream, in, memory, [&](Head const& head, Scratch<T> const& at) {
         forward_head(product, in, head, at, out.data + head.query, log_sums.data + head.index * in.queries.length);
@@ -150,32 +126,6 @@ struct Attention<HostSpace> {
       ds = memory;
     }
   };
-
-  template <class T>
-  static void check(Inputs<T> const& in, Extents<2> out) {
-    expect<ShapeError>(in.heads >= 1 && in.width() % in.heads == 0, [&] {
-      return "Attention: " + std::to_string(in.heads) + " heads do not divide a width of " + std::to_string(in.width());
-    });
-    expect<ShapeError>(in.query.extent == out && in.key.extent == in.value.extent && in.key.extent[1] == in.width(),
-                       [&] {
-                         return "Attention: query " + to_string(in.query.extent) + " and output " + to_string(out) +
-                                " must have the same shape, and so must key " + to_string(in.key.extent) +
-                                " and value " + to_string(in.value.extent) + "; all must be equally wide";
-                       });
-    expect<ShapeError>(in.query.extent[0] == in.queries.slots && in.key.extent[0] == in.keys.slots, [&] {
-      return "Attention: query " + to_string(in.query.extent) + " and key " + to_string(in.key.extent) +
-             " belong to sequences of " + std::to_string(in.queries.slots) + " and " + std::to_string(in.keys.slots) +
-             " slots; each slot needs one row";
-    });
-    expect<ShapeError>(in.queries.rows == in.keys.rows, [&] {
-      return "Attention: " + std::to_string(in.queries.rows) + " sequences of queries meet " +
-             std::to_string(in.keys.rows) + " of keys; each needs one";
-    });
-    expect<ShapeError>(!in.bias.data || in.bias.extent == Extents<2>{in.heads, in.distances()}, [&] {
-      return "Attention: bias is " + to_string(in.bias.extent) + " where " + std::to_string(in.heads) + " heads and " +
-             std::to_string(in.distances()) + " distances need " + to_string(Extents<2>{in.heads, in.distances()});
-    });
-  }
 
   /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
   template <class T, class F>

@@ -3,10 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/check_pooling.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/space_pooling.hpp>
@@ -41,7 +39,7 @@ struct SpacePooling<CudaSpace> {
   template <class T>
   static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
                       Vector<std::int32_t> winner) {
-    check(s, x.size(), y.size());
+    detail::check_pooling(s, x.size(), y.size());
     auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
     detail::for_elements("kernel::SpacePooling::largest", stream, y.size(), [=] __device__(Index i) {
       auto const* const sample = x.data + i / channels / places * size + i % channels;
@@ -62,7 +60,7 @@ struct SpacePooling<CudaSpace> {
   template <class T>
   static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
                                Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
-    check(s, dx.size(), dy.size());
+    detail::check_pooling(s, dx.size(), dy.size());
     detail::gather_from_windows<T>(stream, s, dx, write, [=] __device__(Index output, Index place) {
       return static_cast<Index>(winner.data[output]) == place ? dy.data[output] : T{0};
     });
@@ -70,7 +68,7 @@ struct SpacePooling<CudaSpace> {
 
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
-    check(s, x.size(), y.size());
+    detail::check_pooling(s, x.size(), y.size());
     auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
     auto const taps = static_cast<T>(s.taps());
     detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
@@ -87,25 +85,9 @@ struct SpacePooling<CudaSpace> {
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
                                Write write) {
     auto const taps = static_cast<T>(s.taps());
-    check(s, dx.size(), dy.size());
+    detail::check_pooling(s, dx.size(), dy.size());
     detail::gather_from_windows<T>(stream, s, dx, write,
                                    [=] __device__(Index output, Index) { return dy.data[output] / taps; });
-  }
-
- private:
-  static void check(ConvolutionShape const& s, Index x, Index y) {
-    bool fits = s.output_places() > 0;
-    for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
-    expect<ShapeError>(fits, [&] {
-      return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
-             " of padding on either side, and the window " + to_string(s.kernel) +
-             "; the window must fit into the padded input, and the padding into half a window";
-    });
-    auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
-    expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
-      return "pooling: x and y have " + std::to_string(x) + " and " + std::to_string(y) +
-             " elements; the shape needs " + std::to_string(wanted_x) + " and " + std::to_string(wanted_y);
-    });
   }
 };
 

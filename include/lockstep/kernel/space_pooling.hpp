@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <string>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/check_pooling.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -37,7 +35,7 @@ struct SpacePooling<HostSpace> {
   template <class T>
   static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
                       Vector<std::int32_t> winner) {
-    check(s, x.size(), y.size());
+    detail::check_pooling(s, x.size(), y.size());
     for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
       auto* const best = y.data + (row * s.output_places() + place) * channels;
       auto* const at = winner.data ? winner.data + (row * s.output_places() + place) * channels : nullptr;
@@ -58,7 +56,7 @@ struct SpacePooling<HostSpace> {
   template <class T>
   static void largest_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy,
                                Vector<std::int32_t const> winner, Vector<T> dx, Write write) {
-    check(s, dx.size(), dy.size());
+    detail::check_pooling(s, dx.size(), dy.size());
     stream.pool().run(s.rows, [=, channels = s.inputs, places = s.output_places(), size = s.input_size()](Index row) {
       auto* const to = dx.data + row * size;
       if (write == Write::overwrite) std::fill_n(to, size, T{0});
@@ -71,7 +69,7 @@ struct SpacePooling<HostSpace> {
   /// y = 1 / taps * sum of each window, in order, zeros in the padding included, as in PyTorch.
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
-    check(s, x.size(), y.size());
+    detail::check_pooling(s, x.size(), y.size());
     for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
       auto* const sum = y.data + (row * s.output_places() + place) * channels;
       std::fill_n(sum, channels, T{0});
@@ -87,7 +85,7 @@ struct SpacePooling<HostSpace> {
   template <class T>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
                                Write write) {
-    check(s, dx.size(), dy.size());
+    detail::check_pooling(s, dx.size(), dy.size());
     stream.pool().run(s.rows, [=](Index row) {
       with_best_instructions([=] {
         Index const channels = s.inputs;
@@ -140,21 +138,6 @@ struct SpacePooling<HostSpace> {
       with_best_instructions([f, s, places, begin, end] {
         for (Index i = begin; i < end; ++i) f(i / places, i % places, Window(s, i % places));
       });
-    });
-  }
-
-  static void check(ConvolutionShape const& s, Index x, Index y) {
-    bool fits = s.output_places() > 0;
-    for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
-    expect<ShapeError>(fits, [&] {
-      return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
-             " of padding on either side, and the window " + to_string(s.kernel) +
-             "; the window must fit into the padded input, and the padding into half a window";
-    });
-    auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
-    expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {
-      return "pooling: x and y have " + std::to_string(x) + " and " + std::to_string(y) +
-             " elements; the shape needs " + std::to_string(wanted_x) + " and " + std::to_string(wanted_y);
     });
   }
 };

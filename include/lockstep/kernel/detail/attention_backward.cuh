@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_tiles.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/write.hpp>
@@ -11,13 +12,6 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 enum class Side {
   queries,  ///< a block owns queries, and makes the gradients of queries and bias
   keys,     ///< a block owns keys, and makes the gradients of keys and values
-};
-
-/// Where a gradient goes.
-template <class T>
-struct AttentionTarget {
-  T* data = nullptr;
-  Write write = Write::overwrite;
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// What forward and backward of kernel::Attention have in common, on either space.
+template <class T, class Space>
+struct AttentionInputs {
+  TensorView<T const, 2, Space> query;       // [queries.slots, heads * head width]
+  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads * head width]
+  SequenceLayout<Space> queries, keys{};     // of as many rows
+  Index heads;
+  double scale;         ///< of query . key
+  bool causal = false;  ///< query i meets the keys up to i only
+  /// [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
+  TensorView<T const, 2, Space> bias{};
+  DropoutMask mask{};
+
+  [[nodiscard]] Index rows() const noexcept { return queries.rows; }
+  [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
+  [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
+  /// How many differences there are between the places of a key and a query.
+  [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
+
+  /// @throws ShapeError unless all shapes, and `out`, fit together
+  void check(Extents<2> out) const {
+    expect<ShapeError>(heads >= 1 && width() % heads == 0, [&] {
+      return "Attention: " + std::to_string(heads) + " heads do not divide a width of " + std::to_string(width());
+    });
+    expect<ShapeError>(query.extent == out && key.extent == value.extent && key.extent[1] == width(), [&] {
+      return "Attention: query " + to_string(query.extent) + " and output " + to_string(out) +
+             " must have the same shape, and so must key " + to_string(key.extent) + " and value " +
+             to_string(value.extent) + "; all must be equally wide";
+    });
+    expect<ShapeError>(query.extent[0] == queries.slots && key.extent[0] == keys.slots, [&] {
+      return "Attention: query " + to_string(query.extent) + " and key " + to_string(key.extent) +
+             " belong to sequences of " + std::to_string(queries.slots) + " and " + std::to_string(keys.slots) +
+             " slots; each slot needs one row";
+    });
+    expect<ShapeError>(queries.rows == keys.rows, [&] {
+      return "Attention: " + std::to_string(queries.rows) + " sequences of queries meet " + std::to_string(keys.rows) +
+             " of keys; each needs one";
+    });
+    expect<ShapeError>(!bias.data || bias.extent == Extents<2>{heads, distances()}, [&] {
+      return "Attention: bias is " + to_string(bias.extent) + " where " + std::to_string(heads) + " heads and " +
+             std::to_string(distances()) + " distances need " + to_string(Extents<2>{heads, distances()});
+    });
+  }
+};
+
+/// Where a gradient goes.
+template <class T>
+struct AttentionTarget {
+  T* data = nullptr;
+  Write write = Write::overwrite;
+};
+
+template <class T>
+struct AttentionGradients {
+  AttentionTarget<T> query, key, value;
+  AttentionTarget<T> bias{};  ///< null: left out
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
