@@ -8,6 +8,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/json.hpp>

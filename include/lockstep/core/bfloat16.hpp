@@ -38,7 +38,7 @@ struct AccumulateOf<bfloat16> {
 };
 }  // namespace detail
 
-/// What sums of T are kept in: float for bfloat16, T itself otherwise.
+/// What sums of T are kept in: float for bfloat16 and float16, T itself otherwise.
 template <class T>
 using Accumulate = typename detail::AccumulateOf<T>::type;
 

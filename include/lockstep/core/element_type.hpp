@@ -1,28 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include <lockstep/core/version.hpp>
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
 /// The type of the elements of memory whose C++ type has been erased.
-enum class ElementType : std::uint32_t { float32, float64 };
+enum class ElementType : std::uint32_t { float32, float64, bfloat16, float16, int32, int64, uint8 };
 
-/// The ElementType of `float` or `double`.
+namespace detail {
+template <class T>
+[[nodiscard]] constexpr ElementType element_type() noexcept {
+  if constexpr (std::is_same_v<T, float>) return ElementType::float32;
+  if constexpr (std::is_same_v<T, double>) return ElementType::float64;
+  if constexpr (std::is_same_v<T, bfloat16>) return ElementType::bfloat16;
+  if constexpr (std::is_same_v<T, float16>) return ElementType::float16;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4) return ElementType::int32;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return ElementType::int64;
+  return ElementType::uint8;
+}
+}  // namespace detail
+
+/// The ElementType of `float`, `double`, `bfloat16`, `float16`, integers with a sign and 32 or 64 bits, and
+/// `unsigned char`.
 template <class T>
 inline constexpr ElementType element_type_of = [] {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "Lockstep: elements are float or double");
-  return std::is_same_v<T, float> ? ElementType::float32 : ElementType::float64;
+  static_assert(detail::element_type<T>() != ElementType::uint8 || std::is_same_v<T, unsigned char>,
+                "Lockstep: elements are float, double, bfloat16, float16, int32_t, int64_t or unsigned char");
+  return detail::element_type<T>();
 }();
 
-[[nodiscard]] constexpr std::size_t size_of(ElementType type) noexcept { return type == ElementType::float32 ? 4 : 8; }
+[[nodiscard]] constexpr std::size_t size_of(ElementType type) noexcept {
+  return std::array<std::size_t, 7>{4, 8, 2, 2, 4, 8, 1}[static_cast<std::size_t>(type)];
+}
 
 /// "float32", for messages and records.
 [[nodiscard]] constexpr char const* name(ElementType type) noexcept {
-  return type == ElementType::float32 ? "float32" : "float64";
+  return std::array<char const*, 7>{
+      "float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8"}[static_cast<std::size_t>(type)];
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// IEEE 754's binary16: 5 bits of exponent, 11 of precision, up to 65504. A type of storage: it converts, and computes
+/// in float.
+struct float16 {  // NOLINT(readability-identifier-naming): named like the types it stands beside
+  std::uint16_t bits = 0;
+
+  constexpr float16() = default;
+  /// Rounds to nearest, ties to even; what is too large becomes infinite; a nan stays a nan.
+  constexpr explicit float16(float x) noexcept : bits(rounded(std::bit_cast<std::uint32_t>(x))) {}
+  constexpr operator float() const noexcept {  // NOLINT(google-explicit-constructor): widening loses nothing
+    auto const magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
+    // Read as a float the exponent is 112 too small; the product is exact, for numbers below the normal ones too.
+    auto const finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+    auto const value = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
+    return std::bit_cast<float>(value | static_cast<std::uint32_t>(bits & 0x8000u) << 16);
+  }
+
+ private:
+  // Without a branch, so that loops over it become vector instructions.
+  static constexpr std::uint16_t rounded(std::uint32_t x) noexcept {
+    auto const magnitude = x & 0x7fffffffu;
+    // Adding 1/2 to what lies below the normal numbers has the processor round it at the right place.
+    auto const small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+    auto const normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    auto const special = magnitude > 0x7f800000u ? 0x7e00u | (magnitude >> 13 & 0x1ffu) : 0x7c00u;
+    auto const finite = magnitude < 0x38800000u ? small : normal;
+    auto const value = magnitude >= 0x477ff000u ? special : finite;
+    return static_cast<std::uint16_t>(value | (x >> 16 & 0x8000u));
+  }
+};
+
+namespace detail {
+template <>
+struct AccumulateOf<float16> {
+  using type = float;
+};
+}  // namespace detail
+
+}  // namespace lockstep::inline LOCKSTEP_ABI
