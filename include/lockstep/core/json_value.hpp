@@ -8,7 +8,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -28,38 +27,38 @@ class Value {
  public:
   Value(std::nullptr_t = nullptr) noexcept {}
   template <std::same_as<bool> T>
-  Value(T value) noexcept : data_(value) {}  // a template, or pointers would convert
+  Value(T value) noexcept : type_(Type::boolean), integer_(value) {}  // a template, or pointers would convert
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Value(T value) : data_(checked(value)) {}
-  Value(double value) noexcept : data_(value) {}
-  Value(char const* value) : data_(std::string(value)) {}
-  Value(std::string_view value) : data_(std::string(value)) {}
-  Value(std::string value) noexcept : data_(std::move(value)) {}
+  requires(!std::same_as<T, bool>) Value(T value) : type_(Type::integer), integer_(checked(value)) {}
+  Value(double value) noexcept : type_(Type::number), number_(value) {}
+  Value(char const* value) : Value(std::string(value)) {}
+  Value(std::string_view value) : Value(std::string(value)) {}
+  Value(std::string value) noexcept : type_(Type::string), string_(std::move(value)) {}
   Value(Array value) noexcept;
   Value(Object value) noexcept;
 
   /// What the value is, in words: "null", "bool", "integer", "number", "string", "array" or "object".
   [[nodiscard]] char const* type() const noexcept {
     constexpr char const* names[] = {"null", "bool", "integer", "number", "string", "array", "object"};
-    return names[data_.index()];
+    return names[static_cast<int>(type_)];
   }
-  [[nodiscard]] bool is_null() const noexcept { return data_.index() == 0; }
+  [[nodiscard]] bool is_null() const noexcept { return type_ == Type::null; }
   template <class T>
   [[nodiscard]] bool is() const noexcept {
-    return std::holds_alternative<T>(data_);
+    return type_ == type_of(static_cast<T const*>(nullptr));
   }
 
   /// The value as what it is. An integer may be read as a number.
   /// @throws DataError when it is something else; names both
-  [[nodiscard]] bool boolean() const { return get<bool>("a bool"); }
-  [[nodiscard]] std::int64_t integer() const { return get<std::int64_t>("an integer"); }
+  [[nodiscard]] bool boolean() const { return need(Type::boolean, "a bool"), integer_ != 0; }
+  [[nodiscard]] std::int64_t integer() const { return need(Type::integer, "an integer"), integer_; }
   [[nodiscard]] double number() const {
-    if (auto const* integer = std::get_if<std::int64_t>(&data_)) return static_cast<double>(*integer);
-    return get<double>("a number");
+    if (type_ == Type::integer) return static_cast<double>(integer_);
+    return need(Type::number, "a number"), number_;
   }
-  [[nodiscard]] std::string const& string() const { return get<std::string>("a string"); }
-  [[nodiscard]] Array const& array() const { return get<Array>("an array"); }
-  [[nodiscard]] Object const& object() const { return get<Object>("an object"); }
+  [[nodiscard]] std::string const& string() const { return need(Type::string, "a string"), string_; }
+  [[nodiscard]] Array const& array() const { return need(Type::array, "an array"), array_; }
+  [[nodiscard]] Object const& object() const { return need(Type::object, "an object"), object_; }
 
   /// The member of that name, or null where there is none.
   /// @throws DataError when this is no object
@@ -71,9 +70,17 @@ class Value {
   /// @throws DataError when there are fewer, or when this is no array
   [[nodiscard]] Value const& at(std::size_t index) const;
 
-  friend bool operator==(Value const& a, Value const& b) { return a.data_ == b.data_; }
+  friend bool operator==(Value const& a, Value const& b);
 
  private:
+  enum class Type : unsigned char { null, boolean, integer, number, string, array, object };
+  static constexpr Type type_of(bool const*) noexcept { return Type::boolean; }
+  static constexpr Type type_of(std::int64_t const*) noexcept { return Type::integer; }
+  static constexpr Type type_of(double const*) noexcept { return Type::number; }
+  static constexpr Type type_of(std::string const*) noexcept { return Type::string; }
+  static constexpr Type type_of(Array const*) noexcept { return Type::array; }
+  static constexpr Type type_of(Object const*) noexcept { return Type::object; }
+
   template <std::integral T>
   static std::int64_t checked(T value) {
     if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(std::int64_t)) {
@@ -84,17 +91,26 @@ class Value {
     }
     return static_cast<std::int64_t>(value);
   }
-  template <class T>
-  T const& get(char const* wanted) const {
-    if (auto const* value = std::get_if<T>(&data_)) return *value;
-    throw DataError(std::string("json: ") + wanted + " is needed where there is " + type());
+  void need(Type type, char const* wanted) const {
+    if (type_ != type) throw DataError(std::string("json: ") + wanted + " is needed where there is " + this->type());
   }
 
-  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> data_;
+  // One member per type: a variant of them would be one of the dearest things that a program compiles.
+  Type type_ = Type::null;
+  std::int64_t integer_ = 0;
+  double number_ = 0;
+  std::string string_;
+  Array array_;
+  Object object_;
 };
 
-inline Value::Value(Array value) noexcept : data_(std::move(value)) {}
-inline Value::Value(Object value) noexcept : data_(std::move(value)) {}
+inline Value::Value(Array value) noexcept : type_(Type::array), array_(std::move(value)) {}
+inline Value::Value(Object value) noexcept : type_(Type::object), object_(std::move(value)) {}
+
+inline bool operator==(Value const& a, Value const& b) {
+  return a.type_ == b.type_ && a.integer_ == b.integer_ && a.number_ == b.number_ && a.string_ == b.string_ &&
+         a.array_ == b.array_ && a.object_ == b.object_;
+}
 
 inline Value const* Value::find(std::string_view name) const {
   for (auto const& member : object())

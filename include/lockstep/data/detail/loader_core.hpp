@@ -2,8 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
+#include <condition_variable>  // with durations; all of <chrono> would be an eighth of what the umbrella adds to the std headers
 #include <cstddef>
 #include <cstdint>
 #include <memory>
