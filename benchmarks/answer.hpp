@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdio>
+
+namespace lockstep_bench {
+
+/// The other end of Peer (peer.hpp): says "ready", reads numbers, and answers each with what `f` makes of it. To be
+/// returned from main.
+template <class F>
+int answer_each(F&& f) {
+  std::puts("ready");
+  std::fflush(stdout);
+  for (double number = 0; std::scanf("%lf", &number) == 1;) {
+    std::printf("%.9g\n", static_cast<double>(f(number)));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace lockstep_bench
