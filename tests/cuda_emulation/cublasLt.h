@@ -136,21 +136,16 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 
 namespace cuda_emulation {
 
-template <class T>
-cublasStatus_t multiply(cublasLtMatmulDescOpaque_t const& operation, void const* alpha, void const* a,
-                        cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b,
-                        cublasLtMatrixLayoutOpaque_t const& b_layout, void const* beta, void* d,
-                        cublasLtMatrixLayoutOpaque_t const& d_layout) {
-  using Sum = lockstep::Accumulate<T>;
+template <class T, class Sum = lockstep::Accumulate<T>>
+void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
+              cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b, cublasLtMatrixLayoutOpaque_t const& b_layout,
+              Sum keep, void* d, cublasLtMatrixLayoutOpaque_t const& d_layout) {
   auto const at = [](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
                      std::uint64_t row, std::uint64_t column) {
     if (turned == CUBLAS_OP_T) std::swap(row, column);
     return static_cast<Sum>(static_cast<T const*>(x)[row + column * static_cast<std::uint64_t>(layout.stride)]);
   };
   auto const depth = operation.transpose_a == CUBLAS_OP_N ? a_layout.columns : a_layout.rows;
-  Sum by, keep;
-  std::memcpy(&by, alpha, sizeof by);
-  std::memcpy(&keep, beta, sizeof keep);
   for (std::uint64_t column = 0; column < d_layout.columns; ++column)
     for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
       Sum sum = 0;
@@ -163,7 +158,6 @@ cublasStatus_t multiply(cublasLtMatmulDescOpaque_t const& operation, void const*
         sum += static_cast<Sum>(static_cast<T const*>(operation.bias)[row]);
       to = static_cast<T>(sum);
     }
-  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace cuda_emulation
@@ -173,13 +167,18 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_
                                      cublasLtMatrixLayoutOpaque_t const* b_layout, void const* beta, void const* c,
                                      cublasLtMatrixLayoutOpaque_t const*, void* d,
                                      cublasLtMatrixLayoutOpaque_t const* d_layout,
-                                     cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t) {
+                                     cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t stream) {
   auto const bits =
       reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
   if (c != d || bits % algorithm->alignment != 0) return CUBLAS_STATUS_INVALID_VALUE;
-  auto const run = [&](auto element) {
-    return cuda_emulation::multiply<decltype(element)>(*operation, alpha, a, *a_layout, b, *b_layout, beta, d,
-                                                       *d_layout);
+  // The factors and what describes the matrices are read at once, the matrices when their time comes.
+  auto const run = [=](auto element) {
+    using Sum = lockstep::Accumulate<decltype(element)>;
+    cuda_emulation::queue(stream, [=, operation = *operation, by = *static_cast<Sum const*>(alpha), a_is = *a_layout,
+                                   b_is = *b_layout, keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
+      cuda_emulation::multiply<decltype(element)>(operation, by, a, a_is, b, b_is, keep, d, d_is);
+    });
+    return CUBLAS_STATUS_SUCCESS;
   };
   if (d_layout->type == CUDA_R_64F) return run(double{});
   return d_layout->type == CUDA_R_32F ? run(float{}) : run(lockstep::bfloat16{});

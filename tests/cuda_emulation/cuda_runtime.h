@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of CUDA's runtime, on the host: device memory is the heap, every stream is done at once, kernels
-/// run as block.hpp says.
+/// What Lockstep uses of CUDA's runtime, on the host: device memory is the heap, streams go on as device.hpp says,
+/// kernels run as block.hpp says. What CUDA refuses while a stream is captured is refused.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "block.hpp"
+#include "device.hpp"
 
 #define __global__
 #define __device__
@@ -44,12 +47,29 @@ enum cudaError_t {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-struct CUstream_st;
-struct CUevent_st;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+};
+struct CUevent_st {
+  std::shared_ptr<cuda_emulation::Event> event = std::make_shared<cuda_emulation::Event>();
+};
+struct CUgraph_st {
+  std::vector<cuda_emulation::Work> work;
+};
+struct CUgraphExec_st {
+  std::vector<cuda_emulation::Work> work;
+};
 using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
+using cudaGraph_t = CUgraph_st*;
+using cudaGraphExec_t = CUgraphExec_st*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 inline char const* cudaGetErrorString(cudaError_t error) {
@@ -62,48 +82,153 @@ inline char const* cudaGetErrorString(cudaError_t error) {
       return "out of memory";
     case cudaErrorInvalidConfiguration:
       return "invalid configuration argument";
+    case cudaErrorNotReady:
+      return "device not ready";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
   }
   return "unknown error";
 }
 inline char const* cudaGetErrorName(cudaError_t) { return "emulated"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int* devices) { return *devices = 1, cudaSuccess; }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+
+namespace cuda_emulation {
+
+/// For calls that may not be made while this thread captures a stream.
+inline bool spoils_capture() {
+  auto* const stream = Device::captured();
+  if (stream) stream->spoiled = true;
+  return stream != nullptr;
+}
+template <class F>
+cudaError_t queue(cudaStream_t stream, F&& run) {
+  return Device::instance().push(stream, {std::forward<F>(run), nullptr}), cudaSuccess;
+}
+
+}  // namespace cuda_emulation
+
+inline cudaError_t cudaDeviceSynchronize() {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  return cuda_emulation::Device::instance().finish_all(), cudaSuccess;
+}
 
 /// Fresh device memory holds nans, like as not.
 inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
   *to = bytes > std::size_t{1} << 40 ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (*to) std::memset(*to, 0xff, bytes);
-  return *to ? cudaSuccess : cudaErrorMemoryAllocation;
+  if (!*to) return cudaErrorMemoryAllocation;
+  std::memset(*to, 0xff, bytes);
+  return cuda_emulation::Device::instance().give(*to, bytes, false), cudaSuccess;
 }
 template <class T>
 cudaError_t cudaMalloc(T** to, std::size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(to), bytes);
 }
-inline cudaError_t cudaFree(void* memory) { return std::free(memory), cudaSuccess; }
-inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cudaMalloc(to, bytes); }
+/// Waits for the device, as CUDA does.
+inline cudaError_t cudaFree(void* memory) {
+  if (auto const status = cudaDeviceSynchronize(); status != cudaSuccess) return status;
+  cuda_emulation::Device::instance().take_back(memory);
+  return std::free(memory), cudaSuccess;
+}
+inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) {
+  auto const status = cudaMalloc(to, bytes);
+  if (status == cudaSuccess) cuda_emulation::Device::instance().give(*to, bytes, true);
+  return status;
+}
 inline cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
-inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  return std::memset(to, value, bytes), cudaSuccess;
-}
-inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t) {
-  return cudaMemset(to, value, bytes);
-}
-inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
-  return std::memmove(to, from, bytes), cudaSuccess;
-}
-inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(to, from, bytes, kind);
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, void const* memory) {
+  auto const* const given = cuda_emulation::Device::instance().given(memory);
+  attributes->type = !given ? cudaMemoryTypeUnregistered : given->on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  return cudaSuccess;
 }
 
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = nullptr, cudaSuccess; }
-inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = nullptr, cudaSuccess; }
-inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  return cuda_emulation::queue(stream, [=] { std::memset(to, value, bytes); });
+}
+inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  auto& device = cuda_emulation::Device::instance();
+  return device.finish(device.of(stream)), cudaSuccess;
+}
+inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
+  if (auto const status = cudaStreamSynchronize(nullptr); status != cudaSuccess) return status;
+  return std::memmove(to, from, bytes), cudaSuccess;
+}
+/// Pageable memory is read before the call returns, and written before it returns; other memory when its time comes.
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  auto& device = cuda_emulation::Device::instance();
+  bool const from_pageable = !device.given(from), to_pageable = !device.given(to);
+  if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (from_pageable) {
+    auto const* const bytes_from = static_cast<std::byte const*>(from);
+    std::vector<std::byte> staged(bytes_from, bytes_from + bytes);
+    return cuda_emulation::queue(stream, [=] { std::memcpy(to, staged.data(), staged.size()); });
+  }
+  cuda_emulation::queue(stream, [=] { std::memmove(to, from, bytes); });
+  return to_pageable ? cudaStreamSynchronize(stream) : cudaSuccess;
+}
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return *stream = cuda_emulation::Device::instance().add_stream(), cudaSuccess;
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return cuda_emulation::Device::instance().remove(stream), cudaSuccess;
+}
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return *event = new CUevent_st, cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;  // we capture one stream at a time
+  auto const mark = ++event->event->recorded;
+  return cuda_emulation::queue(stream, [=, state = event->event] { state->reached = mark; });
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  cuda_emulation::Device::instance().push(stream, {{}, event->event, event->event->recorded});
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  return cuda_emulation::Device::instance().finish(*event->event, event->event->recorded), cudaSuccess;
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  cuda_emulation::Device::instance().pass_time();
+  return event->event->reached == event->event->recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (!stream || cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  stream->capture = new std::vector<cuda_emulation::Work>;
+  stream->spoiled = false;
+  cuda_emulation::Device::captured() = stream;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  std::unique_ptr<std::vector<cuda_emulation::Work>> const work(std::exchange(stream->capture, nullptr));
+  if (cuda_emulation::Device::captured() == stream) cuda_emulation::Device::captured() = nullptr;
+  *graph = nullptr;
+  if (!work || stream->spoiled) return cudaErrorStreamCaptureInvalidated;
+  *graph = new CUgraph_st{std::move(*work)};
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long = 0) {
+  return *executable = new CUgraphExec_st{graph->work}, cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  for (auto const& work : executable->work) cuda_emulation::Device::instance().push(stream, work);
+  return cudaSuccess;
+}
 
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -119,9 +244,10 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
                      block.x * block.y <= cuda_emulation::most_threads && block.z == 1;
   if (!valid) return cudaErrorInvalidConfiguration;
   std::tuple<Parameters...> const values(std::forward<Arguments>(arguments)...);
-  auto body = [&] { std::apply(kernel, values); };
-  cuda_emulation::Machine::instance().run(grid, block, body);
-  return cudaSuccess;
+  return cuda_emulation::queue(config->stream, [=] {
+    auto body = [&] { std::apply(kernel, values); };
+    cuda_emulation::Machine::instance().run(grid, block, body);
+  });
 }
 
 inline void __syncthreads() { cuda_emulation::Machine::instance().wait_for_block(); }

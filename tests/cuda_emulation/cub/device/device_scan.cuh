@@ -10,14 +10,15 @@ struct DeviceScan {
   /// As CUB does: in place too, and without temporary storage only its size is told.
   template <class T, class Operation, class Count>
   static cudaError_t InclusiveScan(void* temporary, std::size_t& bytes, T const* in, T* out, Operation operation,
-                                   Count count, cudaStream_t = nullptr) {
+                                   Count count, cudaStream_t stream = nullptr) {
     if (!temporary) return bytes = 1, cudaSuccess;
-    T total{};
-    for (Count i = 0; i < count; ++i) {
-      total = i == 0 ? in[0] : operation(total, in[i]);
-      out[i] = total;
-    }
-    return cudaSuccess;
+    return cuda_emulation::queue(stream, [=] {
+      T total{};
+      for (Count i = 0; i < count; ++i) {
+        total = i == 0 ? in[0] : operation(total, in[i]);
+        out[i] = total;
+      }
+    });
   }
 };
 
