@@ -63,6 +63,7 @@
 #include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/data/subset.hpp>
+#include <lockstep/data/token_budget_sampler.hpp>
 #include <lockstep/data/token_counts.hpp>
 #include <lockstep/data/transform.hpp>
 #include <lockstep/data/vocabulary.hpp>

@@ -87,6 +87,11 @@ class DataLoader {
     require(options.deadline_seconds >= 0, "deadline_seconds", static_cast<Index>(options.deadline_seconds),
             "at least 0; 0 stands for none");
     auto order = sampler.over(dataset);
+    if constexpr (BatchOrder<OrderType>) {
+      require(options.batch_size == 1, "batch_size", options.batch_size,
+              "left at 1 where the sampler chooses how many samples a batch has");
+      options.batch_size = order.most_rows();
+    }
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
   DataLoader(DataLoader&&) noexcept = default;
@@ -101,10 +106,10 @@ class DataLoader {
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Samples in an epoch.
-  [[nodiscard]] Index samples() const { return core_->order().size(); }
+  [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
   /// Micro-steps in an epoch, alike on all ranks: ceil(samples / (batch_size * split.all)), or the floor for
-  /// Tail::drop.
-  [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split).steps(); }
+  /// Tail::drop; of a BatchSampler's batches, ceil(batches / split.all).
+  [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
 
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
@@ -115,7 +120,8 @@ class DataLoader {
     core_->start(split, epoch, 0, step, last_epoch);
   }
 
-  /// Where to go on after a micro-step.
+  /// Where to go on after a micro-step. A BatchSampler's batches are what its position counts: they can be shared by
+  /// another number of ranks, and are made the same way.
   [[nodiscard]] LoaderState state_after(Held const& held) const {
     LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
     if (held.step() + 1 >= held.slot_->layout.steps()) {

@@ -9,6 +9,7 @@
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/detail/batch_layout.hpp>
 #include <lockstep/data/detail/loader_job.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
 
@@ -17,7 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 /// What workers do outside the loader's mutex: reads samples, collates them, and sees to those that fail.
 template <class D, class O, class C>
 struct BatchMaker {
-  using Job = LoaderJob<D, C>;
+  using Job = LoaderJob<D, C, LayoutOf<O>>;
   using Shard = LoaderShard<D, C>;
   using Worker = LoaderWorker<D>;
 

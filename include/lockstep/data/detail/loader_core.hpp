@@ -15,6 +15,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/detail/batch_layout.hpp>
 #include <lockstep/data/detail/batch_maker.hpp>
 #include <lockstep/data/detail/loader_job.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
@@ -30,7 +31,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 template <class D, class O, class C>
 class LoaderCore {
  public:
-  using Slot = LoaderSlot<D, C>;
+  using Slot = LoaderSlot<D, C, LayoutOf<O>>;
   using Shard = LoaderShard<D, C>;
 
   LoaderCore(D dataset, O order, C collate, DataLoaderOptions const& options)
@@ -49,8 +50,8 @@ class LoaderCore {
   [[nodiscard]] D const& dataset() const noexcept { return maker_.dataset; }
   [[nodiscard]] O const& order() const noexcept { return maker_.order; }
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return maker_.options; }
-  [[nodiscard]] EpochLayout layout(Split const& split, Index first = 0) const noexcept {
-    return {static_cast<Index>(order().size()), options().batch_size, split.all, options().tail, first};
+  [[nodiscard]] LayoutOf<O> layout(Split const& split, Index epoch, Index first = 0) const noexcept {
+    return layout_of(order(), options(), split, epoch, first);
   }
 
   /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
@@ -67,10 +68,10 @@ class LoaderCore {
       free_.push_back(slot.get());
     }
     split_ = split;
-    layout_ = layout(split, first);
+    layout_ = layout(split, epoch, first);
     epoch_ = epoch;
     step_ = step;
-    last_epoch_ = layout(split).steps() == 0 ? epoch : last_epoch;
+    last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;
     if (step_ >= layout_.steps()) advance_epoch();
     if (started_ == 0) started_ = Clock::seconds();
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
@@ -143,7 +144,7 @@ class LoaderCore {
   }
 
  private:
-  using Job = LoaderJob<D, C>;
+  using Job = LoaderJob<D, C, LayoutOf<O>>;
   using Worker = LoaderWorker<D>;
 
   /// Of one batch: an epoch may be smaller than the batch size.
@@ -293,7 +294,7 @@ class LoaderCore {
   void advance_epoch() noexcept {
     ++epoch_;
     step_ = 0;
-    layout_ = layout(split_);
+    layout_ = layout(split_, epoch_);
   }
   void recycle(Slot* slot) noexcept {
     slot->expected_bytes = 0;
@@ -359,7 +360,7 @@ class LoaderCore {
   std::vector<std::shared_ptr<Slot>> slots_;
   std::vector<Slot*> queue_, free_;
   Split split_{0, 0, 1};
-  EpochLayout layout_;                           // of epoch_
+  LayoutOf<O> layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};
   int active_ = 0;  // jobs outside the mutex

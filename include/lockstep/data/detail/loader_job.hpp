@@ -11,9 +11,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 /// A run of rows of one batch in one phase, done by one worker.
-template <class D, class C>
+template <class D, class C, class Layout>
 struct LoaderJob {
-  LoaderSlot<D, C>* slot = nullptr;
+  LoaderSlot<D, C, Layout>* slot = nullptr;
   LoaderShard<D, C>* shard = nullptr;
   Phase phase = Phase::done;
   Index begin = 0, end = 0;

@@ -158,13 +158,13 @@ struct LoaderShard {
 };
 
 /// One micro-step of the ring: a batch for each local device.
-template <class D, class C>
+template <class D, class C, class Layout>
 struct LoaderSlot {
   using Batch = typename C::template Batch<D, HostSpace>;
 
   std::vector<LoaderShard<D, C>> shards;
   std::vector<Batch> batches;
-  EpochLayout layout;
+  Layout layout;
   Index epoch = 0, step = 0;
   Index bytes = 0;           // that the slabs have needed, as far as is known
   Index expected_bytes = 0;  // while it is queued: it may need as much as others did
@@ -177,7 +177,7 @@ struct LoaderSlot {
     for (int i = 0; i < count; ++i) shards.emplace_back(batch_size);
   }
 
-  void begin(Index at_epoch, Index at_step, Split const& split, EpochLayout const& of_epoch, bool again) noexcept {
+  void begin(Index at_epoch, Index at_step, Split const& split, Layout const& of_epoch, bool again) noexcept {
     epoch = at_epoch;
     step = at_step;
     layout = of_epoch;

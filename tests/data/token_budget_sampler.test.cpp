@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/token_budget_sampler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/core/philox.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  std::int32_t number = 0;
+  std::vector<std::uint8_t> tokens;
+};
+
+/// Sample i has lengths[i] tokens.
+struct Samples {
+  std::vector<std::int32_t> const* lengths;
+  Index size() const { return static_cast<Index>(lengths->size()); }
+  Sample get(Index i) const {
+    return {static_cast<std::int32_t>(i),
+            std::vector<std::uint8_t>(static_cast<std::size_t>((*lengths)[static_cast<std::size_t>(i)]))};
+  }
+};
+static_assert(data::BatchSampler<data::TokenBudgetSampler, Samples>);
+static_assert(!data::BatchSampler<data::SequentialSampler, Samples>);
+
+/// Lognormal, within [0, 600].
+std::vector<std::int32_t> lengths(Index count) {
+  std::vector<std::int32_t> out;
+  for (Index i = 0; i < count; ++i) {
+    auto const length = std::exp(5.0 + 0.6 * normal(Philox(1), static_cast<std::uint64_t>(i)));
+    out.push_back(i % 50 == 7 ? 0 : static_cast<std::int32_t>(std::min(length, 600.0)));
+  }
+  return out;
+}
+
+using Loader = data::DataLoader<Samples, data::TokenBudgetSampler, data::PadCollate>;
+Loader loader_of(std::vector<std::int32_t> const& all, data::DataLoaderOptions options, std::uint64_t seed = 3) {
+  return {Samples{&all}, data::TokenBudgetSampler{.lengths = all, .tokens = 2000, .seed = seed}, data::PadCollate{},
+          options};
+}
+std::vector<std::int32_t> numbers(data::Columns<Sample> const& batch) {
+  auto const all = batch[&Sample::number].values.span();
+  return {all.begin(), all.end()};
+}
+/// The epoch's batches in the global order, from a place on.
+std::vector<std::vector<std::int32_t>> epoch_of(Loader& loader, int ranks, data::LoaderState const* from = nullptr) {
+  std::vector<std::vector<std::int32_t>> out;
+  for (int rank = 0; rank < ranks; ++rank) {
+    data::Split const split{rank, 1, ranks};
+    from ? loader.resume(split, *from, 2) : loader.start(split, 1, 0, 2);
+    for (Index step = 0;; ++step) {
+      auto const held = [&] {
+        try {
+          return std::optional(loader.next());
+        } catch (ConfigError const&) {  // no batch is left
+          return std::optional<Loader::Held>();
+        }
+      }();
+      if (!held) break;
+      auto const place = static_cast<std::size_t>(step * ranks + rank);
+      out.resize(std::max(out.size(), place + 1));
+      out[place] = numbers(held->batches()[0]);
+    }
+  }
+  return out;
+}
+std::vector<std::int32_t> sorted(std::vector<std::vector<std::int32_t>> const& batches) {
+  std::vector<std::int32_t> out;
+  for (auto const& batch : batches) out.insert(out.end(), batch.begin(), batch.end());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every sample once per epoch, in batches within the budget, equally many in every epoch") {
+  for (Index count : {0, 1, 31, 32, 33, 257, 1000}) {
+    auto const all = lengths(count);
+    for (Index tokens : {600, 601, 5000}) {
+      for (double spread : {0.0, 0.05, 1.0}) {
+        auto const order =
+            data::TokenBudgetSampler{.lengths = all, .tokens = tokens, .spread = spread, .fewest_batches = 2}.over(
+                Samples{&all});
+        REQUIRE(order.samples() == count);
+        REQUIRE(order.size() == order.batches() * order.most_rows());
+        for (Index epoch : {0, 1}) {
+          std::vector<Index> seen;
+          for (Index batch = 0; batch < order.batches(); ++batch) {
+            Index longest = 0;
+            auto const rows = order.rows(epoch, batch);
+            REQUIRE((rows >= 1 && rows <= order.most_rows()));
+            for (Index row = 0; row < order.most_rows(); ++row) {
+              auto const sample = order.index(epoch, batch * order.most_rows() + row);
+              if (row >= rows) {  // another row of the same batch
+                REQUIRE(std::find(seen.end() - rows, seen.end(), sample) != seen.end());
+                continue;
+              }
+              seen.push_back(sample);
+              longest = std::max<Index>(longest, all[static_cast<std::size_t>(sample)]);
+            }
+            REQUIRE(longest * rows <= tokens);
+          }
+          std::sort(seen.begin(), seen.end());
+          REQUIRE(static_cast<Index>(seen.size()) == count);
+          for (Index i = 0; i < count; ++i) REQUIRE(seen[static_cast<std::size_t>(i)] == i);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("little is padded, batches are full, and samples meet others in every epoch") {
+  auto const all = lengths(20'000);
+  auto const order = data::TokenBudgetSampler{.lengths = all, .tokens = 4096, .seed = 1}.over(Samples{&all});
+  double slots = 0, used = 0;
+  Index full = 0, far = 0, before = 0, together = 0;
+  auto in = order.in(0), next = order.in(1);
+  std::vector<Index> batch_of(all.size());
+  for (Index batch = 0; batch < order.batches(); ++batch)
+    for (Index row = 0; row < order.rows(1, batch); ++row)
+      batch_of[static_cast<std::size_t>(next(batch * order.most_rows() + row))] = batch;
+  for (Index batch = 0; batch < order.batches(); ++batch) {
+    Index longest = 0, sum = 0;
+    auto const first = batch * order.most_rows(), rows = order.rows(0, batch);
+    for (Index row = 0; row < rows; ++row) {
+      auto const length = static_cast<Index>(all[static_cast<std::size_t>(in(first + row))]);
+      longest = std::max(longest, length);
+      sum += length;
+      together += row > 0 &&
+                  batch_of[static_cast<std::size_t>(in(first + row))] == batch_of[static_cast<std::size_t>(in(first))];
+    }
+    slots += static_cast<double>(longest * rows);
+    used += static_cast<double>(sum);
+    full += longest * rows >= 4096 * 9 / 10;
+    far += std::abs(longest - before) > 40;
+    before = longest;
+  }
+  MESSAGE("padding: ", 1 - used / slots);
+  CHECK(1 - used / slots <= 0.03);
+  CHECK(full >= order.batches() * 9 / 10);
+  CHECK(far >= order.batches() / 2);
+  CHECK(together <= 20'000 / 3);  // of a bucket's four batches or more, a sample's next one is any
+}
+
+TEST_CASE("the global sequence of batches is the same for any ranks, workers and tails, and each sample comes once") {
+  auto const all = lengths(300);
+  std::vector<std::int32_t> every(300);
+  for (std::int32_t i = 0; i < 300; ++i) every[static_cast<std::size_t>(i)] = i;
+  auto alone = loader_of(all, {.workers = 0});
+  auto const batches = epoch_of(alone, 1);
+  CHECK(sorted(batches) == every);
+  CHECK(static_cast<Index>(batches.size()) == alone.steps());
+  CHECK(alone.samples() == 300);
+  for (int ranks : {2, 3, 7}) {
+    for (auto tail : {data::Tail::exact, data::Tail::pad, data::Tail::drop}) {
+      auto loader = loader_of(all, {.workers = ranks % 3, .tail = tail});
+      auto const parts = epoch_of(loader, ranks);
+      auto const steps = static_cast<std::size_t>(loader.steps({0, 1, ranks})), W = static_cast<std::size_t>(ranks);
+      REQUIRE(parts.size() == steps * W);  // all ranks take equally many steps
+      REQUIRE(steps == (tail == data::Tail::drop ? batches.size() / W : (batches.size() + W - 1) / W));
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        if (k < batches.size()) {
+          CHECK(parts[k] == batches[k]);
+        } else {
+          CHECK(parts[k] == (tail == data::Tail::pad ? batches[k % batches.size()] : std::vector<std::int32_t>()));
+        }
+      }
+    }
+  }
+  auto other = loader_of(all, {}, 4);
+  CHECK(epoch_of(other, 1) != batches);
+}
+
+TEST_CASE("an epoch goes on after a batch, with another number of ranks") {
+  auto const all = lengths(300);
+  auto loader = loader_of(all, {.workers = 2});
+  auto const batches = epoch_of(loader, 1);
+  loader.start({0, 1, 2}, 1, 0, 2);
+  static_cast<void>(loader.next());
+  auto const state = loader.state_after(loader.next());
+  CHECK(state.position == 4);  // batches
+  for (int ranks : {1, 2, 3}) {
+    auto rest = epoch_of(loader, ranks, &state);
+    while (rest.back().empty()) rest.pop_back();
+    CHECK(rest == std::vector(batches.begin() + 4, batches.end()));
+  }
+  auto others = loader_of(all, {}, 4);
+  CHECK_THROWS_AS(others.resume({}, state, 2), DataError);
+  loader.start({}, 1, static_cast<Index>(batches.size()) - 1, 3);
+  CHECK(loader.state_after(loader.next()) == data::LoaderState{2, 0, 300, state.fingerprint});
+}
+
+TEST_CASE("options out of range are refused") {
+  auto const refuses = [](data::TokenBudgetSampler const& sampler, char const* why) {
+    std::vector<std::int32_t> const two{1, 2};
+    CHECK_THROWS_WITH_AS(static_cast<void>(sampler.over(Samples{&two})), doctest::Contains(why), ConfigError);
+  };
+  refuses({.lengths = {1}}, "1 lengths for 2 samples");
+  refuses({.lengths = {1, 2}, .tokens = 0}, "tokens is 0");
+  refuses({.lengths = {1, 9}, .tokens = 8}, "sample 1 has length 9, and a batch has 8 tokens");
+  refuses({.lengths = {-1, 2}, .tokens = 8}, "sample 0 has length -1");
+  refuses({.lengths = {1, 2}, .tokens = 8, .spread = 1.5}, "spread is 1.5");
+  refuses({.lengths = {1, 2}, .tokens = 8, .fewest_batches = 0}, "fewest_batches is 0");
+  refuses({.lengths = {1, 2}, .tokens = 8, .most_rows = 0}, "most_rows is 0");
+  std::vector<std::int32_t> const all{1, 2};
+  CHECK_THROWS_WITH_AS(loader_of(all, {.batch_size = 32}), doctest::Contains("batch_size is 32; it must be left at 1"),
+                       ConfigError);
+}
