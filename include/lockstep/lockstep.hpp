@@ -71,6 +71,7 @@
 #include <lockstep/data/word_tokenizer.hpp>
 #include <lockstep/data/zip.hpp>
 
+#include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
@@ -103,6 +104,7 @@
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
@@ -170,6 +172,7 @@
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/launcher.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/launch/shared_segment.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -13,6 +12,7 @@
 #include <lockstep/app/common_flags.hpp>
 #include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/training.hpp>
+#include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/run.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
@@ -49,7 +49,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     }
     common.resolve(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
     options.program = program;
-    bool const starting = !launch::detect([](char const* variable) { return std::getenv(variable); });
+    bool const starting = launch::detect().launcher != launch::Launcher::lockstep;
     if (starting) {
       check_save_dir(options.save_dir);
       check(options);

@@ -1,100 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
-#include <charconv>
-#include <cstdint>
-#include <cstdlib>
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/control_page.hpp>
+#include <lockstep/launch/detail/agreement.hpp>
+#include <lockstep/launch/detail/launch_source.hpp>
+#include <lockstep/launch/detail/rank_place.hpp>
+#include <lockstep/launch/launcher.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// What a started process learns from its environment.
-struct RankPlace {
+/// Where a launcher put this process among the ranks of a run.
+struct Environment {
+  Launcher launcher = Launcher::single;
   int rank = 0;
   int size = 1;
-  int supervisor = 0;  ///< pid of the process that started it, and watches it
-  int memory = -1;     ///< file descriptor of the shared segment
-  std::uint64_t job = 0;
+  int local_rank = 0;  ///< among the ranks of this host
+  int local_size = 1;
+  std::string told = {};  ///< the variables that say so: "RANK=0, WORLD_SIZE=2, …"
 
-  static constexpr std::array<char const*, 5> variables{"LOCKSTEP_RANK", "LOCKSTEP_WORLD_SIZE", "LOCKSTEP_SUPERVISOR",
-                                                        "LOCKSTEP_MEMORY_FD", "LOCKSTEP_JOB"};
-
-  /// "LOCKSTEP_RANK=1" and so on, in the order of `variables`.
-  [[nodiscard]] std::vector<std::string> assignments() const {
-    std::array const values{std::to_string(rank), std::to_string(size), std::to_string(supervisor),
-                            std::to_string(memory), std::to_string(job)};
-    std::vector<std::string> out;
-    for (std::size_t i = 0; i < values.size(); ++i) out.push_back(std::string(variables[i]) + "=" + values[i]);
-    return out;
-  }
+  [[nodiscard]] bool one_host() const noexcept { return local_size == size; }
 };
-
-/// Looks up a variable; null where it is not set. `std::getenv` is one.
-using Lookup = std::function<char const*(char const*)>;
 
 namespace detail {
 
-template <class Integer>
-Integer parse_variable(char const* variable, std::string_view text, Integer least, Integer most) {
-  Integer value{};
-  auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-    throw ConfigError("launch: " + std::string(variable) + "=" + std::string(text) + " is not a number from " +
-                      std::to_string(least) + " to " + std::to_string(most) +
-                      "; Lockstep sets it itself: unset it and start with --nproc N");
-  return value;
+inline Environment as_environment(LaunchSource const& source, Lookup variable) {
+  Environment out{source.launcher(), source.rank, source.size, source.local_rank, source.local_size, {}};
+  for (auto const* name : {source.names->rank, source.names->size, source.names->local_rank, source.names->local_size})
+    if (name && variable(name)) out.told += (out.told.empty() ? "" : ", ") + tell_variable(variable, name);
+  return out;
 }
 
-/// Ranks of other launchers would each believe to be alone, and silently do the same work.
-inline void refuse_other_launchers(Lookup const& variable) {
-  struct Launcher {
-    char const *name, *rank, *size;
-  };
-  for (auto const& [name, rank, size] :
-       {Launcher{"torchrun", "RANK", "WORLD_SIZE"}, Launcher{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-        Launcher{"mpirun", "PMI_RANK", "PMI_SIZE"}, Launcher{"srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"}}) {
-    auto const* const count = variable(size);
-    if (!variable(rank) || !count || std::string_view(count) == "1") continue;
-    throw ConfigError("launch: this process was started by " + std::string(name) + " as one of " + count + " (" + rank +
-                      ", " + size + "), whose ranks this version cannot join; start the program once, with --nproc " +
-                      count);
-  }
+/// LOCKSTEP_LAUNCHER, by which a user settles what the variables leave open; null where all may speak.
+inline LaunchNames const* chosen(Lookup variable, bool& single) {
+  auto const* const choice = variable("LOCKSTEP_LAUNCHER");
+  if (!choice) return nullptr;
+  std::string_view const text = choice;
+  constexpr char const* words[]{"torchrun", "openmpi", "mvapich", "pmix", "pmi", "slurm"};
+  for (std::size_t i = 0; i < std::size(words); ++i)
+    if (text == words[i]) return &launch_names[i];
+  single = text == "single";
+  if (!single)
+    throw ConfigError("launch: LOCKSTEP_LAUNCHER=" + std::string(text) +
+                      " is none of torchrun, openmpi, mvapich, pmix, pmi, slurm, single");
+  return nullptr;
+}
+
+/// What this launcher does not say of itself: PMIx has no size, others no place on the host. Slurm knows when it is
+/// Slurm that started them.
+inline void complete(LaunchSource& source, LaunchSource const* slurm) {
+  bool const same_tasks = slurm && (source.size < 0 || source.size == slurm->size) && source.rank == slurm->rank;
+  if (same_tasks && source.size < 0) source.size = slurm->size;
+  if (same_tasks && source.local_rank < 0) source.local_rank = slurm->local_rank;
+  if (same_tasks && source.local_size < 0) source.local_size = slurm->local_size;
+  if (source.size != 1) return;
+  source.local_rank = 0;
+  source.local_size = 1;
+}
+
+inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
+  auto const& names = *source.names;
+  if (source.size > 0 && source.local_rank >= 0 && source.local_size > 0) return;
+  std::string missing;
+  for (auto const& [value, name] : {std::pair{source.size, names.size ? names.size : "SLURM_STEP_NUM_TASKS"},
+                                    std::pair{source.local_rank, names.local_rank ? names.local_rank : "SLURM_LOCALID"},
+                                    std::pair{source.local_size, names.local_size ? names.local_size : "SLURM_NODEID"}})
+    if (value < 0) missing += (missing.empty() ? "" : ", ") + std::string(name);
+  throw ConfigError("launch: " + std::string(name(source.launcher())) + " started this process (" +
+                    tell_variable(variable, names.rank) + ") and does not say how many ranks there are, or where (" +
+                    missing + " missing); set these, or LOCKSTEP_LAUNCHER=single for a program on its own");
 }
 
 }  // namespace detail
 
-/// The place of this process, where a supervisor of Lockstep started it; nothing where it was started by hand.
-/// @throws ConfigError when the variables are set in part, are no numbers, or belong to another launcher
-[[nodiscard]] inline std::optional<RankPlace> detect(Lookup const& variable) {
-  std::string set, missing;
-  for (auto const* name : RankPlace::variables) (variable(name) ? set : missing) += std::string(" ") + name;
-  if (set.empty()) {
-    detail::refuse_other_launchers(variable);
-    return std::nullopt;
+/// Where this process stands, by the first that says so: a supervisor of Lockstep, torchrun, Open MPI, MVAPICH2, PMIx,
+/// PMI, a Slurm step; alone when none does. Never alone by mistake: launchers that disagree are refused, unless one has
+/// started the other and the numbers say so (a torchrun in each task of srun). LOCKSTEP_LAUNCHER settles it by hand.
+/// @throws ConfigError with the variables, when they contradict each other, are incomplete, or are no numbers
+[[nodiscard]] inline Environment detect(Lookup variable = {}) {
+  using namespace detail;
+  if (RankPlace::any(variable)) {
+    auto const place = RankPlace::read(variable);
+    return {Launcher::lockstep, place.rank, place.size, place.rank, place.size, {}};
   }
-  if (!missing.empty())
-    throw ConfigError("launch: the environment has" + set + " but not" + missing +
-                      "; Lockstep sets them all itself: unset them and start with --nproc N");
-  auto const integer = [&](std::size_t i, int least, int most) {
-    auto const* const name = RankPlace::variables[i];
-    return detail::parse_variable(name, variable(name), least, most);
-  };
-  RankPlace place;
-  place.size = integer(1, 1, most_local_ranks);
-  place.rank = integer(0, 0, place.size - 1);
-  place.supervisor = integer(2, 1, INT32_MAX);
-  place.memory = integer(3, 0, INT32_MAX);
-  place.job =
-      detail::parse_variable<std::uint64_t>(RankPlace::variables[4], variable(RankPlace::variables[4]), 0, UINT64_MAX);
-  return place;
+  bool single = false;
+  auto const* const only = chosen(variable, single);
+  if (single) return {};
+  std::vector<LaunchSource> sources;
+  for (auto const& names : launch_names)
+    if ((!only || only == &names || (names.launcher == Launcher::slurm && in_slurm_step(variable))) &&
+        is_present(names, variable))
+      sources.push_back(read_source(names, variable));
+  if (only && (sources.empty() || sources.front().names != only))
+    throw ConfigError("launch: LOCKSTEP_LAUNCHER names a launcher whose variables are missing (" +
+                      tell_variable(variable, only->rank) + ")");
+  if (sources.empty()) return {};
+
+  auto const* const slurm = sources.back().launcher() == Launcher::slurm ? &sources.back() : nullptr;
+  auto& first = sources.front();
+  complete(first, slurm == &first ? nullptr : slurm);
+  for (std::size_t i = 1; i < sources.size() && !only; ++i) check_agreement(first, sources[i], variable);
+  refuse_incomplete(first, variable);
+  return as_environment(first, variable);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -8,6 +7,7 @@
 
 #include <lockstep/launch/detail/process_rank.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
+#include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/supervisor.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
@@ -36,8 +36,12 @@ template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {
   detail::check(options);
-  if (auto const place = detect([](char const* variable) { return std::getenv(variable); }))
-    return detail::run_process_rank(*place, options, std::ref(train));
+  if (detail::RankPlace::any({}))
+    return detail::run_process_rank(detail::RankPlace::read({}), options, std::ref(train));
+  if (auto const found = detect(); found.size > 1)
+    throw ConfigError("launch: this process is one of " + std::to_string(found.size) + " that " + name(found.launcher) +
+                      " started (" + found.told +
+                      "), whose ranks this version cannot join; start the program once, with --nproc N");
   if (options.nproc > 1) return Supervisor(options).watch();
   if (options.threads > 1) return detail::run_threads(options, std::ref(train));
   World world;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/detail/rank_place.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/detail/rank_place.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/detail/slurm_tasks.hpp>
+#include <lockstep/launch/detail/variables.hpp>
+#include <lockstep/launch/launcher.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// The variables by which a launcher tells a rank its place.
+struct LaunchNames {
+  Launcher launcher;
+  char const *rank, *size, *local_rank, *local_size;
+};
+
+/// In the order in which they are believed.
+inline constexpr LaunchNames launch_names[]{
+    {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {Launcher::openmpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {Launcher::mvapich, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {Launcher::pmix, "PMIX_RANK", nullptr, nullptr, nullptr},  // the size is told by whoever runs its server
+    {Launcher::pmi, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
+};
+
+/// What one launcher says. -1: it does not.
+struct LaunchSource {
+  LaunchNames const* names = nullptr;
+  int rank = -1, size = -1, local_rank = -1, local_size = -1;
+
+  [[nodiscard]] Launcher launcher() const noexcept { return names->launcher; }
+};
+
+inline constexpr int most_ranks = 1 << 20;
+
+/// Whether the process is a task of a Slurm step. A batch script and the shell of an allocation are not, although the
+/// allocation's tasks stand in their environment: they are one process each.
+inline bool in_slurm_step(Lookup variable) {
+  constexpr std::string_view least_reserved = "4294967280";  // steps of the batch script, the shell, the container
+  auto const* const step = variable("SLURM_STEP_ID");
+  if (!step || !variable("SLURM_STEP_NUM_TASKS") || !variable("SLURM_PROCID")) return false;
+  std::string_view const text = step;
+  return text.size() < least_reserved.size() || (text.size() == least_reserved.size() && text < least_reserved);
+}
+
+/// Whether the launcher's variables are there.
+/// @throws ConfigError when they are there in part
+inline bool is_present(LaunchNames const& names, Lookup variable) {
+  if (names.launcher == Launcher::slurm) return in_slurm_step(variable);
+  if (!variable(names.rank)) {
+    if (names.launcher != Launcher::torchrun || !variable("TORCHELASTIC_RUN_ID")) return false;
+    throw ConfigError("launch: torchrun's TORCHELASTIC_RUN_ID is set and RANK is not; unset both, or pass both on");
+  }
+  if (!names.size || variable(names.size) || names.launcher == Launcher::pmi) return true;
+  throw ConfigError("launch: the environment has " + tell_variable(variable, names.rank) + " but not " + names.size +
+                    ", so that " + name(names.launcher) +
+                    "'s ranks would each believe to be alone; set both, or neither");
+}
+
+/// What the launcher says, unchecked against the others.
+/// @throws ConfigError for what is no number, or cannot be
+inline LaunchSource read_source(LaunchNames const& names, Lookup variable) {
+  auto const number = [&](char const* which, int least, int most) {
+    auto const* const text = which ? variable(which) : nullptr;
+    if (!text) return -1;
+    return static_cast<int>(parse_variable(which, text, static_cast<std::uint64_t>(least),
+                                           static_cast<std::uint64_t>(most),
+                                           "; it was set by another program, or lost"));
+  };
+  LaunchSource source{&names, -1, number(names.size, 1, most_ranks), -1, -1};
+  auto const size = source.size > 0 ? source.size : most_ranks;
+  source.rank = number(names.rank, 0, size - 1);
+  if (names.launcher == Launcher::slurm) {
+    auto const node = number("SLURM_NODEID", 0, most_ranks);
+    if (auto const* const list = variable(names.local_size); list && node >= 0)
+      source.local_size = slurm_tasks_of(list, node);
+    else if (source.size == 1 || number("SLURM_STEP_NUM_NODES", 1, most_ranks) == 1)
+      source.local_size = source.size;
+  } else {
+    source.local_size = number(names.local_size, 1, size);
+  }
+  source.local_rank = number(names.local_rank, 0, (source.local_size > 0 ? source.local_size : size) - 1);
+  return source;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string_view>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// The tasks of one node in Slurm's compact list, where "4(x2),3" is 4, 4 and 3; -1 when the list does not say.
+[[nodiscard]] constexpr int slurm_tasks_of(std::string_view list, int node) noexcept {
+  auto const number = [&list] {
+    int value = list.empty() || list[0] < '0' || list[0] > '9' ? -1 : 0;
+    for (; !list.empty() && list[0] >= '0' && list[0] <= '9' && value < 1000000; list.remove_prefix(1))
+      value = value * 10 + (list[0] - '0');
+    return value;
+  };
+  while (node >= 0) {
+    int const tasks = number();
+    int nodes = 1;
+    if (list.substr(0, 2) == "(x") {
+      list.remove_prefix(2);
+      nodes = number();
+      if (list.empty() || list[0] != ')') return -1;
+      list.remove_prefix(1);
+    }
+    if (tasks < 1 || nodes < 1) return -1;
+    if (node < nodes) return tasks;
+    node -= nodes;
+    if (list.empty() || list[0] != ',') return -1;
+    list.remove_prefix(1);
+  }
+  return -1;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

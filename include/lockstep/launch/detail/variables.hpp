@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// Looks up a variable; null where it is not set. By default in this process's environment.
+struct Lookup {
+  char const* (*find)(void const*, char const*) = [](void const*, char const* name) -> char const* {
+    return std::getenv(name);
+  };
+  void const* context = nullptr;
+  char const* operator()(char const* name) const { return find(context, name); }
+};
+
+namespace detail {
+
+/// @throws ConfigError when the text is not a number within the bounds
+inline std::uint64_t parse_variable(char const* variable, std::string_view text, std::uint64_t least,
+                                    std::uint64_t most, char const* remedy) {
+  std::uint64_t value = 0;
+  bool good = !text.empty();
+  for (char const c : text) {
+    auto const digit = static_cast<std::uint64_t>(c - '0');
+    good = good && digit < 10 && value <= (UINT64_MAX - digit) / 10;
+    value = value * 10 + digit;
+  }
+  if (!good || value < least || value > most)
+    throw ConfigError("launch: " + std::string(variable) + "=" + std::string(text) + " is not a number from " +
+                      std::to_string(least) + " to " + std::to_string(most) + remedy);
+  return value;
+}
+
+/// "RANK=0", or "RANK is not set".
+inline std::string tell_variable(Lookup variable, char const* name) {
+  auto const* const text = variable(name);
+  return text ? std::string(name) + "=" + text : std::string(name) + " is not set";
+}
+
+}  // namespace detail
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch
