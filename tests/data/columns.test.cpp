@@ -53,6 +53,6 @@ TEST_CASE("the space is in the type") {
   Device const batch;
   static_assert(std::is_same_v<std::remove_cvref_t<decltype(batch[&Sample::tokens])>,
                                data::PaddedColumn<std::int32_t, CudaSpace>>);
-  static_assert(std::is_same_v<decltype(batch.positions()), TensorView<Index const, 1, HostSpace>>);
+  static_assert(std::is_same_v<decltype(batch.positions()), TensorView<Index const, 1, CudaSpace>>);
   CHECK(batch.rows() == 0);
 }

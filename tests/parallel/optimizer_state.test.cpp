@@ -22,7 +22,7 @@ namespace {
 float stepped(double clip_norm, float third = 0, double weight = 2) {
   toy::Model model;
   auto const layout = nn::ParameterLayout::of(model);
-  parallel::Replica<toy::Model> replica(model, layout, 1, parallel::gradient_arena(layout));
+  parallel::Replica<toy::Model> replica(model, layout, {.threads = 1});
   auto* gradient = replica.gradient_data() + layout.entries()[0].offset;
   gradient[0] = 3, gradient[1] = 4, gradient[2] = third;
   parallel::OptimizerState<optim::SGD> state(layout);
@@ -64,7 +64,7 @@ template <class Optimizer>
 std::string shrunk(Optimizer const& optimizer) {
   Mixed model;
   auto const layout = nn::ParameterLayout::of(model);
-  parallel::Replica<Mixed> replica(model, layout, 1, parallel::gradient_arena(layout));
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
   for (auto& value : replica.values()) value = 1;
   parallel::OptimizerState<Optimizer> state(layout);
   state.update(optimizer, replica, {0, 1}, {.step = 1, .learning_rate = 0.5});

@@ -13,7 +13,7 @@ namespace {
 struct Fixture {
   toy::Model model;
   nn::ParameterLayout layout = nn::ParameterLayout::of(model);
-  parallel::Replica<toy::Model> replica{model, layout, 1, parallel::gradient_arena(layout)};
+  parallel::Replica<toy::Model> replica{model, layout, {.threads = 1}};
   toy::Batch batch{{1, 2}, {0, 0}};
   Fixture() { std::ranges::fill(replica.values(), 0.5f); }
   float gradient(std::size_t ordinal) { return replica.gradient_data()[layout.entries()[ordinal].offset]; }
@@ -86,7 +86,7 @@ TEST_CASE("a model with a loss of its prediction trains alike, and is evaluated 
   Fixture f;
   Counting model;
   auto const layout = nn::ParameterLayout::of(model);
-  parallel::Replica<Counting> replica(model, layout, 1, parallel::gradient_arena(layout));
+  parallel::Replica<Counting> replica(model, layout, {.threads = 1});
   std::ranges::fill(replica.values(), 0.5f);
   f.replica.run(f.batch, {});
   replica.run(f.batch, {});

@@ -84,6 +84,35 @@ struct TextColumn {
   }
 };
 
+/// The same column in another space, `Move::Space`: every tensor is what `move(view)` gives for it. Segment plans are
+/// the host's and stay behind.
+template <Number T, class Space, class Move>
+[[nodiscard]] NumberColumn<T, typename Move::Space> moved(NumberColumn<T, Space> const& column, Move const& move) {
+  return {move(column.values)};
+}
+template <Number T, std::size_t N, class Space, class Move>
+[[nodiscard]] ArrayColumn<T, N, typename Move::Space> moved(ArrayColumn<T, N, Space> const& column, Move const& move) {
+  return {move(column.values)};
+}
+template <Number T, class Space, class Move>
+[[nodiscard]] OptionalColumn<T, typename Move::Space> moved(OptionalColumn<T, Space> const& column, Move const& move) {
+  return {move(column.values), move(column.present)};
+}
+template <Number T, class Space, std::size_t N, class Move>
+[[nodiscard]] PaddedColumn<T, typename Move::Space, N> moved(PaddedColumn<T, Space, N> const& column,
+                                                             Move const& move) {
+  return {move(column.values), move(column.lengths), move(column.mask), nullptr, column.side};
+}
+template <Number T, class Space, std::size_t N, class Move>
+[[nodiscard]] RaggedColumn<T, typename Move::Space, N> moved(RaggedColumn<T, Space, N> const& column,
+                                                             Move const& move) {
+  return {move(column.values), move(column.offsets), column.longest, nullptr};
+}
+template <class Space, class Move>
+[[nodiscard]] TextColumn<typename Move::Space> moved(TextColumn<Space> const& column, Move const& move) {
+  return {move(column.characters), move(column.offsets)};
+}
+
 /// The columns of an aggregate; defined in columns.hpp.
 template <class Sample, class Space = HostSpace, Sequences sequences = Sequences::padded>
 class Columns;

@@ -50,13 +50,13 @@ class Columns {
   using Tuple = typename detail::ColumnTuple<Sample, MembersOf<Sample>, Space, sequences>::type;
 
   Columns() = default;
-  Columns(Index rows, TensorView<Index const, 1, HostSpace> positions, Index epoch) noexcept
+  Columns(Index rows, TensorView<Index const, 1, Space> positions, Index epoch) noexcept
       : rows_(rows), epoch_(epoch), positions_(positions) {}
 
   /// The number of samples, 0 included.
   [[nodiscard]] Index rows() const noexcept { return rows_; }
-  /// Each row's position in the epoch's global order: what random numbers are keyed on. Host memory in every space.
-  [[nodiscard]] TensorView<Index const, 1, HostSpace> positions() const noexcept { return positions_; }  // [rows]
+  /// Each row's position in the epoch's global order: what random numbers are keyed on.
+  [[nodiscard]] TensorView<Index const, 1, Space> positions() const noexcept { return positions_; }  // [rows]
   [[nodiscard]] Index epoch() const noexcept { return epoch_; }
 
   /// The column of a member; for a nested aggregate, its columns.
@@ -87,8 +87,21 @@ class Columns {
 
   Index rows_ = 0;
   Index epoch_ = 0;
-  TensorView<Index const, 1, HostSpace> positions_;
+  TensorView<Index const, 1, Space> positions_;
   Tuple columns_;
 };
+
+/// The same batch in another space, `Move::Space`: every tensor is what `move(view)` gives for it. A batch type of the
+/// user's own is brought to a device if such a function stands beside it.
+template <class Sample, class Space, Sequences sequences, class Move>
+[[nodiscard]] Columns<Sample, typename Move::Space, sequences> moved(Columns<Sample, Space, sequences> const& batch,
+                                                                     Move const& move) {
+  Columns<Sample, typename Move::Space, sequences> to(batch.rows(), move(batch.positions()), batch.epoch());
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((std::get<I>(to.columns()) = moved(std::get<I>(batch.columns()), move)), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<typename Columns<Sample, Space, sequences>::Tuple>>{});
+  return to;
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

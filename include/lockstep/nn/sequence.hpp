@@ -19,4 +19,12 @@ struct Sequence {
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
 
+/// The same sequences in another space, `Move::Space`, without a gradient: every tensor is what `move(view)` gives.
+template <class Scalar, class Space, class Move>
+[[nodiscard]] Sequence<Scalar, typename Move::Space> moved(Sequence<Scalar, Space> const& x, Move const& move) {
+  auto const& from = x.layout;
+  return {moved(x.tokens, move),
+          {from.rows, from.slots, from.length, move(from.lengths), move(from.offsets), move(from.positions)}};
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -32,4 +32,11 @@ struct Variable {
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
 };
 
+/// The same tensor in another space, `Move::Space`, without a gradient: what `move(view)` gives.
+template <class Scalar, int Rank, class Space, class Move>
+[[nodiscard]] Variable<Scalar, Rank, typename Move::Space> moved(Variable<Scalar, Rank, Space> const& x,
+                                                                 Move const& move) {
+  return {move(x.value), nullptr};
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

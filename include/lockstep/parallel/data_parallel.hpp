@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/tree_sum.hpp>
-#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/parallel/detail/replica_sum.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
-#include <lockstep/parallel/take_union.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -31,26 +29,25 @@ struct DataParallel {
   [[nodiscard]] int first_shard() const noexcept { return 0; }
   [[nodiscard]] int all_shards() const noexcept { return devices; }
   [[nodiscard]] int threads_each() const { return threads_per_device(threads, devices); }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
   [[nodiscard]] static constexpr char const* name() noexcept { return "dp"; }
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
-  template <class Model, class Optimizer>
+  template <class Model, class Optimizer, class Space = HostSpace>
   class Session {
-    using DeviceReplica = Replica<Model>;
-
    public:
-    /// `values` is the arena's start, `layout.size()` floats.
+    using DeviceReplica = Replica<Model, Space>;
+
+    /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
     /// @throws ConfigError when the policy has no device
-    Session(DataParallel& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
-        : threads_(checked(policy.devices)), state_(layout), busy_(static_cast<std::size_t>(policy.devices)) {
-      replicas_.resize(static_cast<std::size_t>(policy.devices));
-      threads_.run([&](int device) {  // each device's memory is touched first by its own thread
-        auto& replica = replicas_[static_cast<std::size_t>(device)];
-        replica = std::make_unique<DeviceReplica>(model, layout, policy.threads_each(), gradient_arena(layout));
-        std::copy(values.begin(), values.end(), replica->values().begin());
-      });
-      for (auto const& replica : replicas_) gradients_.push_back(replica->gradient_data());
-    }
+    template <class Policy>
+    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : size_(layout.size()),
+          threads_(checked(policy.devices)),
+          replicas_(replicas(policy, model, layout, values)),
+          sum_(threads_, replicas_),
+          state_(layout),
+          busy_(replicas_.size()) {}
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
@@ -64,35 +61,15 @@ struct DataParallel {
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto const begin = Clock::seconds();
-      auto const count = static_cast<int>(replicas_.size());
-      auto const size = static_cast<Index>(first().values().size());
-      unite_rows();
-      threads_.run([&](int device) {
-        auto const at = static_cast<std::size_t>(device);
-        replicas_[at]->zero_unused();
-        auto const* united = united_.data();
-        for (auto const& table : replicas_[at]->touched()) {
-          take_union(table, united, gradients_[at]);
-          united += table.bits().size();
-        }
-      });
-      threads_.run([&](int device) {
-        kernel::for_written(first().touched(), size * device / count, size * (device + 1) / count,
-                            [&](Index from, Index to) { tree_sum_into_first<float>(gradients_, from, to); });
-      });
-      nn::Loss<HostSpace> const loss{
-          tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
-          tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
+      nn::Loss<Space> const loss = sum_.gather(size_);
       auto const reduced = Clock::seconds();
       state_.update(optimizer, first(), loss, settings);
       auto const updated = Clock::seconds();
-      threads_.run([&](int device) {
-        if (device > 0)
-          std::copy(values().begin(), values().end(), replicas_[static_cast<std::size_t>(device)]->values().begin());
-      });
+      sum_.spread();
+      auto const read = first().device().read(loss);
       phases_.communication += (reduced - begin) + (Clock::seconds() - updated);
       phases_.optimizer += updated - reduced;
-      return loss;
+      return read;
     }
 
     template <class F>
@@ -103,14 +80,15 @@ struct DataParallel {
 
     /// Every replica takes the buffers of the first one.
     void share_buffers() {
-      if (buffers().empty()) return;
+      auto const all = buffers();
+      if (all.empty()) return;
       each([&](int device, DeviceReplica& replica) {
-        if (device > 0) std::copy(buffers().begin(), buffers().end(), replica.buffers().begin());
+        if (device > 0) replica.set_buffers(all);
       });
     }
-    [[nodiscard]] std::span<float const> buffers() const noexcept { return replicas_[0]->buffers(); }
+    [[nodiscard]] std::span<float const> buffers() const { return replicas_[0]->buffers(); }
 
-    [[nodiscard]] std::span<float const> values() const noexcept { return replicas_[0]->values(); }
+    [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
     /// Forward and backward are the first device's; its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});
@@ -132,25 +110,25 @@ struct DataParallel {
       if (devices < 1) throw ConfigError("DataParallel: " + std::to_string(devices) + " devices; at least 1 is needed");
       return devices;
     }
-    /// The rows that any device has touched, of all tables.
-    void unite_rows() {
-      united_.clear();
-      for (std::size_t i = 0; i < first().touched().size(); ++i) {
-        auto const at = united_.size();
-        for (auto const& replica : replicas_) {
-          auto const bits = replica->touched()[i].bits();
-          united_.resize(at + bits.size());
-          for (std::size_t word = 0; word < bits.size(); ++word) united_[at + word] |= bits[word];
-        }
-      }
+    using Replicas = std::vector<std::unique_ptr<DeviceReplica>>;
+    template <class Policy>
+    Replicas replicas(Policy& policy, Model const& model, nn::ParameterLayout const& layout,
+                      std::span<float const> values) {
+      Replicas all(static_cast<std::size_t>(policy.devices));
+      threads_.run([&](int device) {  // each device's memory is touched first by its own thread
+        auto& replica = all[static_cast<std::size_t>(device)];
+        replica = std::make_unique<DeviceReplica>(model, layout, policy.place(device));
+        replica->set_values(values);
+      });
+      return all;
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
 
+    Index size_;  // of the arenas
     DeviceThreads threads_;
-    std::vector<std::unique_ptr<DeviceReplica>> replicas_;
-    std::vector<float*> gradients_;
-    std::vector<std::uint64_t> united_;
-    OptimizerState<Optimizer> state_;
+    Replicas replicas_;
+    detail::ReplicaSum<DeviceReplica> sum_;
+    OptimizerState<Optimizer, Space> state_;
     std::vector<double> busy_;  // seconds in micro-steps, per device
     PhaseSeconds phases_;
   };

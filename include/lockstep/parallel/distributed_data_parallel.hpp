@@ -34,32 +34,37 @@ struct DistributedDataParallel {
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
   [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }
   [[nodiscard]] int threads_each() const { return threads_per_device(threads, communicator.size()); }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
   [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }
 
-  template <class Model, class Optimizer>
+  template <class Model, class Optimizer, class Space = HostSpace>
   class Session {
    public:
-    /// `values` is the arena's start; rank 0's counts.
+    using DeviceReplica = Replica<Model, Space>;
+
+    /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
     /// @throws CollectiveMismatch when another rank has other parameters; names the rank
-    Session(DistributedDataParallel& policy, Model const& model, nn::ParameterLayout const& layout,
-            std::span<float const> values)
+    template <class Policy>
+    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(policy.communicator),
-          replica_(model, layout, policy.threads_each(),
-                   communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
+          summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
+          summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
+          replica_(model, layout, policy.place(0), own_gradients()),
           state_(layout),
-          buckets_({replica_.gradient_data(), static_cast<std::size_t>(layout.size())}, policy.bucket_bytes,
-                   replica_.touched()),
+          buckets_(summed_in_, policy.bucket_bytes, replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
       compare_layouts(layout);
-      std::copy(values.begin(), values.end(), replica_.values().begin());
-      communicator_.broadcast(replica_.values().data(), replica_.values().size_bytes(), 0);
+      std::vector<float> start(values.begin(), values.end());
+      communicator_.broadcast(start.data(), start.size() * sizeof(float), 0);
+      replica_.set_values(start);
     }
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       if (!step.last) return replica_.run(batches[0], step);
       buckets_.begin_step();
+      if constexpr (!Space::host_accessible) return replica_.run(batches[0], step);
       replica_.run(batches[0], step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                    {[](void* self, Index offset, Index count) {
                       auto& session = *static_cast<Session*>(self);
@@ -71,11 +76,18 @@ struct DistributedDataParallel {
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto const begin = Clock::seconds();
       replica_.zero_unused();
+      if constexpr (!Space::host_accessible) {
+        replica_.device().read(replica_.gradient_data(), summed_in_);
+        loss_is_known();
+      }
       buckets_.finish(communicator_);
       rows_.sum(communicator_, replica_.gradient_data());
-      auto const reduced = Clock::seconds();
       nn::Loss<HostSpace> const loss{buckets_.rider()[0], buckets_.rider()[1]};
-      state_.update(optimizer, replica_, loss, settings);
+      if constexpr (!Space::host_accessible) {
+        replica_.device().write(summed_in_, replica_.gradient_data());
+      }
+      auto const reduced = Clock::seconds();
+      state_.update(optimizer, replica_, summed_loss(loss), settings);
       phases_.communication += reduced - begin;
       phases_.optimizer += Clock::seconds() - reduced;
       return loss;
@@ -95,11 +107,13 @@ struct DistributedDataParallel {
     /// Every rank takes the buffers of rank 0.
     void share_buffers() {
       auto const buffers = replica_.buffers();
-      if (!buffers.empty()) communicator_.broadcast(buffers.data(), buffers.size_bytes(), 0);
+      if (buffers.empty()) return;
+      communicator_.broadcast(buffers.data(), buffers.size_bytes(), 0);
+      replica_.set_buffers(buffers);
     }
-    [[nodiscard]] std::span<float const> buffers() const noexcept { return replica_.buffers(); }
+    [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
-    [[nodiscard]] std::span<float const> values() const noexcept { return replica_.values(); }
+    [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
     /// What communication took out of backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});
@@ -120,9 +134,25 @@ struct DistributedDataParallel {
     }
 
    private:
+    /// On the host gradients are written where they are summed; those of a device are copied there and back.
+    [[nodiscard]] memory::Block own_gradients() noexcept {
+      if constexpr (Space::host_accessible) {
+        return std::move(summed_);
+      } else {
+        return {};
+      }
+    }
+    [[nodiscard]] nn::Loss<Space> summed_loss(nn::Loss<HostSpace> const& loss) {
+      if constexpr (Space::host_accessible) {
+        return loss;
+      } else {
+        return replica_.device().write(loss);
+      }
+    }
     void loss_is_known() {
-      buckets_.rider()[0] = replica_.loss().sum;
-      buckets_.rider()[1] = replica_.loss().weight;
+      auto const loss = replica_.read_loss();
+      buckets_.rider()[0] = loss.sum;
+      buckets_.rider()[1] = loss.weight;
     }
 
     void compare_layouts(nn::ParameterLayout const& layout) {
@@ -146,8 +176,10 @@ struct DistributedDataParallel {
     }
 
     Communicator& communicator_;
-    Replica<Model> replica_;
-    OptimizerState<Optimizer> state_;
+    memory::Block summed_;  // the communicator's memory, unless the replica has it
+    std::span<float> summed_in_;
+    DeviceReplica replica_;
+    OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
     PhaseSeconds phases_;

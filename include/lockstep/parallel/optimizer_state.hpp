@@ -10,49 +10,29 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/detail/step_scalars.hpp>
+#include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// What changes from one optimizer step to the next.
-struct UpdateSettings {
-  Index step = 1;  ///< from 1
-  double learning_rate = 0;
-  double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
-};
-
-/// A gradient arena on the host's heap: page-aligned, zeroed.
-[[nodiscard]] inline memory::Block gradient_arena(nn::ParameterLayout const& layout) {
-  return memory::HostResource{}.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float));
-}
-
 /// The moments of an optimizer, in arenas of the parameters' layout.
-template <class Optimizer>
+template <class Optimizer, class Space = HostSpace>
 class OptimizerState {
  public:
-  /// The layout outlives the state.
+  /// The layout outlives the state, which lies on the device that the thread has entered.
   explicit OptimizerState(nn::ParameterLayout const& layout) : layout_(&layout) {
-    for (auto& arena : arenas_) arena = memory::Buffer<float>(layout.size());
+    for (auto& arena : arenas_) arena = memory::Buffer<float, Space>(layout.size(), memory::DefaultResource<Space>{});
   }
 
   /// Applies one step to all values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
   /// divided by the loss's weight, and clipped.
   template <class Replica>
-  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<HostSpace> const& loss,
+  void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
-    optim::StepScalars<HostSpace> scalars;
-    scalars.step = static_cast<double>(settings.step);
-    scalars.learning_rate = settings.learning_rate;
-    scalars.weight = loss.weight;
-    if (settings.clip_norm > 0) {
-      auto const norm = optim::GlobalNorm::of(
-          replica.stream(), TensorView<float, 1, HostSpace>(replica.gradient_data(), {layout_->size()}),
-          replica.touched());
-      scalars.clip = norm.clip(settings.clip_norm, loss.weight);
-      scalars.skip = !norm.finite();
-    }
-    if (!scalars.active()) return;
+    auto const* const scalars = make_scalars_(replica.stream(), settings, loss,
+                                              {replica.gradient_data(), {layout_->size()}}, replica.touched());
+    if (!scalars) return;
     for_ranges(optimizer, replica.touched(), [&](Range const& range) { step(optimizer, replica, scalars, range); });
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
@@ -92,27 +72,28 @@ class OptimizerState {
   }
 
   template <class Replica>
-  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<HostSpace> const& scalars,
+  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars,
             Range const& range) {
     auto* const gradients = replica.gradient_data() + range.begin;
     std::array<float*, Optimizer::states> states{};
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + range.begin;
-    optim::Slice<float, HostSpace> slice{range.begin, range.end - range.begin, replica.values().data() + range.begin,
-                                         gradients, states.data()};
+    optim::Slice<float, Space> slice{range.begin, range.end - range.begin, replica.value_data() + range.begin,
+                                     gradients, states.data()};
     slice.decays = range.decays;
     if constexpr (requires { requires Optimizer::takes_touched_rows; }) {
       slice.touched = range.table;
-    } else if (range.table.words != nullptr) {
+    } else if (Space::host_accessible && range.table.words != nullptr) {
       auto const width = range.table.width;
       range.table.for_runs(0, range.table.rows, [&](Index first, Index last, bool touched) {
         if (!touched) std::fill_n(gradients + first * width, (last - first) * width, 0.0f);
       });
     }
-    optimizer.step(replica.stream(), slice, &scalars);
+    optimizer.step(replica.stream(), slice, scalars);
   }
 
   nn::ParameterLayout const* layout_;
-  std::array<memory::Buffer<float>, Optimizer::states> arenas_;
+  std::array<memory::Buffer<float, Space>, Optimizer::states> arenas_;
+  detail::MakeStepScalars<Space> make_scalars_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -20,12 +20,29 @@ concept ParallelPolicy = requires(P& policy) {
   { policy.all_shards() } -> std::same_as<int>;   // of all processes together
 };
 
+/// Where one replica computes.
+struct Place {
+  int threads = 1;  ///< on the host
+  int gpu = 0;      ///< on CUDA: its number, among those that this process sees
+};
+
+/// How many devices of a space this machine has; defined with what that space needs (lockstep/cuda.cuh).
+template <class Space>
+struct DevicesOf;
+
 /// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores (at least
 /// one).
 [[nodiscard]] inline int threads_per_device(int asked, int devices) {
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, devices));
 }
+
+/// What changes from one optimizer step to the next.
+struct UpdateSettings {
+  Index step = 1;  ///< from 1
+  double learning_rate = 0;
+  double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
+};
 
 /// Where the seconds of a step went, on this process's slowest device.
 struct PhaseSeconds {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -14,6 +12,9 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/detail/arena.hpp>
+#include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -30,25 +31,34 @@ struct LossSink {
   void* self = nullptr;
 };
 
-/// What one device owns of a shared, immutable model: parameter values, gradients, a context and a fixed group of
-/// threads. Used by one thread at a time. After an exception the values are untouched and the next step starts anew.
-template <class Model>
+/// What one device owns of a shared, immutable model: parameter values, gradients, a context and a place of its own.
+/// Used by one thread at a time. After an exception the values are untouched and the next step starts anew.
+template <class Model, class Space_ = HostSpace>
 class Replica {
- public:
-  using Space = HostSpace;
-  using Context = nn::Context<float, Space>;
+  using Device = detail::Device<Space_>;
 
-  /// `gradients` holds layout.size() zeroed floats; model and layout outlive the replica.
-  Replica(Model const& model, nn::ParameterLayout const& layout, int threads, memory::Block gradients)
+ public:
+  using Space = Space_;
+  using Context = nn::Context<float, Space>;
+  /// A batch of the loader's as the model sees it.
+  template <class Batch>
+  using Brought = typename Device::template Brought<Batch>;
+
+  /// `gradients` holds layout.size() zeroed floats of the replica's space, and is made here when it is empty; model and
+  /// layout outlive the replica. The calling thread has entered the device from here on.
+  Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place, memory::Block gradients = {})
       : model_(&model),
         layout_(&layout),
-        pool_(std::make_unique<ThreadPool>(threads)),
+        device_(place),
         values_(layout.size()),
         buffers_(layout.buffer_size()),
-        gradients_(std::move(gradients)),
-        context_(memory::Stream<Space>(*pool_)) {
+        gradients_(gradients.data() ? std::move(gradients)
+                                    : memory::DefaultResource<Space>{}.allocate(bytes_of(layout.size()))),
+        context_(device_.stream()) {
     context_.bind(values_.data(), gradient_data(), layout);
-    nn::initialize_buffers(layout, buffers_.data());
+    memory::Buffer<float> start(layout.buffer_size());
+    nn::initialize_buffers(layout, start.data());
+    set_buffers(start.span());
     context_.bind_buffers(buffers_.data());
   }
 
@@ -56,12 +66,14 @@ class Replica {
   template <class Batch>
   void run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {}) {
     auto const begin = Clock::seconds();
+    device_.enter();
     if (step.first) {
       context_.begin_step();
-      loss_ = {};
+      device_.clear_loss();
     }
+    auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
-    loss_ += nn::loss_of(*model_, context_, batch);
+    device_.add_loss(nn::loss_of(*model_, context_, brought));
     if (loss_sink.call) loss_sink.call(loss_sink.self);
     auto const middle = Clock::seconds();
     context_.backward(ready_sink);
@@ -72,56 +84,75 @@ class Replica {
   /// The loss of a batch, and what the model predicts for it to whoever asks. Nothing is learned. A model with a
   /// `forward` of its own is run once more for its prediction.
   template <class Batch, class... Metric>
-  nn::Loss<Space> evaluate(Batch const& batch, Metric&... metrics) {
+  nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
+    device_.enter();
+    auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::evaluation, 0);
     if constexpr (sizeof...(Metric) == 0) {
-      return nn::loss_of(*model_, context_, batch);
-    } else if constexpr (nn::HasForward<Model, Context, Batch>) {
-      auto const loss = model_->forward(context_, batch);
+      return device_.read(nn::loss_of(*model_, context_, brought));
+    } else if constexpr (nn::HasForward<Model, Context, Brought<Batch>>) {
+      auto const loss = device_.read(model_->forward(context_, brought));
       context_.begin_micro_batch(nn::Mode::evaluation, 0);
-      auto const prediction = model_->predict(context_, batch);
-      (metrics.add(prediction, batch), ...);
+      auto const prediction = model_->predict(context_, brought);
+      show(prediction, batch, metrics...);
       return loss;
     } else {
-      auto const prediction = model_->predict(context_, batch);
-      (metrics.add(prediction, batch), ...);
-      return model_->loss(context_, prediction, batch);
+      auto const prediction = model_->predict(context_, brought);
+      show(prediction, batch, metrics...);
+      return device_.read(model_->loss(context_, prediction, brought));
     }
   }
 
   /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
   void zero_unused() {
+    device_.enter();
     auto const& entries = layout_->entries();
     for (std::size_t i = 0; i < entries.size(); ++i)
-      if (!context_.written(i) && !entries[i].by_rows())
-        std::fill_n(gradient_data() + entries[i].offset, entries[i].size, 0.0f);
+      if (!context_.written(i) && !(Space::host_accessible && entries[i].by_rows()))
+        device_.zero(gradient_data() + entries[i].offset, entries[i].size);
   }
 
-  [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return loss_; }
-  [[nodiscard]] std::span<float> values() const noexcept { return values_.span(); }
-  /// What the model keeps but does not learn; of this replica's own samples.
-  [[nodiscard]] std::span<float> buffers() const noexcept { return buffers_.span(); }
+  /// Of the step so far, where the replica computes.
+  [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return device_.loss(); }
+  /// The same on the host. Waits for the device.
+  [[nodiscard]] nn::Loss<HostSpace> read_loss() const { return device_.read(device_.loss()); }
+  /// The parameters on the host: themselves or, of a device, a copy that the next call overwrites.
+  [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
+  void set_values(std::span<float const> values) { device_.write(values, values_.data()); }
+  /// What the model keeps but does not learn; of this replica's own samples. On the host, as values().
+  [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
+  void set_buffers(std::span<float const> buffers) { device_.write(buffers, buffers_.data()); }
+
+  [[nodiscard]] Device& device() noexcept { return device_; }
+  [[nodiscard]] float* value_data() const noexcept { return values_.data(); }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
   /// The tables whose gradient goes by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
-  [[nodiscard]] int threads() const noexcept { return pool_->threads(); }
   /// Values, gradients and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return 2 * static_cast<std::size_t>(layout_->size()) * sizeof(float) + context_.activation_bytes();
+    return 2 * bytes_of(layout_->size()) + context_.activation_bytes();
   }
   /// Since the last call.
   [[nodiscard]] double take_forward_seconds() noexcept { return std::exchange(forward_seconds_, 0); }
   [[nodiscard]] double take_backward_seconds() noexcept { return std::exchange(backward_seconds_, 0); }
 
  private:
+  [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {
+    return static_cast<std::size_t>(floats) * sizeof(float);
+  }
+  template <class Prediction, class Batch, class... Metric>
+  void show(Prediction const& prediction, Batch const& batch, Metric&... metrics) {
+    auto const& shown = device_.show(prediction);
+    (metrics.add(shown, batch), ...);
+  }
+
   Model const* model_;
   nn::ParameterLayout const* layout_;
-  std::unique_ptr<ThreadPool> pool_;
-  memory::Buffer<float, Space> values_, buffers_;
+  Device device_;
+  detail::Arena<Space> values_, buffers_;
   memory::Block gradients_;
   Context context_;
-  nn::Loss<Space> loss_;
   double forward_seconds_ = 0, backward_seconds_ = 0;
 };
 

@@ -17,16 +17,20 @@ struct SingleDevice {
   [[nodiscard]] int first_shard() const noexcept { return 0; }
   [[nodiscard]] int all_shards() const noexcept { return 1; }
   [[nodiscard]] int threads_each() const { return threads_per_device(threads, 1); }
+  [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
   [[nodiscard]] static constexpr char const* name() noexcept { return "single"; }
   [[nodiscard]] static constexpr char const* engine() noexcept { return "self"; }
 
-  template <class Model, class Optimizer>
+  template <class Model, class Optimizer, class Space = HostSpace>
   class Session {
    public:
-    /// `values` is the arena's start, `layout.size()` floats.
-    Session(SingleDevice& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
-        : replica_(model, layout, policy.threads_each(), gradient_arena(layout)), state_(layout) {
-      std::copy(values.begin(), values.end(), replica_.values().begin());
+    using DeviceReplica = Replica<Model, Space>;
+
+    /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
+    template <class Policy>
+    Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
+        : replica_(model, layout, policy.place(0)), state_(layout) {
+      replica_.set_values(values);
     }
 
     /// Forward and backward of one batch per local device.
@@ -40,8 +44,9 @@ struct SingleDevice {
       auto const begin = Clock::seconds();
       replica_.zero_unused();
       state_.update(optimizer, replica_, replica_.loss(), settings);
+      auto const loss = replica_.read_loss();
       phases_.optimizer += Clock::seconds() - begin;
-      return replica_.loss();
+      return loss;
     }
 
     /// Calls f(device, replica) for each local device, each on the device's own threads.
@@ -54,9 +59,9 @@ struct SingleDevice {
 
     /// Every replica takes the buffers of the first one.
     void share_buffers() {}
-    [[nodiscard]] std::span<float const> buffers() const noexcept { return replica_.buffers(); }
+    [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
-    [[nodiscard]] std::span<float const> values() const noexcept { return replica_.values(); }
+    [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});
       phases.forward = replica_.take_forward_seconds();
@@ -66,8 +71,8 @@ struct SingleDevice {
     [[nodiscard]] SessionReport report() const { return {{}, {replica_.bytes() + state_.bytes()}}; }
 
    private:
-    Replica<Model> replica_;
-    OptimizerState<Optimizer> state_;
+    DeviceReplica replica_;
+    OptimizerState<Optimizer, Space> state_;
     PhaseSeconds phases_;
   };
 };

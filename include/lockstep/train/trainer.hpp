@@ -54,7 +54,12 @@ class Trainer {
       "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
       "see docs/reference/parallel.md");
 
+  using Session = typename Policy::template Session<Model, Optimizer>;
+
  public:
+  /// Where it computes.
+  using Space = typename Session::DeviceReplica::Space;
+
   /// `seed` starts the parameters and keys all random operations.
   Trainer(Model model, Optimizer optimizer, Policy policy, std::uint64_t seed = 0)
       : model_(std::move(model)),
@@ -69,8 +74,9 @@ class Trainer {
 
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
-    using Batch = typename Loader::Batch;
-    using Context = typename parallel::Replica<Model>::Context;
+    using Replica = typename Session::DeviceReplica;
+    using Context = typename Replica::Context;
+    using Batch = typename Replica::template Brought<typename Loader::Batch>;
     constexpr bool fits = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
     static_assert(
         fits,
@@ -131,9 +137,10 @@ class Trainer {
     return report;
   }
 
-  [[nodiscard]] std::span<float const> values() const noexcept { return session_.values(); }
+  /// On the host: of a device, a copy that the next call overwrites.
+  [[nodiscard]] std::span<float const> values() const { return session_.values(); }
   /// What the model keeps but does not learn, such as running statistics: the first device's, or this rank's.
-  [[nodiscard]] std::span<float const> buffers() const noexcept { return session_.buffers(); }
+  [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
   [[nodiscard]] Model const& model() const noexcept { return model_; }
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
@@ -228,7 +235,7 @@ class Trainer {
   Optimizer optimizer_;
   Policy policy_;
   nn::ParameterLayout layout_;
-  typename Policy::template Session<Model, Optimizer> session_;
+  Session session_;
   std::uint64_t seed_;
 };
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// What a replica computes with: where its work is queued, how its memory and the host's meet, and the loss of a step.
+/// Used by one thread at a time.
+template <class Space>
+class Device {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+/// The host's memory is where everything is already.
+template <>
+class Device<HostSpace> {
+ public:
+  using Loss = nn::Loss<HostSpace>;
+  /// A batch of the loader's as the model sees it.
+  template <class Batch>
+  using Brought = Batch;
+
+  explicit Device(Place const& place) : pool_(std::make_unique<ThreadPool>(place.threads)) {}
+
+  [[nodiscard]] memory::Stream<HostSpace> stream() const noexcept { return memory::Stream<HostSpace>(*pool_); }
+  /// To be called by a thread before it uses the device.
+  void enter() const noexcept {}
+
+  template <class Batch>
+  [[nodiscard]] Batch const& bring(Batch const& batch) const noexcept {
+    return batch;
+  }
+  /// What a model predicted, for a metric to look at.
+  template <class Prediction>
+  [[nodiscard]] Prediction const& show(Prediction const& prediction) const noexcept {
+    return prediction;
+  }
+  void write(std::span<float const> from, float* to) const {
+    if (from.data() != to) std::copy(from.begin(), from.end(), to);
+  }
+  void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
+
+  void clear_loss() noexcept { loss_ = {}; }
+  void add_loss(Loss const& loss) noexcept { loss_ += loss; }
+  [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
+  [[nodiscard]] nn::Loss<HostSpace> const& read(Loss const& loss) const noexcept { return loss; }
+
+ private:
+  std::unique_ptr<ThreadPool> pool_;
+  Loss loss_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

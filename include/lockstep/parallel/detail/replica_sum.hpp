@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/parallel/device_threads.hpp>
+#include <lockstep/parallel/take_union.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Sums what the replicas of one process have found into the first of them, and gives the others its values.
+/// @determinism bitwise: the balanced binary tree over replicas
+template <class Replica, class Space = typename Replica::Space>
+class ReplicaSum {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+/// Each device's thread sums an equal part.
+template <class Replica>
+class ReplicaSum<Replica, HostSpace> {
+ public:
+  /// Both outlive this object.
+  ReplicaSum(DeviceThreads& threads, std::span<std::unique_ptr<Replica> const> replicas)
+      : threads_(threads), replicas_(replicas) {
+    for (auto const& replica : replicas) gradients_.push_back(replica->gradient_data());
+  }
+
+  /// Afterwards the first replica has all gradients' sums.
+  /// @returns the loss of all
+  nn::Loss<HostSpace> gather(Index size) {
+    auto const count = static_cast<int>(replicas_.size());
+    unite_rows();
+    threads_.run([&](int device) {
+      auto const at = static_cast<std::size_t>(device);
+      replicas_[at]->zero_unused();
+      auto const* united = united_.data();
+      for (auto const& table : replicas_[at]->touched()) {
+        take_union(table, united, gradients_[at]);
+        united += table.bits().size();
+      }
+    });
+    threads_.run([&](int device) {
+      kernel::for_written(replicas_[0]->touched(), size * device / count, size * (device + 1) / count,
+                          [&](Index from, Index to) { tree_sum_into_first<float>(gradients_, from, to); });
+    });
+    return {tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().sum; }),
+            tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
+  }
+
+  /// Every replica takes the values of the first.
+  void spread() {
+    threads_.run([&](int device) {
+      if (device > 0) replicas_[static_cast<std::size_t>(device)]->set_values(replicas_[0]->values());
+    });
+  }
+
+ private:
+  /// The rows that any device has touched, of all tables.
+  void unite_rows() {
+    united_.clear();
+    for (std::size_t i = 0; i < replicas_[0]->touched().size(); ++i) {
+      auto const at = united_.size();
+      for (auto const& replica : replicas_) {
+        auto const bits = replica->touched()[i].bits();
+        united_.resize(at + bits.size());
+        for (std::size_t word = 0; word < bits.size(); ++word) united_[at + word] |= bits[word];
+      }
+    }
+  }
+
+  DeviceThreads& threads_;
+  std::span<std::unique_ptr<Replica> const> replicas_;
+  std::vector<float*> gradients_;
+  std::vector<std::uint64_t> united_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
