@@ -31,7 +31,7 @@ else()
 endif()
 
 set(programs user ${COMPONENTS})
-list(TRANSFORM programs REPLACE "^(blas|onednn|app|cuda)$" "user_\\1")
+list(TRANSFORM programs REPLACE "^(blas|onednn|zstd|app|cuda)$" "user_\\1")
 if(WAY STREQUAL "one_line")
   set(programs user)
 endif()

@@ -17,13 +17,14 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/mds_file.hpp>
 #include <lockstep/data/source/mds_sample.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A folder of MDS shards (version 2, as MosaicML's Streaming writes them), uncompressed. The shards' tables are read
-/// at construction; then a sample is one read. Up to 256 shards stay open; of more, a shard is opened for each sample.
-/// Copies share all of it. Thread-safe.
+/// A folder of MDS shards (version 2, as MosaicML's Streaming writes them), uncompressed or unpacked with unpack_mds.
+/// The shards' tables are read at construction; then a sample is one read. Up to 256 shards stay open; of more, a shard
+/// is opened for each sample. Copies share all of it. Thread-safe.
 /// @throws DataError when index or shards are damaged, compressed, or hold pickled columns, which are programs and not
 /// data
 /// @source MosaicML Streaming: index.json; shard: u32 n, u32 offsets[n + 1], the columns as JSON, samples; sample: u32
@@ -107,13 +108,12 @@ class MdsDataset {
     return std::make_shared<std::vector<detail::MdsColumn> const>(std::move(out));
   }
   static void add(Shared& shared, std::string const& folder, json::Value const& shard, bool keep_open) {
-    auto const& basename = shard.at("raw_data").at("basename").string();
-    auto const path = folder + "/" + basename;
+    auto const path = detail::mds_file(folder, shard.at("raw_data"));
     if (shard.at("format").string() != "mds")
       throw DataError(path + ": is of the format " + shard.at("format").string() + "; mds can be read");
-    if (basename.find('/') != std::string::npos) throw DataError(path + ": a shard lies beside its index");
     if (!shard.at("compression").is_null() && ::access(path.c_str(), F_OK) != 0)
-      throw DataError(path + ": is compressed (" + shard.at("compression").string() + "); decompress the shards first");
+      throw DataError(path + ": is compressed (" + shard.at("compression").string() +
+                      "); decompress the shards first, those of zstd with unpack_mds(folder)");
     auto file = std::make_shared<detail::DataFile const>(path);
     auto const samples = shard.at("samples").integer();
     auto const count = static_cast<std::uint64_t>(file->read_number<std::uint32_t>(0));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_ZSTD)
+#include <unistd.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// Writes what a zstd file holds, which must be `bytes` bytes, to a file that is there whole or not at all.
+/// @throws DataError when it holds anything else, or the file cannot be written
+/// @source RFC 8878
+inline void decompress_zstd(DataFile const& from, std::string const& to, std::uint64_t bytes) {
+  struct Output {
+    std::string path, partial;
+    std::FILE* file;
+    ~Output() {
+      if (file != nullptr) std::fclose(file);
+      std::remove(partial.c_str());
+    }
+    void expect(bool holds) const {
+      if (!holds) throw DataError(path + ": cannot be written: " + system_message(errno));
+    }
+  };
+  auto const partial = to + "." + std::to_string(::getpid());
+  Output out{to, partial, std::fopen(partial.c_str(), "wb")};
+  out.expect(out.file != nullptr);
+  std::unique_ptr<::ZSTD_DCtx, std::size_t (*)(::ZSTD_DCtx*)> const context(::ZSTD_createDCtx(), ::ZSTD_freeDCtx);
+  if (!context) throw std::bad_alloc();
+  std::vector<std::byte> packed(::ZSTD_DStreamInSize()), plain(::ZSTD_DStreamOutSize());
+  std::uint64_t written = 0;
+  std::size_t expected = 1;  // 0 once a frame has ended
+  for (std::uint64_t at = 0; at < from.size();) {
+    auto const part = static_cast<std::size_t>(std::min<std::uint64_t>(packed.size(), from.size() - at));
+    from.read(at, std::span(packed).first(part));
+    at += part;
+    ::ZSTD_inBuffer in{packed.data(), part, 0};
+    for (bool more = true; in.pos < in.size || more;) {
+      ::ZSTD_outBuffer made{plain.data(), plain.size(), 0};
+      expected = ::ZSTD_decompressStream(context.get(), &made, &in);
+      if (::ZSTD_isError(expected) != 0)
+        from.fail("cannot be decompressed: " + std::string(::ZSTD_getErrorName(expected)) + "; write it anew");
+      written += made.pos;
+      if (written > bytes) break;
+      out.expect(std::fwrite(plain.data(), 1, made.pos, out.file) == made.pos);
+      more = made.pos == made.size && expected != 0;
+    }
+  }
+  if (expected != 0 && written <= bytes) from.fail("ends within its compressed data; it was cut off, write it anew");
+  if (written != bytes)
+    from.fail("holds " + std::string(written > bytes ? "more than " : "") + std::to_string(std::min(written, bytes)) +
+              " bytes, and the index says " + std::to_string(bytes) + "; one of the two is damaged");
+  auto* const file = out.file;
+  out.file = nullptr;
+  out.expect(std::fclose(file) == 0);
+  out.expect(std::rename(partial.c_str(), to.c_str()) == 0);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// The path of a shard's file. @throws DataError when the index leads out of the folder
+inline std::string mds_file(std::string const& folder, json::Value const& file) {
+  auto const& basename = file.at("basename").string();
+  auto const path = folder + "/" + basename;
+  if (basename.find('/') != std::string::npos) throw DataError(path + ": a shard lies beside its index");
+  return path;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

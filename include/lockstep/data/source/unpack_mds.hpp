@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <string>
+
+#include <lockstep/core/json.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/decompress_zstd.hpp>
+#include <lockstep/data/source/detail/mds_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+#if defined(LOCKSTEP_ZSTD)
+
+/// Decompresses the shards of an MDS folder that are compressed with zstd, beside them and once: what is there already
+/// is left alone. `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes may do so at
+/// the same time.
+/// @returns the folder
+/// @throws DataError when index or shards are damaged or compressed in another way, or a file cannot be written
+inline std::string unpack_mds(std::string const& folder) {
+  detail::DataFile const file(folder + "/index.json");
+  auto const index = json::parse(file.read_text(0, file.size(), "the index"), file.path());
+  for (auto const& shard : index.at("shards").array()) {
+    if (shard.at("compression").is_null()) continue;
+    auto const path = detail::mds_file(folder, shard.at("raw_data"));
+    if (::access(path.c_str(), F_OK) == 0) continue;
+    detail::DataFile const packed(detail::mds_file(folder, shard.at("zip_data")));
+    auto const& how = shard.at("compression").string();
+    if (how != "zstd" && !how.starts_with("zstd:"))
+      packed.fail("is compressed with " + how + "; zstd can be decompressed");
+    auto const bytes = shard.at("raw_data").at("bytes").integer();
+    if (bytes < 0) file.fail("says that " + path + " has " + std::to_string(bytes) + " bytes");
+    detail::decompress_zstd(packed, path, static_cast<std::uint64_t>(bytes));
+  }
+  return folder;
+}
+
+#else
+
+template <class Folder>
+std::string unpack_mds(Folder const&) {
+  static_assert(sizeof(Folder) == 0,
+                "Lockstep: unpack_mds decompresses with zstd: link the target lockstep::zstd (Debian: libzstd-dev)");
+  return {};
+}
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
