@@ -28,3 +28,4 @@
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/memory/cuda.cuh>
+#include <lockstep/memory/cuda_inbox.cuh>

@@ -26,6 +26,7 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
 
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/resource.hpp>

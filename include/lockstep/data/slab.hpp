@@ -5,14 +5,15 @@
 #include <vector>
 
 #include <lockstep/core/segment_plan.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// The memory of one batch, reused from batch to batch: a bump arena, and segment plans with their storage.
-class Slab : public memory::Scratch<> {
+class Slab : public memory::Scratch<memory::AnyHostResource> {
  public:
-  using memory::Scratch<>::Scratch;
+  using memory::Scratch<memory::AnyHostResource>::Scratch;
 
   /// A plan to build, valid until `rewind`; its storage is that of an earlier batch's.
   [[nodiscard]] SegmentPlan& take_segment_plan() {
@@ -21,7 +22,7 @@ class Slab : public memory::Scratch<> {
   }
   void rewind() {
     taken_ = 0;
-    memory::Scratch<>::rewind();
+    memory::Scratch<memory::AnyHostResource>::rewind();
   }
 
  private:

@@ -39,18 +39,29 @@ class CudaResource {
 };
 static_assert(MemoryResource<CudaResource>);
 
-/// Page-locked host memory, which devices read and write while the processor works on.
+/// Page-locked host memory, which devices read and write while the processor works on. Allocates in the name of the
+/// device that was current when it was made, so that threads that know of no device do not wake another one.
 /// @throws CudaError, naming how many bytes were asked for
 class PinnedResource {
  public:
+  PinnedResource() { check_cuda(cudaGetDevice(&device_), "cudaGetDevice"); }
+
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes == 0) return {};
+    int before = 0;
+    check_cuda(cudaGetDevice(&before), "cudaGetDevice");
+    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     void* data = nullptr;
-    if (auto const status = cudaMallocHost(&data, bytes); status != cudaSuccess)
+    auto const status = cudaMallocHost(&data, bytes);
+    check_cuda(cudaSetDevice(before), "cudaSetDevice");
+    if (status != cudaSuccess)
       throw CudaError("cudaMallocHost of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFreeHost(p); }};
   }
+
+ private:
+  int device_ = 0;
 };
 static_assert(MemoryResource<PinnedResource>);
 
@@ -126,6 +137,15 @@ class [[nodiscard]] CudaEvent {
   void block(Stream<CudaSpace> stream) const {
     check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");
   }
+  /// Whether the device has come to the mark; true where there is none. Does not wait.
+  /// @throws CudaError for whatever failed since the last look
+  [[nodiscard]] bool reached() const {
+    auto const status = cudaEventQuery(event_);
+    if (status != cudaErrorNotReady) check_cuda(status, "cudaEventQuery");
+    return status == cudaSuccess;
+  }
+  /// Waits for the device to come to the mark.
+  void synchronize() const { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -60,6 +60,8 @@ class Scratch {
     total_ = mark.total;
   }
 
+  /// Whether the next `rewind` of all lets go of memory that was handed out, for one chunk of the size of all.
+  [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include <lockstep/memory/block.hpp>
+#include <lockstep/memory/resource.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// A resource of host memory that is chosen at run time: ordinary memory, or, for what goes to a device, page-locked
+/// memory. Any small and plain resource will do; two are equal when they are of one type and state.
+class AnyHostResource {
+ public:
+  AnyHostResource() noexcept : AnyHostResource(HostResource{}) {}
+  template <MemoryResource Resource>
+  AnyHostResource(Resource resource) noexcept  // NOLINT(google-explicit-constructor): it stands for any of them
+      : allocate_([](std::uintptr_t state, std::size_t bytes) {
+          return std::launder(reinterpret_cast<Resource const*>(&state))->allocate(bytes);
+        }) {
+    static_assert(std::is_trivially_copyable_v<Resource> && sizeof(Resource) <= sizeof state_,
+                  "Lockstep: AnyHostResource takes resources that are plain and no larger than a pointer");
+    if constexpr (!std::is_empty_v<Resource>) new (&state_) Resource(resource);
+  }
+
+  /// @throws what the resource throws
+  [[nodiscard]] Block allocate(std::size_t bytes) const { return allocate_(state_, bytes); }
+  bool operator==(AnyHostResource const&) const = default;
+
+ private:
+  Block (*allocate_)(std::uintptr_t state, std::size_t bytes);
+  std::uintptr_t state_ = 0;
+};
+static_assert(MemoryResource<AnyHostResource>);
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory
