@@ -13,6 +13,8 @@
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/labelled_files_dataset.hpp>
+#include <lockstep/data/text/token_counts.hpp>
+#include <lockstep/data/text/word_tokenizer.hpp>
 #include <lockstep/lockstep.hpp>
 
 using namespace lockstep;
@@ -147,7 +149,6 @@ Texts load(Options const& options) {
   auto evaluation = options.eval_data;
   if (auto const path = std::filesystem::path(source); evaluation.empty() && path.filename() == "train.csv")
     if (auto const test = path.parent_path() / "test.csv"; std::filesystem::exists(test)) evaluation = test.string();
-
   data::LabelledFilesOptions sizes;  // all of what was asked for; of this machine's texts what is quickly learned
   if (!given) sizes = {.files_per_class = 100, .windows_per_file = 6, .unmatched = data::Unmatched::skip};
   auto texts = read(source, sizes, evaluation.empty(), options.seed);
@@ -174,7 +175,6 @@ int train_rank(app::Training<Options>& training) {
   data::TokenCounts counts;
   for (Index i = 0; i < texts.training.size(); ++i) counts.add(texts.training.get(i).text, Words{});
   auto const vocabulary = counts.vocabulary(options.vocabulary, 2);
-
   auto const loader = [&](Documents const& documents, auto sampler) {
     auto const to_article = [&](data::LabelledText const& d) {
       return Article{vocabulary.encode(d.text, Words{}, options.max_length), d.label};

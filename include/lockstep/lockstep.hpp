@@ -52,7 +52,6 @@
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/mixture.hpp>
-#include <lockstep/data/ngram_tokenizer.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/row.hpp>
@@ -65,11 +64,8 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/data/subset.hpp>
 #include <lockstep/data/token_budget_sampler.hpp>
-#include <lockstep/data/token_counts.hpp>
 #include <lockstep/data/transform.hpp>
-#include <lockstep/data/vocabulary.hpp>
 #include <lockstep/data/weighted_sampler.hpp>
-#include <lockstep/data/word_tokenizer.hpp>
 #include <lockstep/data/zip.hpp>
 
 #include <lockstep/kernel/activation.hpp>

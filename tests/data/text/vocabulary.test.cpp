@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/vocabulary.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
 
 #include <cstdint>
 #include <set>
@@ -8,8 +8,8 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
-#include <lockstep/data/ngram_tokenizer.hpp>
-#include <lockstep/data/word_tokenizer.hpp>
+#include <lockstep/data/text/ngram_tokenizer.hpp>
+#include <lockstep/data/text/word_tokenizer.hpp>
 
 using namespace lockstep;
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/vocabulary.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

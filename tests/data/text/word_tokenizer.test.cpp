@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/word_tokenizer.hpp>
+#include <lockstep/data/text/word_tokenizer.hpp>
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/token_counts.hpp>
+#include <lockstep/data/text/token_counts.hpp>
 
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <lockstep/data/word_tokenizer.hpp>
+#include <lockstep/data/text/word_tokenizer.hpp>
 
 using namespace lockstep;
 
