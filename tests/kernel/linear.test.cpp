@@ -45,10 +45,11 @@ Results<T> run(Case<T> const& c, Write write, bool with_factor, int threads) {
                      std::numeric_limits<T>::quiet_NaN());
   auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
   Linear<HostSpace>::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
-  Linear<HostSpace>::backward<T>(
-      stream, view(c.dy, c.rows, c.outputs), x, weight, with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){},
-      view(r.dx, c.rows, c.inputs), with_factor ? Write::overwrite : write, view(r.dweight, c.outputs, c.inputs), write,
-      view(r.dbias, c.outputs), write, partial.data());
+  Linear<HostSpace>::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
+                                 {with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}},
+                                 view(r.dx, c.rows, c.inputs), with_factor ? Write::overwrite : write,
+                                 view(r.dweight, c.outputs, c.inputs), write, view(r.dbias, c.outputs), write,
+                                 partial.data());
   return r;
 }
 
@@ -151,38 +152,70 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
 }
 
 TEST_CASE("the activation in passing is the one apart") {
+  using lockstep::kernel::Activation;
   Case<float> const c{.rows = 70, .inputs = 12, .outputs = 300};
-  ThreadPool pool(1);
+  ThreadPool pool(2);
   Stream<HostSpace> const stream(pool);
   auto const h = run(c, Write::overwrite, false, 1).y;
   auto const size = static_cast<Index>(h.size());
-  std::vector<float> y(h.size()), slope(h.size()), expected(h.size()), expected_slope(h.size());
-  lockstep::kernel::Gelu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size),
-                                                    view(expected_slope, size));
-  auto const forward = [&](lockstep::kernel::RowDropout<HostSpace> dropout,
-                           lockstep::TensorView<float, 2, HostSpace> slopes) {
-    Linear<HostSpace>::forward_gelu<float>(stream, view(c.x, c.rows, c.inputs), view(c.weight, c.outputs, c.inputs),
-                                           view(c.bias, c.outputs), dropout, view(y, c.rows, c.outputs), slopes);
-  };
-  forward({}, {});
-  CHECK(same_bits(y, expected));
-  forward({}, view(slope, c.rows, c.outputs));
-  CHECK(same_bits(y, expected));
-  CHECK(same_bits(slope, expected_slope));
-
   std::vector<Index> const positions{5, 9};
   auto const mask = lockstep::kernel::DropoutMask::of(77, 0.25);
-  forward({.mask = mask, .layout = lockstep::kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))},
-          view(slope, c.rows, c.outputs));
-  for (Index i = 0; i < size; ++i) {
-    auto const row = i / c.outputs, element = row % 35 * c.outputs + i % c.outputs;
-    bool const keeps = mask.keeps(static_cast<std::uint64_t>(positions[static_cast<std::size_t>(row / 35)]),
-                                  static_cast<std::uint64_t>(element));
-    auto const at = static_cast<std::size_t>(i);
-    auto const factor = keeps ? static_cast<float>(mask.scale()) : 0.0F;
-    CHECK(y[at] == expected[at] * factor);
-    CHECK(slope[at] == expected_slope[at] * factor);
+  for (auto activation : {Activation::none, Activation::gelu, Activation::relu}) {
+    bool const gelu = activation == Activation::gelu;
+    std::vector<float> y(h.size()), slope(h.size()), expected(h.size()), expected_slope(h.size());
+    if (gelu)
+      lockstep::kernel::Gelu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size),
+                                                        view(expected_slope, size));
+    else if (activation == Activation::relu)
+      lockstep::kernel::Relu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size));
+    else
+      expected = h;
+    auto const forward = [&](lockstep::kernel::RowDropout<HostSpace> dropout,
+                             lockstep::TensorView<float, 2, HostSpace> slopes) {
+      Linear<HostSpace>::forward<float>(stream, view(c.x, c.rows, c.inputs), view(c.weight, c.outputs, c.inputs),
+                                        view(c.bias, c.outputs), activation, dropout, view(y, c.rows, c.outputs),
+                                        slopes);
+    };
+    forward({}, {});
+    CHECK(same_bits(y, expected));
+    forward({}, view(slope, c.rows, c.outputs));
+    CHECK(same_bits(y, expected));
+    CHECK(same_bits(slope, expected_slope));
+
+    auto const dropped = [&](lockstep::TensorView<float, 2, HostSpace> slopes) {
+      forward({.mask = mask, .layout = lockstep::kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))},
+              slopes);
+      for (Index i = 0; i < size; ++i) {
+        auto const row = i / c.outputs, element = row % 35 * c.outputs + i % c.outputs;
+        bool const keeps = mask.keeps(static_cast<std::uint64_t>(positions[static_cast<std::size_t>(row / 35)]),
+                                      static_cast<std::uint64_t>(element));
+        auto const at = static_cast<std::size_t>(i);
+        auto const factor = keeps ? static_cast<float>(mask.scale()) : 0.0F;
+        CHECK(y[at] == expected[at] * factor);
+        if (slopes.data) CHECK(slope[at] == expected_slope[at] * factor);
+      }
+    };
+    dropped({});
+    dropped(view(slope, c.rows, c.outputs));
   }
+}
+
+TEST_CASE("backward through a rectifier: the gradient of what was positive, scaled") {
+  Case<float> c{.rows = 61, .inputs = 9, .outputs = 20};
+  for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? 0 : -c.x[i];
+  c.x[4] = std::numeric_limits<float>::quiet_NaN();
+  ThreadPool pool(2);
+  Stream<HostSpace> const stream(pool);
+  std::vector<float> plain(c.x.size()), dx(c.x.size(), 7), dweight(c.weight.size());
+  auto const backward = [&](lockstep::kernel::Slope<float, HostSpace> slope, std::vector<float>& to) {
+    Linear<HostSpace>::backward<float>(stream, view(c.dy, c.rows, c.outputs), view(c.x, c.rows, c.inputs),
+                                       view(c.weight, c.outputs, c.inputs), slope, view(to, c.rows, c.inputs),
+                                       Write::overwrite, view(dweight, c.outputs, c.inputs), Write::overwrite, {},
+                                       Write::overwrite, nullptr);
+  };
+  backward({}, plain);
+  backward({.positive = 1.25F}, dx);
+  for (std::size_t i = 0; i < dx.size(); ++i) CHECK(dx[i] == (c.x[i] <= 0 ? 0 : plain[i] * 1.25F));
 }
 
 TEST_CASE("a bias of another size is refused with both numbers") {

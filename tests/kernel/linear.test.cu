@@ -47,7 +47,7 @@ Results<T> on_host(Case<T> const& c, Write write, bool with_factor) {
   auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
   Kernel::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
   Kernel::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
-                      with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}, view(r.dx, c.rows, c.inputs),
+                      {with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}}, view(r.dx, c.rows, c.inputs),
                       with_factor ? Write::overwrite : write, view(r.dweight, c.outputs, c.inputs), write,
                       view(r.dbias, c.outputs), write, partial.data());
   return r;
@@ -64,7 +64,7 @@ Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, Write w
   Kernel::forward<T>(stream.view(), input, weight.view(c.outputs, c.inputs), bias.view(c.outputs),
                      y.view(c.rows, c.outputs));
   Kernel::backward<T>(stream.view(), dy.view(c.rows, c.outputs), input, weight.view(c.outputs, c.inputs),
-                      with_factor ? factor.view(c.rows, c.inputs) : decltype(input){}, dx.view(c.rows, c.inputs),
+                      {with_factor ? factor.view(c.rows, c.inputs) : decltype(input){}}, dx.view(c.rows, c.inputs),
                       with_factor ? Write::overwrite : write, dweight.view(c.outputs, c.inputs), write,
                       dbias.view(c.outputs), write, partial.view(0).data);
   return {y.values(), dx.values(), dweight.values(), dbias.values()};
@@ -120,40 +120,57 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
   memory::CudaStream const stream;
   ThreadPool pool(1);
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
-  for (Index outputs : {1, 8, 13, 64}) {
-    Case<T> const c{70, 12, outputs};
-    std::vector<Index> const positions{5, Index{1} << 40};
-    OnDevice<Index> const device_positions(positions);
-    OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias);
-    for (double probability : {0.0, 0.25})
-      for (bool with_slope : {false, true}) {
-        auto const mask = kernel::DropoutMask::of(77, probability);
-        std::vector<T> y(c.dy.size()), slope(with_slope ? c.dy.size() : 0);
-        OnDevice<T> const device_y(y), device_slope(slope);
-        auto const rows_of = [&](auto const& v) {
-          return with_slope ? v.view(70, outputs) : decltype(v.view(70, outputs)){};
-        };
-        kernel::Linear<CudaSpace>::forward_gelu<T>(
-            stream.view(), x.view(70, 12), weight.view(outputs, 12), bias.view(outputs),
-            {mask, kernel::SequenceLayout<CudaSpace>::padded(35, {}, device_positions.view(2))},
-            device_y.view(70, outputs), rows_of(device_slope));
-        kernel::Linear<HostSpace>::forward_gelu<T>(
-            memory::Stream<HostSpace>(pool), view(c.x, 70, 12), view(c.weight, outputs, 12), view(c.bias, outputs),
-            {mask, kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))}, view(y, 70, outputs),
-            with_slope ? view(slope, 70, outputs) : TensorView<T, 2, HostSpace>{});
-        auto const got = device_y.values(), got_slope = device_slope.values();
-        // |h| < 13 in sums of 13 terms, each rounded 13 times on either side; gelu and its slope are steeper nowhere
-        // than 1.13 and 0.8, and add the roundings of their own test. Dropped elements agree exactly.
-        double const bound = unit * (13 * 13 + 13 * 13) * 2;
-        auto const near = [&](std::vector<T> const& a, std::vector<T> const& b) {
-          for (std::size_t i = 0; i < a.size(); ++i) {
-            if (!(std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= bound)) return false;
-            if (probability > 0 && (a[i] == 0) != (b[i] == 0)) return false;
-          }
-          return a.size() == b.size();
-        };
-        CHECK(near(got, y));
-        CHECK(near(got_slope, slope));
-      }
-  }
+  for (auto activation : {kernel::Activation::none, kernel::Activation::gelu, kernel::Activation::relu})
+    for (Index outputs : {1, 8, 13, 64}) {
+      Case<T> const c{70, 12, outputs};
+      std::vector<Index> const positions{5, Index{1} << 40};
+      OnDevice<Index> const device_positions(positions);
+      OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias);
+      for (double probability : {0.0, 0.25})
+        for (bool with_slope : {false, true}) {
+          auto const mask = kernel::DropoutMask::of(77, probability);
+          std::vector<T> y(c.dy.size()), slope(with_slope ? c.dy.size() : 0);
+          OnDevice<T> const device_y(y), device_slope(slope);
+          auto const rows_of = [&](auto const& v) {
+            return with_slope ? v.view(70, outputs) : decltype(v.view(70, outputs)){};
+          };
+          kernel::Linear<CudaSpace>::forward<T>(
+              stream.view(), x.view(70, 12), weight.view(outputs, 12), bias.view(outputs), activation,
+              {mask, kernel::SequenceLayout<CudaSpace>::padded(35, {}, device_positions.view(2))},
+              device_y.view(70, outputs), rows_of(device_slope));
+          kernel::Linear<HostSpace>::forward<T>(
+              memory::Stream<HostSpace>(pool), view(c.x, 70, 12), view(c.weight, outputs, 12), view(c.bias, outputs),
+              activation, {mask, kernel::SequenceLayout<HostSpace>::padded(35, {}, view(positions, 2))},
+              view(y, 70, outputs), with_slope ? view(slope, 70, outputs) : TensorView<T, 2, HostSpace>{});
+          auto const got = device_y.values(), got_slope = device_slope.values();
+          // |h| < 13 in sums of 13 terms, each rounded 13 times on either side; gelu and its slope are steeper nowhere
+          // than 1.13 and 0.8, and add the roundings of their own test. Dropped elements agree exactly.
+          double const bound = unit * (13 * 13 + 13 * 13) * 2;
+          auto const near = [&](std::vector<T> const& a, std::vector<T> const& b) {
+            for (std::size_t i = 0; i < a.size(); ++i) {
+              if (!(std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])) <= bound)) return false;
+              if (probability > 0 && activation == kernel::Activation::gelu && (a[i] == 0) != (b[i] == 0)) return false;
+            }
+            return a.size() == b.size();
+          };
+          CHECK(near(got, y));
+          CHECK(near(got_slope, slope));
+        }
+    }
+}
+
+TEST_CASE_TEMPLATE("backward through a rectifier on CUDA", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  Case<T> c{33, 9, 20};
+  for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? T(0) : -c.x[i];
+  OnDevice<T> const x(c.x), weight(c.weight), dy(c.dy), plain(c.x), dx(c.x), dweight(c.weight);
+  auto const backward = [&](kernel::Slope<T, CudaSpace> slope, OnDevice<T> const& to) {
+    kernel::Linear<CudaSpace>::backward<T>(stream.view(), dy.view(33, 20), x.view(33, 9), weight.view(20, 9), slope,
+                                           to.view(33, 9), Write::overwrite, dweight.view(20, 9), Write::overwrite, {},
+                                           Write::overwrite, nullptr);
+    return to.values();
+  };
+  auto const without = backward({}, plain), got = backward({.positive = T(1.25)}, dx);
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (c.x[i] <= 0 ? T(0) : without[i] * T(1.25)));
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/nn/gelu.hpp>
+#include <lockstep/nn/relu.hpp>
 
 #include "layer_check.hpp"
 
@@ -16,33 +17,40 @@ auto const apply = [](auto& context, nn::FeedForward const& layer, auto const& x
 struct Parts {
   nn::Linear first, second;
   nn::Dropout dropout;
+  nn::Activation activation;
   void visit(auto&& each) {
     each("first", first);
     each("second", second);
   }
 };
 auto const apart = [](auto& context, Parts const& p, auto const& x) {
-  return p.second.forward(context, p.dropout.forward(context, nn::gelu(context, p.first.forward(context, x))));
+  auto const h = p.first.forward(context, x);
+  auto const activated = p.activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
+  return p.second.forward(context, p.dropout.forward(context, activated));
 };
 
 }  // namespace
 
 TEST_CASE("gradients of input and parameters") {
   for (auto [rows, length] : {std::pair<Index, Index>{1, 1}, {3, 5}, {1, 33}}) {
-    for (double dropout : {0.0, 0.25}) {
-      auto const result = check(nn::FeedForward(5, 13, dropout), 5, {.rows = rows, .length = length}, apply);
-      CAPTURE(result.where);
-      CHECK(result.ok());
-    }
+    for (double dropout : {0.0, 0.25})
+      for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
+        nn::FeedForward const layer(5, 13, dropout, activation);
+        auto const result = check(layer, 5, {.rows = rows, .length = length}, apply);
+        CAPTURE(result.where);
+        CHECK(result.ok());
+      }
   }
 }
 
 TEST_CASE("the fused layer is what its parts make") {
   Batch const batch{.rows = 3, .length = 4};
-  for (double dropout : {0.0, 0.5}) {
-    auto const fused = run<double>(nn::FeedForward(9, 20, dropout), 9, batch, apply, 1);
+  for (int variant : {0, 1, 2, 3}) {
+    double const dropout = variant % 2 == 0 ? 0.0 : 0.5;
+    auto const activation = variant < 2 ? nn::Activation::gelu : nn::Activation::relu;
+    auto const fused = run<double>(nn::FeedForward(9, 20, dropout, activation), 9, batch, apply, 1);
     auto const separate =
-        run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout)}, 9, batch, apart, 1);
+        run<double>(Parts{nn::Linear(9, 20), nn::Linear(20, 9), nn::Dropout(dropout), activation}, 9, batch, apart, 1);
     CHECK(fused.loss == doctest::Approx(separate.loss).epsilon(1e-14));
     REQUIRE(fused.gradients.size() == separate.gradients.size());
     // The same terms, multiplied in another order: slope and dropout are one factor here.
@@ -75,4 +83,5 @@ TEST_CASE("what cannot be is refused") {
                   lockstep::ShapeError);
   CHECK_THROWS_AS(nn::FeedForward(5, 0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::FeedForward(5, 8, 1.0), lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::FeedForward(5, 8, 0, nn::Activation::none), lockstep::ConfigError);
 }

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <string>
 
+#include <lockstep/nn/gelu.hpp>
+#include <lockstep/nn/relu.hpp>
+
 #include "layer_check.hpp"
 
 using namespace layer_check;
@@ -41,6 +44,30 @@ TEST_CASE("without a bias: gradients of input and weight, and nothing is added")
   };
   CHECK(evaluate<double>(without, 5, batch, zero) == 0);
   CHECK(evaluate<double>(nn::Linear(5, 3), 5, batch, zero) != 0);
+}
+
+TEST_CASE("an activation in passing: its gradients, and the values and gradients of the layers apart") {
+  for (auto activation : {nn::Activation::gelu, nn::Activation::relu}) {
+    auto const fused = [=](auto& context, nn::Linear const& layer, auto const& x) {
+      return layer.forward(context, x, activation);
+    };
+    auto const apart = [=](auto& context, nn::Linear const& layer, auto const& x) {
+      auto const h = layer.forward(context, x);
+      return activation == nn::Activation::gelu ? nn::gelu(context, h) : nn::relu(context, h);
+    };
+    for (auto [rows, length] : {std::pair<Index, Index>{0, 1}, {1, 1}, {3, 5}, {1, 33}}) {
+      auto const result = check(nn::Linear(5, 3), 5, {.rows = rows, .length = length}, fused);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+    for (auto bias : {nn::Bias::learned, nn::Bias::none}) {
+      nn::Linear const layer(33, 20, bias);
+      Batch const batch{.rows = 9, .length = 100};
+      auto const expected = run<float>(layer, 33, batch, apart, 1);
+      for (int threads : {1, 2}) CHECK(run<float>(layer, 33, batch, fused, threads) == expected);
+      CHECK(evaluate<float>(layer, 33, batch, fused) == expected.loss);
+    }
+  }
 }
 
 TEST_CASE("a second micro-batch adds") {

@@ -8,17 +8,12 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
-
-/// What follows a normalisation in the same pass over memory.
-enum class Activation {
-  none,
-  relu,  ///< max(0, y)
-};
 
 /// Normalisation of each channel over all samples and places.
 template <class Space>

@@ -15,13 +15,13 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// y = dropout(gelu(h)), slope = dropout(gelu'(h)); h is slope, or y where slope is null. A thread takes 8 channels of
-/// a row: one block of random bits where rows begin on multiples of 8.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void gelu_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
+/// y = dropout(f(h)), slope = dropout(f'(h)); h is slope, or y where slope is null. A thread takes 8 channels of a row:
+/// one block of random bits where rows begin on multiples of 8.
+template <class T, Activation activation>
+LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
   auto const groups = (width + 7) / 8;
-  bool const drops = slope && dropout.mask.active();
+  bool const drops = dropout.mask.active();
   auto const scale = static_cast<Sum>(dropout.mask.scale());
   for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
     auto const row = i / groups, first = i % groups * 8, last = min(first + 8, width);
@@ -30,10 +30,14 @@ LOCKSTEP_CUDA_KERNEL void gelu_rows(RowDropout<CudaSpace> dropout, Index rows, I
     for (auto c = first; c < last; ++c) {
       auto const at = row * width + c;
       auto const h = static_cast<Sum>(slope ? slope[at] : y[at]);
-      auto const normal = device_normal_distribution(h);
       Sum const factor = !drops ? Sum{1} : bits.keeps(element + c) ? scale : Sum{0};
-      y[at] = static_cast<T>(product(h * normal.integral, factor));
-      if (slope) slope[at] = static_cast<T>(product(normal.integral + h * normal.density, factor));
+      if constexpr (activation != Activation::gelu) {
+        y[at] = static_cast<T>(product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor));
+      } else {
+        auto const normal = device_normal_distribution(h);
+        y[at] = static_cast<T>(product(h * normal.integral, factor));
+        if (slope) slope[at] = static_cast<T>(product(normal.integral + h * normal.density, factor));
+      }
     }
   }
 }
@@ -61,11 +65,17 @@ struct Linear<CudaSpace> {
   }
 
   template <class T>
-  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                           RowDropout<CudaSpace> dropout, Matrix<T> y, Matrix<T> slope) {
-    forward(stream, x, weight, bias, slope.data ? slope : y);
-    detail::launch("kernel::Linear::forward_gelu", stream, y.extent[0] * ((y.extent[1] + 7) / 8), detail::gelu_rows<T>,
-                   dropout, y.extent[0], y.extent[1], y.data, slope.data);
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                      Activation activation, RowDropout<CudaSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+    bool const gelu = activation == Activation::gelu;
+    auto* const slopes = gelu ? slope.data : nullptr;
+    forward(stream, x, weight, bias, slopes ? slope : y);
+    if (activation == Activation::none && !dropout.mask.active()) return;
+    detail::launch("kernel::Linear::forward", stream, y.extent[0] * ((y.extent[1] + 7) / 8),
+                   gelu                             ? detail::activate_rows<T, Activation::gelu>
+                   : activation == Activation::relu ? detail::activate_rows<T, Activation::relu>
+                                                    : detail::activate_rows<T, Activation::none>,
+                   dropout, y.extent[0], y.extent[1], y.data, slopes);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index, Index outputs) noexcept {
@@ -74,15 +84,20 @@ struct Linear<CudaSpace> {
 
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       Matrix<T const> factor, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
+                       Slope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
                        Vector<T> dbias, Write dbias_write, T* partial) {
     auto const beta = [](Write write) { return write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}; };
     if (dx.data) {
       Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no,
-                                   factor.data ? Accumulate<T>{0} : beta(dx_write), dx);
-      if (factor.data)
+                                   slope.given() ? Accumulate<T>{0} : beta(dx_write), dx);
+      if (slope.factors.data) {
         detail::for_elements("kernel::Linear::backward", stream, dx.size(),
-                             [=] __device__(Index i) { dx.data[i] = dx.data[i] * factor.data[i]; });
+                             [=] __device__(Index i) { dx.data[i] = dx.data[i] * slope.factors.data[i]; });
+      } else if (slope.given()) {
+        detail::for_elements("kernel::Linear::backward", stream, dx.size(), [=] __device__(Index i) {
+          dx.data[i] = x.data[i] <= T(0) ? T(0) : dx.data[i] * slope.positive;
+        });
+      }
     }
     Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
     if (!dbias.data) return;

@@ -7,11 +7,14 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/drop.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/relu.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -44,23 +47,27 @@ struct Linear<HostSpace> {
     forward(stream, x, weight, bias, y, detail::Nothing{});
   }
 
-  /// y = dropout(gelu(h)) and slope = dropout(gelu'(h)) for h = x weight^T + bias, while h is still in cache. A null
-  /// slope is left out; then nothing is dropped.
+  /// y = dropout(f(h)) for h = x weight^T + bias and the activation f, while h is still in cache, and slope =
+  /// dropout(f'(h)) for gelu. A null slope is left out; other activations leave it alone, since y tells theirs: see
+  /// Slope.
   /// @shape y, slope [rows, outputs], overwritten
   template <class T>
-  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
-                           RowDropout<HostSpace> dropout, Matrix<T> y, Matrix<T> slope) {
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
+                      Activation activation, RowDropout<HostSpace> dropout, Matrix<T> y, Matrix<T> slope) {
     auto const width = y.extent[1];
-    forward(stream, x, weight, bias, slope.data ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
+    bool const slopes = activation == Activation::gelu && slope.data;
+    forward(stream, x, weight, bias, slopes ? slope : y, [&](Index first, Index rows, Index column, Index columns) {
       for (Index row = first; row < first + rows; ++row) {
         auto* const to = y.data + row * width + column;
-        if (!slope.data) {
+        auto* const by = slopes ? slope.data + row * width + column : nullptr;
+        if (activation == Activation::relu) {
+          Relu<HostSpace>::apply(to, to, columns);
+        } else if (by) {
+          Gelu<HostSpace>::apply(by, to, by, columns);
+        } else if (activation == Activation::gelu) {
           Gelu<HostSpace>::apply(to, to, columns);
-          continue;
         }
-        auto* const slopes = slope.data + row * width + column;
-        Gelu<HostSpace>::apply(slopes, to, slopes, columns);
-        if (dropout.mask.active()) drop(dropout, row, width, column, columns, to, slopes);
+        if (dropout.mask.active()) drop(dropout, row, width, column, columns, to, by);
       }
     });
   }
@@ -73,15 +80,14 @@ struct Linear<HostSpace> {
 
   /// dx = dy weight, dweight = dy^T x, dbias = sum over the rows of dy; each overwritten or added to. A null dx or
   /// dbias is left out. All three are made from a chunk of dy while it is in cache; what the chunks give for the
-  /// parameters is summed in order. With a `factor`, such as the slopes of what made x, dx is overwritten by (dy
-  /// weight) * factor.
-  /// @shape dy [rows, outputs]   @shape x, dx, factor [rows, inputs]   @shape weight, dweight [outputs, inputs]
+  /// parameters is summed in order. With a `slope`, that of what made x, dx is overwritten by (dy weight) * slope.
+  /// @shape dy [rows, outputs]   @shape x, dx, slope [rows, inputs]   @shape weight, dweight [outputs, inputs]
   /// @shape dbias [outputs]   @shape partial [partial_elements(rows, inputs, outputs)], overwritten
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError when the shapes disagree; says both numbers
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       Matrix<T const> factor, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
+                       Slope<T, HostSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
                        Vector<T> dbias, Write dbias_write, T* partial) {
     using Product = Gemm<HostSpace>;
     auto const beta = [](Write write) { return write == Write::add ? T(1) : T(0); };
@@ -90,11 +96,11 @@ struct Linear<HostSpace> {
         Product::described<T>(1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
     detail::GemmBlock<T> to_dx{};
     if (dx.data) {
-      auto const keep = factor.data ? T(0) : beta(dx_write);
+      auto const keep = slope.given() ? T(0) : beta(dx_write);
       to_dx = Product::described<T>(1, dy, Transpose::no, weight, Transpose::no, keep, dx);
     }
     auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
-      if (factor.data) multiply_part(factor, dx, first, count, column, columns);
+      if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
     };
     if (chunks(rows, outputs) <= 1) {
       if (dx.data) Product::multiply(stream, to_dx, dx_done);
@@ -153,7 +159,7 @@ struct Linear<HostSpace> {
     Gemm<HostSpace>::multiply(stream, block, done);
   }
 
-  /// Drops the same elements of both: one evaluation of the mask serves forward and backward.
+  /// Drops the same elements of both, or of x where y is null: one evaluation of the mask serves forward and backward.
   template <class T>
   static void drop(RowDropout<HostSpace> dropout, Index row, Index width, Index column, Index count, T* x, T* y) {
     auto const scale = static_cast<T>(dropout.mask.scale());
@@ -161,27 +167,31 @@ struct Linear<HostSpace> {
     auto const position = dropout.position(row), element = dropout.element(row, width, column);
     with_best_instructions([=, mask = dropout.mask] {
       detail::for_dropout_bits(mask, position, element, count, [=](Index done, Index here, std::uint16_t const* bits) {
-        auto* const first = x + done;
-        auto* const second = y + done;
-        for (Index i = 0; i < here; ++i) {
-          T const factor = bits[i] >= dropped ? scale : T(0);
-          first[i] *= factor;
-          second[i] *= factor;
-        }
+        auto const multiply = [=](T* elements) {
+          for (Index i = 0; i < here; ++i) elements[done + i] *= bits[i] >= dropped ? scale : T(0);
+        };
+        multiply(x);
+        if (y) multiply(y);
       });
     });
   }
 
-  /// dx *= factor over a part of both.
+  /// dx *= slope over a part of both.
   template <class T>
-  static void multiply_part(Matrix<T const> factor, Matrix<T> dx, Index first, Index rows, Index column,
-                            Index columns) {
-    auto const width = dx.extent[1];
-    auto const* const by = factor.data + first * width + column;
-    auto* const to = dx.data + first * width + column;
-    with_best_instructions([=] {
-      for (Index row = 0; row < rows; ++row)
-        for (Index c = 0; c < columns; ++c) to[row * width + c] *= by[row * width + c];
+  static void multiply_part(Slope<T, HostSpace> slope, Matrix<T const> x, Matrix<T> dx, Index first, Index rows,
+                            Index column, Index columns) {
+    auto const width = dx.extent[1], at = first * width + column;
+    auto const* const by = slope.factors.data ? slope.factors.data + at : nullptr;
+    auto const* const from = x.data + at;
+    auto* const to = dx.data + at;
+    with_best_instructions([=, positive = slope.positive] {
+      for (Index i = 0; i < rows * width; i += width) {
+        if (by) {
+          for (Index c = i; c < i + columns; ++c) to[c] *= by[c];
+        } else {
+          for (Index c = i; c < i + columns; ++c) to[c] = from[c] <= 0 ? T(0) : to[c] * positive;
+        }
+      }
     });
   }
 

@@ -24,11 +24,8 @@ struct Relu<HostSpace> {
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
-    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        for (Index i = begin; i < end; ++i) y.data[i] = x.data[i] < 0 ? T(0) : x.data[i];
-      });
-    });
+    stream.pool().for_ranges(x.size(), grain,
+                             [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin); });
   }
 
   /// dx = dy where y > 0 and 0 elsewhere, or dx += that; where y is a nan, dy passes, too.
@@ -43,6 +40,14 @@ struct Relu<HostSpace> {
           for (Index i = begin; i < end; ++i) dx.data[i] += y.data[i] <= 0 ? T(0) : dy.data[i];
         }
       });
+    });
+  }
+
+  /// On the calling thread, for kernels that apply it to a part of their output.
+  template <class T>
+  static void apply(T const* x, T* y, Index count) {
+    with_best_instructions([=] {
+      for (Index i = 0; i < count; ++i) y[i] = x[i] < 0 ? T(0) : x[i];
     });
   }
 

@@ -18,7 +18,7 @@ using kernel::Activation;
 struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;                     ///< share of the new statistics in the running ones
-  Activation activation = Activation::none;  ///< in the same pass over memory
+  Activation activation = Activation::none;  ///< in the same pass over memory; gelu is not offered
 };
 
 /// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), for each channel (the last axis). In training
@@ -34,7 +34,7 @@ struct BatchNormOptions {
 /// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch
 class BatchNorm {
  public:
-  /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1]
+  /// @throws ConfigError unless channels is at least 1, epsilon above 0 and momentum in [0, 1], or for gelu
   explicit BatchNorm(Index channels, BatchNormOptions const& options = {})
       : weight_{{channels}, Initializer::constant(1)},
         bias_{{channels}, Initializer::constant(0)},
@@ -47,6 +47,9 @@ class BatchNorm {
              "; channels must be at least 1, epsilon above 0 and momentum in [0, 1]";
     });
   }
+    expect<ConfigError>(options.activation != Activation::gelu, [] {
+      return std::string("BatchNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");
+    });
 
   void visit(auto&& each) {
     each("weight", weight_);

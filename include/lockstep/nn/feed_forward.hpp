@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <tuple>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
@@ -10,15 +13,19 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = second(dropout(gelu(first(x)))) at every slot of a sequence: the feed-forward part of a transformer. The
+/// y = second(dropout(activation(first(x)))) at every slot of a sequence: the feed-forward part of a transformer. The
 /// activation and its dropout are made while the product before them is in cache; forward keeps their slopes instead of
 /// their inputs, so that backward only multiplies.
 /// @determinism bitwise, for any number of threads
 class FeedForward {
  public:
-  /// @throws ConfigError unless width and inner are at least 1 and 0 <= dropout < 1
-  FeedForward(Index width, Index inner, double dropout = 0)
-      : first_(width, inner), second_(inner, width), dropout_(dropout) {}
+  /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and there is an activation
+  FeedForward(Index width, Index inner, double dropout = 0, Activation activation = Activation::gelu)
+      : first_(width, inner), second_(inner, width), dropout_(dropout), activation_(activation) {
+    expect<ConfigError>(activation != Activation::none, [] {
+      return std::string("FeedForward: activation none; without one both maps are a single linear one: gelu or relu");
+    });
+  }
 
   void visit(auto&& each) {
     each("first", first_);
@@ -31,29 +38,26 @@ class FeedForward {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     auto const input = x.tokens;
-    first_.check(input.value.extent);
-    auto const hidden = context.template variable<2>({input.extent(0), first_.outputs()});
-    typename Context::template View<2> slope;
-    if (context.recording()) slope = context.template temporary<typename Context::Scalar>(hidden.value.extent);
-    kernel::Linear<typename Context::Space>::template forward_gelu<typename Context::Scalar>(
-        context.stream(), input.value, context.template value<2>(first_.weight()), first_.bias(context),
-        {.mask = dropout_.mask(context), .layout = x.layout}, hidden.value, slope);
+    auto const [hidden, slope] =
+        first_.forward(context, input, activation_, {.mask = dropout_.mask(context), .layout = x.layout});
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.
     first_.on_backward(context, hidden,
-                       [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
+                       [this, input, hidden = hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
     auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
     kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
         context.stream(), hidden.value, context.template value<2>(second_.weight()), second_.bias(context), y.value);
-    second_.on_backward(context, y,
-                        [this, hidden, slope, y](Context& c) { second_.backward(c, hidden, y.gradient(), slope); });
+    second_.on_backward(context, y, [this, hidden = hidden, slope = slope, y](Context& c) {
+      second_.backward(c, hidden, y.gradient(), slope);
+    });
     return x.with(y);
   }
 
  private:
   Linear first_, second_;
   Dropout dropout_;
+  Activation activation_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -51,8 +51,8 @@ class GatedFeedForward {
     auto const gate = context.template temporary<Scalar>(extent);
     typename Context::template View<2> slope;
     if (context.recording()) slope = context.template temporary<Scalar>(extent);
-    kernel::Linear<typename Context::Space>::template forward_gelu<Scalar>(
-        context.stream(), input.value, context.template value<2>(gate_.weight()), gate_.bias(context),
+    kernel::Linear<typename Context::Space>::template forward<Scalar>(
+        context.stream(), input.value, context.template value<2>(gate_.weight()), gate_.bias(context), Activation::gelu,
         {.mask = dropout_.mask(context), .layout = x.layout}, gate, slope);
     auto const hidden = context.template variable<2>(extent);
     Gated::template forward<Scalar>(context.stream(), input.value, context.template value<2>(up_.weight()),

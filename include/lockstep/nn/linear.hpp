@@ -5,11 +5,19 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/activation.hpp>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/linear.hpp>
+#include <lockstep/kernel/relu.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+using kernel::Activation;
 
 /// Whether a linear map adds something of its own.
 enum class Bias {
@@ -67,6 +75,64 @@ class Linear {
     return x.with(forward(context, x.tokens));
   }
 
+  /// activation(x weight^T + bias), made while the product is in cache: as nn::gelu or nn::relu after the above, in one
+  /// pass less.
+  /// @shape x [rows, inputs]   @shape returns [rows, outputs]
+  /// @throws ShapeError when x has another width
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
+                                                               typename Context::template Variable<2> x,
+                                                               Activation activation) const {
+    if (activation == Activation::none) return forward(context, x);
+    auto const made = forward(context, x, activation, {});
+    on_backward(context, made.y, [this, x, made](Context& c) {
+      // Nobody else reads the gradient of y, nor what forward kept: either may become that of what was activated.
+      Extents<1> const flat{made.y.value.size()};
+      typename Context::template View<2> dh{made.y.slot->data, made.y.value.extent};
+      if (auto const slope = made.slope.factors; slope.data) {
+        kernel::Gelu<typename Context::Space>::template backward<typename Context::Scalar>(
+            c.stream(), dh.reshape(flat), slope.reshape(flat), dh.reshape(flat), Write::overwrite);
+      } else {
+        kernel::Relu<typename Context::Space>::template backward<typename Context::Scalar>(
+            c.stream(), dh.reshape(flat), made.y.value.reshape(flat), dh.reshape(flat), Write::overwrite);
+      }
+      backward(c, x, dh);
+    });
+    return made.y;
+  }
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      Activation activation) const {
+    return x.with(forward(context, x.tokens, activation));
+  }
+
+  /// An activated output, and the slope that takes the gradient of it to that of what was activated.
+  template <class Context>
+  struct Activated {
+    typename Context::template Variable<2> y;
+    kernel::Slope<typename Context::Scalar, typename Context::Space> slope;
+  };
+  /// dropout(activation(x weight^T + bias)), of gelu or relu, for layers that fuse this one with others: they register
+  /// its backward.
+  template <class Context>
+  [[nodiscard]] Activated<Context> forward(Context& context, typename Context::template Variable<2> x,
+                                           Activation activation,
+                                           kernel::RowDropout<typename Context::Space> dropout) const {
+    using Scalar = typename Context::Scalar;
+    check(x.value.extent);
+    Activated<Context> made{context.template variable<2>({x.extent(0), outputs()}), {}};
+    typename Context::template View<2> factors;
+    if (context.recording() && activation == Activation::gelu)
+      factors = context.template temporary<Scalar>(made.y.value.extent);
+    kernel::Linear<typename Context::Space>::template forward<Scalar>(context.stream(), x.value,
+                                                                      context.template value<2>(weight_), bias(context),
+                                                                      activation, dropout, made.y.value, factors);
+    made.slope = {.factors = factors,
+                  .positive = activation == Activation::relu ? static_cast<Scalar>(dropout.mask.scale()) : Scalar{0}};
+    return made;
+  }
+
   /// Registers the backward of a layer that made `output` from this one's parameters.
   template <class Context, class F>
   void on_backward(Context& context, typename Context::template Variable<2> output, F f) const {
@@ -77,11 +143,11 @@ class Linear {
   }
 
   /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by
-  /// `factor` unless that is null.
+  /// `slope` where one is given.
   template <class Context>
   void backward(Context& c, typename Context::template Variable<2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
-                TensorView<typename Context::Scalar const, 2, typename Context::Space> factor = {}) const {
+                kernel::Slope<typename Context::Scalar, typename Context::Space> slope = {}) const {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Linear<typename Context::Space>;
     auto const dx = c.gradient(x);
@@ -89,7 +155,7 @@ class Linear {
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Scalar>{nullptr, Write::overwrite};
     auto const partial =
         c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
-    Kernel::template backward<Scalar>(c.stream(), dy, x.value, c.template value<2>(weight_), factor,
+    Kernel::template backward<Scalar>(c.stream(), dy, x.value, c.template value<2>(weight_), slope,
                                       {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},
                                       dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
   }

@@ -23,6 +23,7 @@ class TransformerDecoder {
     Index feed_forward;       ///< width inside each feed-forward part
     double dropout = 0;       ///< probability
     bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
+    Activation activation = Activation::gelu;  ///< of each feed-forward part
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -35,7 +36,8 @@ class TransformerDecoder {
                                          .heads = options.heads,
                                          .feed_forward = options.feed_forward,
                                          .dropout = options.dropout,
-                                         .norm_first = options.norm_first});
+                                         .norm_first = options.norm_first,
+                                         .activation = options.activation});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

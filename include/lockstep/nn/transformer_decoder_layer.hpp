@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// Causal attention to the sequence itself, attention to a memory, and a feed-forward part:
 /// x1 = norm(x + dropout(attention(x))), x2 = norm(x1 + dropout(cross(x1, memory))),
 /// y = norm(x2 + dropout(feed_forward(x2))), or with `norm_first` each norm before its part: the order of
-/// torch.nn.TransformerDecoderLayer with activation="gelu", and dropout where it has it.
+/// torch.nn.TransformerDecoderLayer and dropout where it has it.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerDecoderLayer {
@@ -24,6 +24,7 @@ class TransformerDecoderLayer {
     Index feed_forward;       ///< width inside the feed-forward part
     double dropout = 0;       ///< probability
     bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
+    Activation activation = Activation::gelu;  ///< of the feed-forward part
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -33,7 +34,7 @@ class TransformerDecoderLayer {
         attention_norm_(options.width),
         cross_attention_({.width = options.width, .heads = options.heads, .dropout = options.dropout}),
         cross_attention_norm_(options.width),
-        feed_forward_(options.width, options.feed_forward, options.dropout),
+        feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
         feed_forward_norm_(options.width),
         dropout_(options.dropout),
         norm_first_(options.norm_first) {}

@@ -24,6 +24,7 @@ class TransformerEncoder {
     double dropout = 0;       ///< probability
     bool causal = false;      ///< token i attends to tokens up to i only
     bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
+    Activation activation = Activation::gelu;  ///< of each feed-forward part
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -37,7 +38,8 @@ class TransformerEncoder {
                                          .feed_forward = options.feed_forward,
                                          .dropout = options.dropout,
                                          .causal = options.causal,
-                                         .norm_first = options.norm_first});
+                                         .norm_first = options.norm_first,
+                                         .activation = options.activation});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

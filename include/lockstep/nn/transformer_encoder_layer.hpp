@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))), or with `norm_first`
 /// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))): torch.nn.TransformerEncoderLayer
-/// with activation="gelu", and dropout where it has it: on the attention weights, after the attention, after the
+/// and dropout where it has it: on the attention weights, after the attention, after the
 /// activation and after the feed-forward part.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
@@ -25,6 +25,7 @@ class TransformerEncoderLayer {
     double dropout = 0;       ///< probability
     bool causal = false;      ///< token i attends to tokens up to i only
     bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
+    Activation activation = Activation::gelu;  ///< of the feed-forward part
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -33,7 +34,7 @@ class TransformerEncoderLayer {
       : attention_(
             {.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = options.causal}),
         attention_norm_(options.width),
-        feed_forward_(options.width, options.feed_forward, options.dropout),
+        feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
         feed_forward_norm_(options.width),
         dropout_(options.dropout),
         norm_first_(options.norm_first) {}
