@@ -45,6 +45,29 @@ TEST_CASE("every element comes once, for every n up to 2000") {
   }
 }
 
+TEST_CASE("many at a time are the same as one by one") {
+  auto const same = [](KeyedPermutation const& p, Index first, std::size_t count) {
+    std::vector<Index> many(count);
+    for (auto& each : many) each = first++ % p.size();
+    auto const one = many;
+    p.replace(many);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (many[i] != p(one[i])) return false;
+    }
+    return true;
+  };
+  for (Index n = 1; n <= 300; ++n) REQUIRE(same(fresh(n, 3), n / 2, static_cast<std::size_t>(n)));
+  for (int bits : {20, 31, 32, 33, 47, 48}) {
+    for (Index n : {(Index{1} << bits) - 1, Index{1} << bits, (Index{1} << bits) + 1}) {
+      if (n > KeyedPermutation::largest) continue;
+      CHECK(same(fresh(n, bits), 0, 33));
+      CHECK(same(fresh(n, bits), n - 40, 40));
+    }
+  }
+  std::vector<Index> none;
+  fresh(0, 1).replace(none);
+}
+
 TEST_CASE("the inverse leads back, for any n up to 2^48") {
   CHECK(rc::check("inverse(p(i)) == i and p(i) lies in [0, n)", [] {
     auto const bits = *rc::gen::inRange(1, 49);

@@ -8,6 +8,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/mix.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
@@ -51,6 +52,21 @@ class KeyedPermutation {
     return static_cast<Index>(at);
   }
 
+  /// Puts the element at position i in the place of each i in a span of Index, many at a time: several times as fast.
+  /// A template, so that only who calls it compiles it.
+  template <class Positions>
+  void replace(Positions&& positions) const noexcept {
+    auto* const all = positions.data();
+    auto const count = static_cast<std::size_t>(positions.size()), whole = count / lanes * lanes;
+    with_best_instructions([self = *this, all, whole] {
+      for (std::size_t i = 0; i < whole; i += lanes) self.replace_lanes(all + i);
+    });
+    for (std::size_t i = 0; i < whole; ++i) {
+      if (static_cast<std::uint64_t>(all[i]) >= n_) all[i] = (*this)(all[i]);  // walks on, from where it is
+    }
+    for (std::size_t i = whole; i < count; ++i) all[i] = (*this)(all[i]);
+  }
+
   /// The position of an element: inverse(p(i)) == i.
   [[nodiscard]] Index inverse(Index element) const noexcept {
     auto at = static_cast<std::uint64_t>(element);
@@ -66,12 +82,41 @@ class KeyedPermutation {
   }
 
  private:
-  static constexpr std::size_t rounds = 8;
+  static constexpr std::size_t rounds = 8, lanes = 16;
 
-  [[nodiscard]] static std::uint32_t hash(std::uint32_t x, std::uint64_t key) noexcept {
+  /// One walk of `lanes` cells, which may end beyond n.
+  [[gnu::always_inline]] void replace_lanes(Index* at) const noexcept {
+    // Whole words throughout, so that each line is one instruction on several lanes.
+    std::uint64_t row[lanes], column[lanes];
+    std::uint64_t const rows = rows_, columns = columns_;
+    for (std::size_t j = 0; j < lanes; ++j) {
+      // Exact: operands below 2^49, and a quotient below 2^25 misses the next whole number by at least 2^-25.
+      row[j] =
+          static_cast<std::uint64_t>(static_cast<Index>(static_cast<double>(at[j]) / static_cast<double>(columns)));
+      column[j] = static_cast<std::uint64_t>(at[j]) - row[j] * columns;
+    }
+    for (std::size_t round = 0; round < rounds; round += 2) {
+      for (std::size_t j = 0; j < lanes; ++j) {
+        auto const by = wide_hash(column[j], key_[round]) * rows >> 32;
+        auto const next = row[j] + by;
+        row[j] = next >= rows ? next - rows : next;
+      }
+      for (std::size_t j = 0; j < lanes; ++j) {
+        auto const by = wide_hash(row[j], key_[round + 1]) * columns >> 32;
+        auto const next = column[j] + by;
+        column[j] = next >= columns ? next - columns : next;
+      }
+    }
+    for (std::size_t j = 0; j < lanes; ++j) at[j] = static_cast<Index>(row[j] * columns + column[j]);
+  }
+
+  [[nodiscard]] static std::uint64_t wide_hash(std::uint64_t x, std::uint64_t key) noexcept {
     auto z = (x ^ key) * 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 32)) * 0xD6E8FEB86659FD93u;
-    return static_cast<std::uint32_t>(z >> 32);
+    return z >> 32;
+  }
+  [[nodiscard]] static std::uint32_t hash(std::uint32_t x, std::uint64_t key) noexcept {
+    return static_cast<std::uint32_t>(wide_hash(x, key));
   }
   /// A hash scaled into [0, size), without a division.
   [[nodiscard]] static std::uint32_t scaled(std::uint32_t hash, std::uint32_t size) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <span>
 #include <string>
 
 #include <lockstep/core/mix.hpp>
@@ -38,14 +39,10 @@ struct BatchMaker {
         phase == Phase::plan ? shard->plan(collate, slot->epoch, batch) : shard->finish(collate, batch);
         return true;
       }
-      auto index_at = order.in(slot->epoch);
+      if (phase == Phase::read && shard->restarts == 0) choose(job);
       for (; row < end; ++row) {
         if (generation.load(std::memory_order_relaxed) != was) return false;
         auto const k = static_cast<std::size_t>(row);
-        if (phase == Phase::read && shard->restarts == 0) {
-          shard->positions[k] = slot->layout.position(slot->step, shard->shard, row);
-          shard->indices[k] = index_at(shard->positions[k] % static_cast<Index>(order.size()));
-        }
         worker.index.store(shard->indices[k], std::memory_order_relaxed);
         worker.position.store(shard->positions[k], std::memory_order_relaxed);
         try {
@@ -95,6 +92,25 @@ struct BatchMaker {
   }
   [[nodiscard]] std::string failure_of(Shard const& shard, Index row, std::exception_ptr const& error) const {
     return name_of(dataset, shard.indices[static_cast<std::size_t>(row)]) + ": " + what_of(error);
+  }
+
+  /// Which samples the job's rows are.
+  void choose(Job& job) const {
+    auto& shard = *job.shard;
+    auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
+    auto const size = static_cast<Index>(order.size());
+    auto index_at = order.in(job.slot->epoch);
+    for (auto k = begin; k < end; ++k) {
+      auto const position = job.slot->layout.position(job.slot->step, shard.shard, static_cast<Index>(k));
+      shard.positions[k] = position;
+      shard.indices[k] = position < size ? position : position % size;
+    }
+    std::span<Index> const indices(shard.indices.data() + begin, end - begin);
+    if constexpr (requires { index_at.replace(indices); }) {
+      index_at.replace(indices);
+    } else {
+      for (auto& each : indices) each = index_at(each);
+    }
   }
 
   void read(Job& job, Index row, Worker& worker) const {
