@@ -148,6 +148,7 @@
 #include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/nn/sequential.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/staging.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>

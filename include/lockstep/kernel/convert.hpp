@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -22,7 +24,20 @@ struct Convert<HostSpace> {
                   TensorView<T, 1, HostSpace> to) {
     stream.pool().for_ranges(x.size(), 8192, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(x.data[i]);
+        for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(static_cast<Accumulate<T>>(x.data[i]));
+      });
+    });
+  }
+
+  /// to[i] = x[i], or to[i] += x[i] with the sum kept in U until it is rounded.
+  /// @shape x, to [n]
+  template <class T, class U>
+  static void run(memory::Stream<HostSpace> stream, TensorView<U const, 1, HostSpace> x, TensorView<T, 1, HostSpace> to,
+                  Write write) {
+    if (write == Write::overwrite) return run<T, U>(stream, x, to);
+    stream.pool().for_ranges(x.size(), 8192, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index i = begin; i < end; ++i) to.data[i] = static_cast<T>(static_cast<U>(to.data[i]) + x.data[i]);
       });
     });
   }

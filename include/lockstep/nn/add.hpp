@@ -8,6 +8,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -17,7 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> add(Context& context, typename Context::template Variable<2> x,
                                                          typename Context::template Variable<2> y) {
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Kernel = kernel::Add<typename Context::Space>;
   expect<ShapeError>(x.value.extent == y.value.extent, [&] {
     return "add: the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
@@ -25,13 +26,16 @@ template <class Context>
   });
   auto z = context.template variable<2>(x.value.extent);
   Extents<1> const flat{z.value.size()};
-  Kernel::template forward<Scalar>(context.stream(), x.value.reshape(flat), y.value.reshape(flat),
-                                   z.value.reshape(flat));
+  {
+    Staging work(context);
+    Kernel::template forward<Real>(context.stream(), work.read(x.value).reshape(flat), work.read(y.value).reshape(flat),
+                                   work.write(z.value).reshape(flat));
+  }
   context.on_backward(z, std::tuple{}, [x, y, z, flat](Context& c) {
-    if (auto const dx = c.gradient(x))
-      Kernel::template backward<Scalar>(c.stream(), z.gradient().reshape(flat), {dx.data, flat}, dx.write);
-    if (auto const dy = c.gradient(y))
-      Kernel::template backward<Scalar>(c.stream(), z.gradient().reshape(flat), {dy.data, flat}, dy.write);
+    Staging back(c);
+    auto const dz = back.read(z.gradient()).reshape(flat);
+    if (auto const dx = back.gradient(x)) Kernel::template backward<Real>(c.stream(), dz, {dx.data, flat}, dx.write);
+    if (auto const dy = back.gradient(y)) Kernel::template backward<Real>(c.stream(), dz, {dy.data, flat}, dy.write);
   });
   return z;
 }

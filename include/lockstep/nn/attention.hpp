@@ -12,6 +12,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -68,33 +69,42 @@ class MultiHeadAttention {
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& memory,
       typename Context::template Variable<2> bias = {}) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = kernel::Attention<typename Context::Space>;
     auto const query = query_.forward(context, x.tokens);
     auto const key = key_.forward(context, memory.tokens);
     auto const value = value_.forward(context, memory.tokens);
-    typename Kernel::template Inputs<Scalar> const inputs{.query = query.value,
-                                                          .key = key.value,
-                                                          .value = value.value,
-                                                          .queries = x.layout,
-                                                          .keys = memory.layout,
-                                                          .heads = heads_,
-                                                          .scale = scale_,
-                                                          .causal = causal_,
-                                                          .bias = bias.value,
-                                                          .mask = dropout_.mask(context)};
+    auto const queries = x.layout, keys = memory.layout;
+    auto const inputs = [=, this, mask = dropout_.mask(context)](auto& work) {
+      return typename Kernel::template Inputs<Real>{.query = work.read(query.value),
+                                                    .key = work.read(key.value),
+                                                    .value = work.read(value.value),
+                                                    .queries = queries,
+                                                    .keys = keys,
+                                                    .heads = heads_,
+                                                    .scale = scale_,
+                                                    .causal = causal_,
+                                                    .bias = work.read(bias.value),
+                                                    .mask = mask};
+    };
     auto const mixed = context.template variable<2>(query.value.extent);
-    auto const log_sums = context.template temporary<Scalar>(Extents<2>{x.layout.rows * heads_, x.layout.length});
-    auto const scratch =
-        context.template temporary<Scalar>(Extents<1>{Kernel::template scratch<Scalar>(context.stream(), inputs)});
-    Kernel::template forward<Scalar>(context.stream(), inputs, mixed.value, log_sums, scratch);
+    auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
+    TensorView<Real, 1, typename Context::Space> scratch;
+    {
+      Staging work(context);
+      auto const in = inputs(work);
+      scratch = context.template temporary<Real>(Extents<1>{Kernel::template scratch<Real>(context.stream(), in)});
+      Kernel::template forward<Real>(context.stream(), in, work.write(mixed.value), log_sums, scratch);
+    }
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
+      Staging back(c);
       auto const target = [&](auto const& variable) {
-        auto const gradient = c.gradient(variable);
-        return typename Kernel::template Target<Scalar>{gradient.data, gradient.write};
+        auto const gradient = back.gradient(variable);
+        return typename Kernel::template Target<Real>{gradient.data, gradient.write};
       };
-      Kernel::template backward<Scalar>(c.stream(), inputs, mixed.value, log_sums, mixed.gradient(),
-                                        {target(query), target(key), target(value), target(bias)}, scratch);
+      Kernel::template backward<Real>(c.stream(), inputs(back), back.read(mixed.value), log_sums,
+                                      back.read(mixed.gradient()),
+                                      {target(query), target(key), target(value), target(bias)}, scratch);
     });
     return output_.forward(context, x.with(mixed));
   }

@@ -10,6 +10,7 @@
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -46,10 +47,10 @@ class BatchNorm {
              ", momentum " + std::to_string(options.momentum) +
              "; channels must be at least 1, epsilon above 0 and momentum in [0, 1]";
     });
-  }
     expect<ConfigError>(options.activation != Activation::gelu, [] {
       return std::string("BatchNorm: activation gelu; only none and relu are fused with it: apply nn::gelu after it");
     });
+  }
 
   void visit(auto&& each) {
     each("weight", weight_);
@@ -65,22 +66,26 @@ class BatchNorm {
   template <class Context, int Rank>
   [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
       Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
     check(x.value.extent);
     auto y = context.template variable<Rank>(x.value.extent);
     Extents<2> const matrix{x.value.size() / channels(), channels()};
-    auto const by = statistics(context, x.value.reshape(matrix));
-    Kernel::template forward<Scalar>(context.stream(), x.value.reshape(matrix), by, context.template value<1>(bias_),
-                                     options_.activation, y.value.reshape(matrix));
+    Staging work(context);
+    auto const from = work.read(x.value).reshape(matrix);
+    auto const by = statistics(context, from);
+    Kernel::template forward<Real>(context.stream(), from, by, context.template value<1>(bias_), options_.activation,
+                                   work.write(y.value).reshape(matrix));
     context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
-      auto const dx = c.gradient_in_place(x, y);
+      Staging back(c);
+      auto const dy = back.read(y.gradient()).reshape(matrix);
+      auto const dx = back.gradient_in_place(x, y);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
-      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
-      Kernel::template backward<Scalar>(c.stream(), y.gradient().reshape(matrix), x.value.reshape(matrix), by,
-                                        c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
-                                        {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
-                                        dbias.write, partial.data);
+      auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
+      Kernel::template backward<Real>(c.stream(), dy, back.read(x.value).reshape(matrix), by,
+                                      c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
+                                      {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
+                                      dbias.write, partial.data);
     });
     return y;
   }
@@ -88,22 +93,23 @@ class BatchNorm {
  private:
   /// Those of the rows at hand, towards which the running ones move, or the running ones themselves.
   template <class Context>
-  [[nodiscard]] auto statistics(Context& context, typename Context::template View<2> x) const {
-    using Scalar = typename Context::Scalar;
+  [[nodiscard]] auto statistics(Context& context,
+                                TensorView<typename Context::Real const, 2, typename Context::Space> x) const {
+    using Real = typename Context::Real;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
-    auto const make = [&] { return context.template temporary<Scalar>(Extents<1>{channels()}); };
-    typename Kernel::template Statistics<Scalar> const statistics{make(), make(), make()};
-    typename Kernel::template Running<Scalar> const running{context.template value<1>(running_mean_),
-                                                            context.template value<1>(running_variance_)};
+    auto const make = [&] { return context.template temporary<Real>(Extents<1>{channels()}); };
+    typename Kernel::template Statistics<Real> const statistics{make(), make(), make()};
+    typename Kernel::template Running<Real> const running{context.template value<1>(running_mean_),
+                                                          context.template value<1>(running_variance_)};
     auto const weight = context.template value<1>(weight_);
     if (context.recording()) {
       auto const partial =
-          context.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
+          context.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
       auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
-      Kernel::template measure<Scalar>(context.stream(), x, weight, options_.epsilon, momentum, running, statistics,
-                                       partial.data);
+      Kernel::template measure<Real>(context.stream(), x, weight, options_.epsilon, momentum, running, statistics,
+                                     partial.data);
     } else {
-      Kernel::template recall<Scalar>(context.stream(), running, weight, options_.epsilon, statistics);
+      Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, statistics);
     }
     return statistics;
   }

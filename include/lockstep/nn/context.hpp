@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/move.hpp>
@@ -25,6 +26,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
+template <class Context>
+class Staging;
+
 enum class Mode {
   training,    ///< records backward, applies dropout
   evaluation,  ///< records nothing
@@ -33,10 +37,19 @@ enum class Mode {
 /// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
 /// closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels spread over `stream`.
 /// Activations live in a bump arena: once the largest batch has been seen, a step allocates nothing.
+///
+/// Activations and their gradients are stored as Scalar: float, double or bfloat16. Parameters, their gradients and
+/// buffers are Real: float for bfloat16, Scalar otherwise. Layers compute in Real, on what nn::Staging hands them.
 template <class Scalar_, class Space_>
 class Context {
+  static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> || std::is_same_v<Scalar_, bfloat16>,
+                "Lockstep: activations are float, double or bfloat16");
+  static_assert(!std::is_same_v<Scalar_, bfloat16> || Space_::host_accessible,
+                "Lockstep: bfloat16 activations are for the host so far; on CUDA, activations are float");
+
  public:
   using Scalar = Scalar_;
+  using Real = Accumulate<Scalar>;
   using Space = Space_;
   using Stream = memory::Stream<Space>;
   template <int Rank>
@@ -48,18 +61,18 @@ class Context {
 
   /// Says where values and gradients of `parameters` parameters lie. All gradients are dense, whatever form they ask
   /// for.
-  void bind(Scalar const* values, Scalar* gradients, std::size_t parameters) {
+  void bind(Real const* values, Real* gradients, std::size_t parameters) {
     values_ = values;
     gradients_.bind(gradients, parameters);
   }
   /// The same for the parameters of a layout, whose gradients get the form that they ask for.
-  void bind(Scalar const* values, Scalar* gradients, ParameterLayout const& layout) {
+  void bind(Real const* values, Real* gradients, ParameterLayout const& layout) {
     values_ = values;
     gradients_.bind(gradients, layout);
   }
 
   /// Says where the values of the model's buffers lie; only needed for a model that has any.
-  void bind_buffers(Scalar* buffers) noexcept { buffers_ = buffers; }
+  void bind_buffers(Real* buffers) noexcept { buffers_ = buffers; }
 
   [[nodiscard]] Stream stream() const noexcept { return stream_; }
   [[nodiscard]] Mode mode() const noexcept { return mode_; }
@@ -68,15 +81,15 @@ class Context {
   // ---- for layers: forward
 
   template <int Rank>
-  [[nodiscard]] TensorView<Scalar const, Rank, Space> value(Parameter const& p) const {
-    TensorView<Scalar const, Rank, Space> view(values_ + p.offset, {});
+  [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
+    TensorView<Real const, Rank, Space> view(values_ + p.offset, {});
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
     return view;
   }
   /// A buffer of the model, to read or to write.
   template <int Rank>
-  [[nodiscard]] TensorView<Scalar, Rank, Space> value(Buffer const& b) const {
-    TensorView<Scalar, Rank, Space> view(buffers_ + b.offset, {});
+  [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
+    TensorView<Real, Rank, Space> view(buffers_ + b.offset, {});
     std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;
   }
@@ -175,9 +188,9 @@ class Context {
   // ---- for layers: backward
 
   /// The target of a parameter's gradient: the first writer of a step overwrites, later ones add.
-  [[nodiscard]] GradientTarget<Scalar> gradient(Parameter const& p) { return gradients_.target(p); }
+  [[nodiscard]] GradientTarget<Real> gradient(Parameter const& p) { return gradients_.target(p); }
   /// The same for a table of which the writer touches only some rows. The writer enters them when it has written them.
-  [[nodiscard]] RowGradientTarget<Scalar> gradient_by_rows(Parameter const& p) { return gradients_.target_by_rows(p); }
+  [[nodiscard]] RowGradientTarget<Real> gradient_by_rows(Parameter const& p) { return gradients_.target_by_rows(p); }
   /// The target of an activation's gradient; empty when no gradient flows there.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
@@ -223,9 +236,13 @@ class Context {
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
   /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
-  [[nodiscard]] std::size_t activation_bytes() const noexcept { return scratch_.capacity_bytes(); }
+  [[nodiscard]] std::size_t activation_bytes() const noexcept {
+    return scratch_.capacity_bytes() + staging_.capacity_bytes();
+  }
 
  private:
+  friend class Staging<Context>;
+
   struct Entry {
     void* closure;
     void (*run)(void*, Context&);
@@ -238,6 +255,13 @@ class Context {
   struct Spare {
     Scalar* data;
     Index size;
+  };
+
+  /// What a layer computed, and where it is to be stored.
+  struct Staged {
+    TensorView<Real const, 1, Space> from;
+    TensorView<Scalar, 1, Space> to;
+    Write write;
   };
 
   using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
@@ -324,13 +348,15 @@ class Context {
   }
 
   Stream stream_;
-  Scalar const* values_ = nullptr;
-  Scalar* buffers_ = nullptr;
-  ParameterGradients<Scalar, Space> gradients_;
+  Real const* values_ = nullptr;
+  Real* buffers_ = nullptr;
+  ParameterGradients<Real, Space> gradients_;
   Scratch scratch_;                // values and gradients
+  Scratch staging_;                // of the layer at hand, in Real
   memory::Scratch<> tape_memory_;  // closures and slots: the host reads them
   std::vector<Entry> tape_;
-  std::vector<Spare> spare_;  // gradients that were read by all
+  std::vector<Spare> spare_;    // gradients that were read by all
+  std::vector<Staged> staged_;  // of the layer at hand
   std::vector<Kept> kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;

@@ -10,6 +10,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/per_axis.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -52,21 +53,24 @@ class Convolution {
   template <class Context>
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
       Context& context, typename Context::template Variable<Dims + 2> x) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = kernel::Convolution<typename Context::Space>;
     auto const shape = shape_of(x.value.extent);
     auto y = context.template variable<Dims + 2>(result_of(shape));
-    Kernel::template forward<Scalar>(context.stream(), shape, flat(x.value), flat(weight(context)), bias(context),
-                                     flat(y.value), plans(context), scratch(context));
+    Staging work(context);
+    Kernel::template forward<Real>(context.stream(), shape, flat(work.read(x.value)), flat(weight(context)),
+                                   bias(context), flat(work.write(y.value)), plans(context), scratch(context));
     auto const backward = [this, shape, x, y](Context& c) {
-      if (auto const dx = c.gradient(x))
-        Kernel::template backward_data<Scalar>(c.stream(), shape, flat(y.gradient()), flat(weight(c)),
-                                               {dx.data, {x.value.size()}}, dx.write, plans(c), scratch(c));
+      Staging back(c);
+      auto const dy = flat(back.read(y.gradient()));
+      if (auto const dx = back.gradient(x))
+        Kernel::template backward_data<Real>(c.stream(), shape, dy, flat(weight(c)), {dx.data, {x.value.size()}},
+                                             dx.write, plans(c), scratch(c));
       auto const dweight = c.gradient(weight_);
-      auto const dbias = options_.bias == Bias::learned ? c.gradient(bias_) : GradientTarget<Scalar>{};
-      Kernel::template backward_weight<Scalar>(c.stream(), shape, flat(y.gradient()), flat(x.value),
-                                               {dweight.data, {shape.weight_size()}}, dweight.write,
-                                               {dbias.data, {outputs()}}, dbias.write, plans(c), scratch(c));
+      auto const dbias = options_.bias == Bias::learned ? c.gradient(bias_) : GradientTarget<Real>{};
+      Kernel::template backward_weight<Real>(c.stream(), shape, dy, flat(back.read(x.value)),
+                                             {dweight.data, {shape.weight_size()}}, dweight.write,
+                                             {dbias.data, {outputs()}}, dbias.write, plans(c), scratch(c));
     };
     if (options_.bias == Bias::learned) {
       context.on_backward(y, std::tie(weight_, bias_), backward);
@@ -124,7 +128,7 @@ class Convolution {
     return context.template value<Dims + 2>(weight_);
   }
   template <class Context>
-  [[nodiscard]] TensorView<typename Context::Scalar const, 1, typename Context::Space> bias(Context& context) const {
+  [[nodiscard]] TensorView<typename Context::Real const, 1, typename Context::Space> bias(Context& context) const {
     if (options_.bias == Bias::none) return {};
     return context.template value<1>(bias_);
   }
@@ -135,7 +139,7 @@ class Convolution {
   template <class Context>
   [[nodiscard]] auto& plans(Context& context) const {
     using Kernel = kernel::Convolution<typename Context::Space>;
-    return context.template kept<typename Kernel::template Plans<typename Context::Scalar>>(this);
+    return context.template kept<typename Kernel::template Plans<typename Context::Real>>(this);
   }
   /// Of the context, not of the layer: it is empty between calls.
   template <class Context>

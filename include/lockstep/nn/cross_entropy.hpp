@@ -9,6 +9,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -28,13 +29,15 @@ template <class Context, class Label, int Rank>
     TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
   static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
                 "Lockstep: cross_entropy takes integers or enumerators as labels, one per row");
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   Extents<1> const slots{logits.tokens.extent(0)};
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
-  auto const gradient = context.gradient(logits.tokens);
-  kernel::CrossEntropy<typename Context::Space>::template forward_backward<Scalar>(
-      context.stream(), logits.layout, options, logits.tokens.value, labels.reshape(Extents<1>{labels.size()}), losses,
-      weights, {gradient.data, logits.tokens.value.extent}, gradient.write);
+  Staging work(context);
+  auto const gradient = work.gradient(logits.tokens);
+  kernel::CrossEntropy<typename Context::Space>::template forward_backward<Real>(
+      context.stream(), logits.layout, options, work.read(logits.tokens.value),
+      labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
+      gradient.write);
   return Loss<typename Context::Space>::of(context, losses, weights);
 }
 

@@ -5,6 +5,7 @@
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -45,14 +46,18 @@ class Dropout {
   typename Context::template Variable<2> forward(Context& context, typename Context::template Variable<2> x,
                                                  kernel::SequenceLayout<typename Context::Space> layout) const {
     using Kernel = kernel::Dropout<typename Context::Space>;
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     auto const mask = this->mask(context);
     if (!mask.active()) return x;
     auto y = context.template variable<2>(x.value.extent);
-    Kernel::template apply<Scalar>(context.stream(), mask, layout, x.value, y.value, Write::overwrite);
+    Staging work(context);
+    Kernel::template apply<Real>(context.stream(), mask, layout, work.read(x.value), work.write(y.value),
+                                 Write::overwrite);
     context.on_backward(y, std::tuple{}, [=](Context& c) {
-      if (auto dx = c.gradient(x))
-        Kernel::template apply<Scalar>(c.stream(), mask, layout, y.gradient(), {dx.data, x.value.extent}, dx.write);
+      Staging back(c);
+      if (auto const dx = back.gradient(x))
+        Kernel::template apply<Real>(c.stream(), mask, layout, back.read(y.gradient()), {dx.data, x.value.extent},
+                                     dx.write);
     });
     return y;
   }

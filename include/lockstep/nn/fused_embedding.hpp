@@ -15,6 +15,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -94,7 +95,6 @@ class FusedEmbedding {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Segments<arrangement, Segment...> const& segments,
       TensorView<Index const, 1, typename Context::Space> positions) const {
-    using Scalar = typename Context::Scalar;
     using Parts = detail::EmbeddingParts<Context>;
     static_assert(sizeof(Parts) <= 4096);  // it is copied into the tape
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
@@ -106,7 +106,10 @@ class FusedEmbedding {
     complete(context, parts.inputs);
     auto const& layout = parts.inputs.assembly.layout;
     auto out = context.template variable<2>({layout.slots, options_.width});
-    Parts::Kernel::template forward<Scalar>(context.stream(), parts.inputs, out.value);
+    {
+      Staging work(context);
+      Parts::Kernel::template forward<typename Parts::Real>(context.stream(), parts.read(work), work.write(out.value));
+    }
     context.on_backward(out,
                         std::tuple_cat(std::tie(token_, position_, type_, weight_, bias_), detail::tables_of(segments)),
                         [this, parts, out](Context& c) { backward(c, parts, out); });
@@ -121,11 +124,11 @@ class FusedEmbedding {
   /// The layer's own parameters.
   template <class Context, class Inputs>
   void complete(Context& context, Inputs& inputs) const {
-    using Scalar = typename Context::Scalar;
-    inputs.scale = static_cast<Scalar>(options_.scale);
+    using Real = typename Context::Real;
+    inputs.scale = static_cast<Real>(options_.scale);
     inputs.counted = options_.positions;
     inputs.norm = options_.norm;
-    inputs.epsilon = static_cast<Scalar>(options_.epsilon);
+    inputs.epsilon = static_cast<Real>(options_.epsilon);
     inputs.mask = dropout_.mask(context);
     if (options_.length > 0) inputs.position = context.template value<2>(position_);
     if (options_.types > 0) inputs.type = context.template value<2>(type_);
@@ -135,10 +138,11 @@ class FusedEmbedding {
 
   template <class Context, class Parts>
   void backward(Context& c, Parts const& parts, typename Context::template Variable<2> out) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = typename Parts::Kernel;
-    auto const& inputs = parts.inputs;
-    typename Kernel::template Gradients<Scalar> targets;
+    Staging work(c);
+    auto const inputs = parts.read(work);
+    typename Kernel::template Gradients<Real> targets;
     auto const own = [&](Parameter const& p, bool used) -> decltype(targets.position) {
       if (!used) return {};
       auto const [data, write] = c.gradient(p);
@@ -150,32 +154,33 @@ class FusedEmbedding {
     targets.bias = own(bias_, options_.norm == Norm::layer);
     for (int p = 0; p < parts.count(); ++p) {
       if (parts.sources[p].table) continue;
-      auto const [data, write] = c.gradient(parts.sources[p].dense);
+      auto const [data, write] = work.gradient(parts.sources[p].dense);
       targets.dense[p] = {data, write};
     }
-    typename Context::template View<2> dx{nullptr, out.value.extent};
-    if (!inputs.is_plain_sum()) dx = c.template temporary<Scalar>(out.value.extent);
-    auto const memory = c.template temporary<Scalar>(Extents<1>{Kernel::scratch(inputs, width())});
-    Kernel::template backward<Scalar>(c.stream(), inputs, out.gradient(), dx, targets, memory.data);
-    TensorView<Scalar const, 2, typename Context::Space> const sum = inputs.is_plain_sum() ? out.gradient() : dx;
+    TensorView<Real, 2, typename Context::Space> dx{nullptr, out.value.extent};
+    if (!inputs.is_plain_sum()) dx = c.template temporary<Real>(out.value.extent);
+    auto const memory = c.template temporary<Real>(Extents<1>{Kernel::scratch(inputs, width())});
+    auto const dy = work.read(out.gradient());
+    Kernel::template backward<Real>(c.stream(), inputs, dy, dx, targets, memory.data);
+    TensorView<Real const, 2, typename Context::Space> const sum = inputs.is_plain_sum() ? dy : dx;
     for (int p = 0; p < parts.count(); ++p)
       if (parts.sources[p].table) backward_table(c, parts, p, sum);
   }
 
   template <class Context, class Parts>
   void backward_table(Context& c, Parts const& parts, int p,
-                      TensorView<typename Context::Scalar const, 2, typename Context::Space> dx) const {
-    using Scalar = typename Context::Scalar;
+                      TensorView<typename Context::Real const, 2, typename Context::Space> dx) const {
+    using Real = typename Context::Real;
     using Kernel = typename Parts::Kernel;
     auto const& source = parts.sources[p];
     auto const& assembly = parts.inputs.assembly;
     auto const slots = assembly.layout.slots;
     auto const gradient = c.gradient_by_rows(*source.table);
-    auto const partial = c.template temporary<Scalar>(Extents<2>{Kernel::partial_rows(slots), width()});
+    auto const partial = c.template temporary<Real>(Extents<2>{Kernel::partial_rows(slots), width()});
     auto const sum = [&](typename Kernel::Plan const& plan, Index stride, Index first) {
-      Kernel::template backward_table<Scalar>(c.stream(), plan, dx, partial,
-                                              {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
-                                              gradient.touched, stride, first);
+      Kernel::template backward_table<Real>(c.stream(), plan, dx, partial,
+                                            {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
+                                            gradient.touched, stride, first);
     };
     if constexpr (std::same_as<typename Kernel::Plan, SegmentPlan>) {
       bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&

@@ -5,6 +5,7 @@
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -13,19 +14,24 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> gelu(Context& context, typename Context::template Variable<2> x) {
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Kernel = kernel::Gelu<typename Context::Space>;
   auto y = context.template variable<2>(x.value.extent);
   Extents<1> const flat{x.value.size()};
+  Staging work(context);
+  auto const from = work.read(x.value).reshape(flat);
+  auto const to = work.write(y.value).reshape(flat);
   if (!context.recording() || !x.slot) {
-    Kernel::template forward<Scalar>(context.stream(), x.value.reshape(flat), y.value.reshape(flat));
+    Kernel::template forward<Real>(context.stream(), from, to);
     return y;
   }
-  auto const slope = context.template temporary<Scalar>(flat);
-  Kernel::template forward<Scalar>(context.stream(), x.value.reshape(flat), y.value.reshape(flat), slope);
+  auto const slope = context.template temporary<typename Context::Scalar>(flat);
+  Kernel::template forward<Real>(context.stream(), from, to, work.write(slope));
   context.on_backward(y, std::tuple{}, [x, y, slope, flat](Context& c) {
-    auto const dx = c.gradient(x);
-    Kernel::template backward<Scalar>(c.stream(), y.gradient().reshape(flat), slope, {dx.data, flat}, dx.write);
+    Staging back(c);
+    auto const dy = back.read(y.gradient()).reshape(flat);
+    auto const dx = back.gradient(x);
+    Kernel::template backward<Real>(c.stream(), dy, back.read(slope), {dx.data, flat}, dx.write);
   });
   return y;
 }

@@ -11,6 +11,7 @@
 #include <lockstep/kernel/image_input.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/per_axis.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -67,10 +68,12 @@ class ImageInput {
     std::copy_n(options_.extent.values.begin(), Dims, extent.begin() + 1);
     extent.back() = channels();
     auto const y = context.template temporary<Scalar>(extent);
-    auto const table = context.template temporary<Scalar>(Extents<1>{Kernel::table_elements(channels())});
+    auto const table =
+        context.template temporary<typename Context::Real>(Extents<1>{Kernel::table_elements(channels())});
     Extents<2> const matrix{y.size() / channels(), channels()};
-    Kernel::template normalize<Scalar>(context.stream(), x.reshape(matrix), options_.mean, options_.deviation,
-                                       y.reshape(matrix), table.data);
+    Staging work(context);
+    Kernel::template normalize<typename Context::Real>(context.stream(), x.reshape(matrix), options_.mean,
+                                                       options_.deviation, work.write(y).reshape(matrix), table.data);
     return context.input(y);
   }
 

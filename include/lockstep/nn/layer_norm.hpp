@@ -10,6 +10,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -41,7 +42,7 @@ class LayerNorm {
   template <class Context>
   [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
                                                                typename Context::template Variable<2> x) const {
-    return normalize(context, x, typename Context::template Variable<2>{}, Residual<Context>{});
+    return normalize(context, x, typename Context::template Variable<2>{}, {});
   }
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
@@ -56,7 +57,7 @@ class LayerNorm {
   [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
                                                                typename Context::template Variable<2> x,
                                                                typename Context::template Variable<2> added) const {
-    return normalize(context, x, added, Residual<Context>{.value = added.value});
+    return normalize(context, x, added, {});
   }
 
   /// norm(x + dropout(added)).
@@ -64,40 +65,39 @@ class LayerNorm {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
-    return x.with(normalize(context, x.tokens, added.tokens,
-                            Residual<Context>{.value = added.tokens.value,
-                                              .dropout = {.mask = dropout.mask(context), .layout = x.layout}}));
+    return x.with(normalize(context, x.tokens, added.tokens, {.mask = dropout.mask(context), .layout = x.layout}));
   }
 
  private:
   template <class Context>
-  using Residual = kernel::Residual<typename Context::Scalar, typename Context::Space>;
-
-  template <class Context>
   typename Context::template Variable<2> normalize(Context& context, typename Context::template Variable<2> x,
                                                    typename Context::template Variable<2> added,
-                                                   Residual<Context> residual) const {
-    using Scalar = typename Context::Scalar;
+                                                   kernel::RowDropout<typename Context::Space> dropout) const {
+    using Real = typename Context::Real;
     using Kernel = kernel::LayerNorm<typename Context::Space>;
-    check(x.value.extent, added.value.extent, residual.value.data != nullptr);
+    bool const joins = added.value.data != nullptr;
+    check(x.value.extent, added.value.extent, joins);
     auto y = context.template variable<2>(x.value.extent);
     typename Context::template View<2> sum;
-    TensorView<Accumulate<Scalar>, 2, typename Context::Space> moments;
+    TensorView<Real, 2, typename Context::Space> moments;
     if (context.recording()) {
-      moments = context.template temporary<Accumulate<Scalar>>(Extents<2>{x.extent(0), 2});
-      sum = residual.value.data ? context.template temporary<Scalar>(x.value.extent) : x.value;
+      moments = context.template temporary<Real>(Extents<2>{x.extent(0), 2});
+      sum = joins ? context.template temporary<typename Context::Scalar>(x.value.extent) : x.value;
     }
-    Kernel::template forward<Scalar>(context.stream(), x.value, residual, context.template value<1>(weight_),
-                                     context.template value<1>(bias_), static_cast<Scalar>(epsilon_), sum, moments,
-                                     y.value);
-    context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, residual, sum, moments](Context& c) {
-      auto const dx = c.gradient(x), dadded = c.gradient(added);
+    Staging work(context);
+    Kernel::template forward<Real>(
+        context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
+        context.template value<1>(weight_), context.template value<1>(bias_), static_cast<Real>(epsilon_),
+        work.write(joins ? sum : decltype(sum){}), moments, work.write(y.value));
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, dropout, sum, moments](Context& c) {
+      Staging back(c);
+      auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
-      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Scalar>(c.stream(), y.gradient(), sum, moments, residual, c.template value<1>(weight_),
-                                        {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
-                                        dadded.write, {dweight.data, {width()}}, dweight.write, {dbias.data, {width()}},
-                                        dbias.write, partial.data);
+      auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
+      Kernel::template backward<Real>(
+          c.stream(), back.read(y.gradient()), back.read(sum), moments, {.value = {}, .dropout = dropout},
+          c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
+          dadded.write, {dweight.data, {width()}}, dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);
     });
     return y;
   }

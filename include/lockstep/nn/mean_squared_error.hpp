@@ -9,6 +9,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -28,7 +29,7 @@ template <class Context, class Target, int Rank>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
     TensorView<Target, Rank, typename Context::Space> target, MeanSquaredErrorOptions const& options = {}) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: mean_squared_error takes numbers as targets");
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Kernel = kernel::MeanSquaredError<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
@@ -37,9 +38,10 @@ template <class Context, class Target, int Rank>
   });
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
   auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
-  auto const gradient = context.gradient(prediction.tokens);
-  Kernel::template forward_backward<Scalar, std::remove_const_t<Target>>(
-      context.stream(), prediction.layout, static_cast<Scalar>(options.factor), prediction.tokens.value,
+  Staging work(context);
+  auto const gradient = work.gradient(prediction.tokens);
+  Kernel::template forward_backward<Real, std::remove_const_t<Target>>(
+      context.stream(), prediction.layout, static_cast<Real>(options.factor), work.read(prediction.tokens.value),
       target.reshape(extent), sums, weights, {gradient.data, extent}, gradient.write);
   return Loss<typename Context::Space>::of(context, sums, weights);
 }

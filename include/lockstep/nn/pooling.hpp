@@ -5,6 +5,7 @@
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -14,13 +15,15 @@ template <class Context>
 [[nodiscard]] typename Context::template Variable<2> mean_pool(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
-  Kernel::template mean<Scalar>(context.stream(), x.layout, x.tokens.value, y.value);
+  Staging work(context);
+  Kernel::template mean<Real>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
-    if (auto dx = c.gradient(x.tokens))
-      Kernel::template mean_backward<Scalar>(c.stream(), x.layout, y.gradient(), {dx.data, x.tokens.value.extent},
-                                             dx.write);
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template mean_backward<Real>(c.stream(), x.layout, back.read(y.gradient()),
+                                           {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
 }
@@ -32,13 +35,15 @@ template <class Context>
 [[nodiscard]] typename Context::template Variable<2> first_token(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
-  Kernel::template first<Scalar>(context.stream(), x.layout, x.tokens.value, y.value);
+  Staging work(context);
+  Kernel::template first<Real>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
-    if (auto dx = c.gradient(x.tokens))
-      Kernel::template first_backward<Scalar>(c.stream(), x.layout, y.gradient(), {dx.data, x.tokens.value.extent},
-                                              dx.write);
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template first_backward<Real>(c.stream(), x.layout, back.read(y.gradient()),
+                                            {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
 }

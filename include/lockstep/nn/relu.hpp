@@ -5,6 +5,7 @@
 #include <lockstep/kernel/relu.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -12,15 +13,17 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> relu(Context& context, typename Context::template Variable<2> x) {
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Kernel = kernel::Relu<typename Context::Space>;
   auto y = context.template variable<2>(x.value.extent);
   Extents<1> const flat{x.value.size()};
-  Kernel::template forward<Scalar>(context.stream(), x.value.reshape(flat), y.value.reshape(flat));
+  Staging work(context);
+  Kernel::template forward<Real>(context.stream(), work.read(x.value).reshape(flat), work.write(y.value).reshape(flat));
   context.on_backward(y, std::tuple{}, [x, y, flat](Context& c) {
-    if (auto const dx = c.gradient(x))
-      Kernel::template backward<Scalar>(c.stream(), y.gradient().reshape(flat), y.value.reshape(flat), {dx.data, flat},
-                                        dx.write);
+    Staging back(c);
+    if (auto const dx = back.gradient(x))
+      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()).reshape(flat),
+                                      back.read(y.value).reshape(flat), {dx.data, flat}, dx.write);
   });
   return y;
 }

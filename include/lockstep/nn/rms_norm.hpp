@@ -11,6 +11,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -79,32 +80,35 @@ class RMSNorm {
   Both<Context> normalize(Context& context, typename Context::template Variable<2> x,
                           typename Context::template Variable<2> sum, typename Context::template Variable<2> added,
                           kernel::RowDropout<typename Context::Space> dropout) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = kernel::RMSNorm<typename Context::Space>;
     check(x.value.extent);
     bool const joins = added.value.data != nullptr;
     auto const y = context.template variable<2>(x.value.extent);
-    typename Context::template View<1> reciprocals;
-    if (context.recording()) reciprocals = context.template temporary<Scalar>(Extents<1>{x.extent(0)});
-    Kernel::template forward<Scalar>(context.stream(), x.value, {.value = added.value, .dropout = dropout},
-                                     context.template value<1>(weight_), static_cast<Scalar>(epsilon_), sum.value,
-                                     reciprocals, y.value);
+    TensorView<Real, 1, typename Context::Space> reciprocals;
+    if (context.recording()) reciprocals = context.template temporary<Real>(Extents<1>{x.extent(0)});
+    Staging work(context);
+    Kernel::template forward<Real>(
+        context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
+        context.template value<1>(weight_), static_cast<Real>(epsilon_),
+        work.write(joins ? sum.value : typename Context::template View<2>{}), reciprocals, work.write(y.value));
     if (joins) context.on_backward(sum, std::tuple{}, [=](Context& c) { pass_on(c, x, sum, added, dropout); });
     context.on_backward(y, std::tie(weight_), [=, this](Context& c) {
       // What flows into the sum from elsewhere leaves through this closure, in the same pass; nothing is left for its
       // own.
-      TensorView<Scalar const, 2, typename Context::Space> beside;
+      Staging back(c);
+      TensorView<Real const, 2, typename Context::Space> beside;
       if (joins && sum.slot->data) {
-        beside = sum.gradient();
+        beside = back.read(sum.gradient());
         sum.slot->data = nullptr;
       }
-      auto const dx = c.gradient(x), dadded = c.gradient(added);
+      auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_);
-      auto const partial = c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Scalar>(c.stream(), y.gradient(), sum.value, reciprocals, beside, dropout,
-                                        c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
-                                        {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
-                                        dweight.write, partial.data);
+      auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
+      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()), back.read(sum.value), reciprocals, beside,
+                                      dropout, c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
+                                      {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
+                                      dweight.write, partial.data);
     });
     return {sum, y};
   }
@@ -114,18 +118,20 @@ class RMSNorm {
   static void pass_on(Context& c, typename Context::template Variable<2> x, typename Context::template Variable<2> sum,
                       typename Context::template Variable<2> added,
                       kernel::RowDropout<typename Context::Space> dropout) {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     Extents<1> const flat{sum.value.size()};
+    Staging back(c);
+    auto const dsum = back.read(sum.gradient());
     auto const copy = [&](auto const& target) {
-      kernel::Add<typename Context::Space>::template backward<Scalar>(c.stream(), sum.gradient().reshape(flat),
-                                                                      {target.data, flat}, target.write);
+      kernel::Add<typename Context::Space>::template backward<Real>(c.stream(), dsum.reshape(flat), {target.data, flat},
+                                                                    target.write);
     };
-    if (auto const dx = c.gradient(x)) copy(dx);
-    auto const dadded = c.gradient(added);
+    if (auto const dx = back.gradient(x)) copy(dx);
+    auto const dadded = back.gradient(added);
     if (!dadded) return;
     if (dropout.mask.active())
-      kernel::Dropout<typename Context::Space>::template apply<Scalar>(
-          c.stream(), dropout.mask, dropout.layout, sum.gradient(), {dadded.data, sum.value.extent}, dadded.write);
+      kernel::Dropout<typename Context::Space>::template apply<Real>(c.stream(), dropout.mask, dropout.layout, dsum,
+                                                                     {dadded.data, sum.value.extent}, dadded.write);
     else
       copy(dadded);
   }

@@ -14,6 +14,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
@@ -40,9 +41,10 @@ template <class Context>
 class EmbeddingParts {
  public:
   using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Space = typename Context::Space;
   using Kernel = kernel::FusedEmbedding<Space>;
-  using Inputs = typename Kernel::template Inputs<Scalar>;
+  using Inputs = typename Kernel::template Inputs<Real>;
 
   struct Source {
     Parameter const* table = nullptr;  // or null: `dense`
@@ -59,6 +61,14 @@ class EmbeddingParts {
       : context_(&context), own_(&own), positions_(positions), width_(width) {}
 
   [[nodiscard]] int count() const noexcept { return inputs.first_part[inputs.assembly.count]; }
+
+  /// The inputs with the rows of dense parts, which lie elsewhere in each pass.
+  [[nodiscard]] Inputs read(Staging<Context>& work) const {
+    auto all = inputs;
+    for (int p = 0; p < count(); ++p)
+      if (!sources[p].table) all.parts[p].rows = work.read(sources[p].dense.value);
+    return all;
+  }
 
   template <kernel::Arrangement arrangement, class... Segment>
   void take(Segments<arrangement, Segment...> const& segments) {
@@ -102,7 +112,7 @@ class EmbeddingParts {
       expect<ShapeError>(!x.tokens.slot || sources[p].dense.slot != x.tokens.slot, [&] {
         return where() + "is the same Sequence as part " + std::to_string(p) + "; take it once";
       });
-    take(x.layout, {.rows = x.tokens.value}, {.dense = x.tokens, .segment = inputs.assembly.count});
+    take(x.layout, {.rows = {nullptr, x.tokens.value.extent}}, {.dense = x.tokens, .segment = inputs.assembly.count});
   }
 
   template <class Column>

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/scratch.hpp>
+#include <lockstep/nn/context.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// What a layer's kernels read and write, in the type that they compute in. Where activations are stored in another
+/// type, such as bfloat16, what is read is converted, and what is written is rounded, once, when this object goes out
+/// of scope. Where they are not, these are the activations themselves, and nothing is done.
+///
+/// One for each pass of a layer, on the context's thread; its views end with it. Later ones end before earlier ones.
+template <class Context>
+class [[nodiscard]] Staging {
+ public:
+  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
+  using Space = typename Context::Space;
+
+  explicit Staging(Context& context) : context_(&context) {
+    if constexpr (converts) {
+      if (context.staging_.mark().total == 0) context.staging_.rewind();  // several chunks become one
+      mark_ = context.staging_.mark();
+      first_ = context.staged_.size();
+    }
+  }
+  Staging(Staging const&) = delete;
+  Staging& operator=(Staging const&) = delete;
+  ~Staging() {
+    if constexpr (converts) {
+      auto& staged = context_->staged_;
+      for (auto i = first_; i < staged.size(); ++i)
+        kernel::Convert<Space>::template run<Scalar, Real>(context_->stream(), staged[i].from, staged[i].to,
+                                                           staged[i].write);
+      staged.resize(first_);
+      context_->staging_.rewind(mark_);
+    }
+  }
+
+  /// What x holds now. A null view stays null.
+  template <class T, int Rank>
+  [[nodiscard]] TensorView<Real const, Rank, Space> read(TensorView<T, Rank, Space> x) {
+    if constexpr (converts) {
+      if (!x.data) return {nullptr, x.extent};
+      auto const copy = take(x.extent);
+      Extents<1> const flat{x.size()};
+      kernel::Convert<Space>::template run<Real, Scalar>(context_->stream(), {x.data, flat}, {copy.data, flat});
+      return {copy.data, copy.extent};
+    } else {
+      return {x.data, x.extent};
+    }
+  }
+
+  /// Where to write y: all of it.
+  template <int Rank>
+  [[nodiscard]] TensorView<Real, Rank, Space> write(TensorView<Scalar, Rank, Space> y) {
+    return target(y, Write::overwrite);
+  }
+
+  /// What y holds now, to be changed in place.
+  template <int Rank>
+  [[nodiscard]] TensorView<Real, Rank, Space> update(TensorView<Scalar, Rank, Space> y) {
+    if constexpr (converts) {
+      if (!y.data) return {nullptr, y.extent};
+      auto const now = read(y);
+      Real* const data = const_cast<Real*>(now.data);  // memory of our own
+      remember(data, y, Write::overwrite);
+      return {data, y.extent};
+    } else {
+      return y;
+    }
+  }
+
+  /// Context::gradient, for kernels. Asked for in the order in which the gradients of one variable are to be added.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Real> gradient(Variable<Scalar, Rank, Space> const& v) {
+    return staged(v, context_->gradient(v));
+  }
+  /// Context::gradient_in_place, for kernels. y's gradient is to be read first.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Real> gradient_in_place(Variable<Scalar, Rank, Space> const& x,
+                                                       Variable<Scalar, Rank, Space> const& y) {
+    return staged(x, context_->gradient_in_place(x, y));
+  }
+
+ private:
+  static constexpr bool converts = !std::is_same_v<Scalar, Real>;
+
+  struct Nothing {};
+
+  template <std::size_t Rank>
+  [[nodiscard]] TensorView<Real, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
+    return {context_->staging_.template take_elements<Real>(elements(extent)), extent};
+  }
+  template <int Rank>
+  void remember(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
+    Extents<1> const flat{to.size()};
+    context_->staged_.push_back({{from, flat}, {to.data, flat}, write});
+  }
+  template <int Rank>
+  [[nodiscard]] TensorView<Real, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
+    if constexpr (converts) {
+      if (!y.data) return {nullptr, y.extent};
+      auto const made = take(y.extent);
+      remember(made.data, y, write);
+      return made;
+    } else {
+      static_cast<void>(write);
+      return y;
+    }
+  }
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Real> staged(Variable<Scalar, Rank, Space> const& v, GradientTarget<Scalar> to) {
+    if constexpr (converts) {
+      return {target(TensorView<Scalar, Rank, Space>{to.data, v.value.extent}, to.write).data, Write::overwrite};
+    } else {
+      return to;
+    }
+  }
+
+  Context* context_;
+  std::conditional_t<converts, typename memory::Scratch<memory::DefaultResource<Space>>::Mark, Nothing> mark_{};
+  std::conditional_t<converts, std::size_t, Nothing> first_{};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
