@@ -70,6 +70,20 @@ struct Direct {
 static_assert(data::ReadsIntoRows<Direct, data::PadCollate>);
 static_assert(!data::ReadsIntoRows<Generated, data::PadCollate>);
 
+/// Remembers where its memory lies.
+struct Known {
+  std::vector<std::pair<std::byte const*, std::byte const*>>* blocks;
+  memory::Block allocate(std::size_t bytes) const {
+    auto block = memory::HostResource{}.allocate(bytes);
+    blocks->emplace_back(block.data(), block.data() + block.bytes());
+    return block;
+  }
+  [[nodiscard]] bool contains(void const* at) const {
+    return std::any_of(blocks->begin(), blocks->end(),
+                       [at](auto const& block) { return block.first <= at && at < block.second; });
+  }
+};
+
 /// One row as delivered, for comparing loaders.
 struct Seen {
   Index epoch, position;
@@ -293,6 +307,35 @@ TEST_CASE("held batches stay as they are, through later batches, a new start and
     untouched();
     CHECK(entries("/proc/self/task") == threads);
   }
+}
+
+TEST_CASE("from the next start on, batches lie in the memory that the loader is told to use") {
+  std::vector<std::pair<std::byte const*, std::byte const*>> blocks;
+  blocks.reserve(100);  // workers only add to it, one at a time
+  Known const known{&blocks};
+  auto const lies_there = [&](auto const& batch) {
+    return std::vector{known.contains(batch[&Sample::tokens].values.data),
+                       known.contains(batch[&Sample::label].values.data), known.contains(batch.positions().data)};
+  };
+  std::vector const all{true, true, true}, none{false, false, false};
+  // Under a budget that no batch fits in, slabs are given back and made anew.
+  data::DataLoader loader(in_memory(40), data::SequentialSampler{}, data::PadCollate{},
+                          {.batch_size = 4, .workers = 0, .budget_bytes = 1});
+  loader.start({}, 0, 0, 1);
+  auto const before = loader.next();
+  loader.use(known);
+  CHECK(lies_there(loader.next().batches()[0]) == none);
+  loader.start({}, 0, 0, 1);
+  for (int step = 0; step < 4; ++step) {
+    auto const held = loader.next();
+    CHECK(lies_there(held.batches()[0]) == all);
+    CHECK(held.batches()[0][&Sample::label].values(0) == 4 * step);
+  }
+  CHECK(lies_there(before.batches()[0]) == none);
+  auto const once = blocks.size();
+  loader.start({}, 0, 0, 1);
+  CHECK(lies_there(loader.next().batches()[0]) == all);
+  CHECK(blocks.size() <= once + 1);  // what has room already stays
 }
 
 TEST_CASE("holding the whole ring is refused, and letting go mends it") {

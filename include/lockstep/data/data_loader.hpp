@@ -111,6 +111,9 @@ class DataLoader {
   /// Tail::drop; of a BatchSampler's batches, ceil(batches / split.all).
   [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
 
+  /// From the next start on, batches lie in memory of this resource: page-locked memory, for those that go to a device.
+  void use(memory::AnyHostResource memory) { core_->use(memory); }
+
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
   /// @throws ConfigError when the place does not exist

@@ -54,14 +54,21 @@ class LoaderCore {
     return layout_of(order(), options(), split, epoch, first);
   }
 
+  /// Where batches lie that are made from the next start on.
+  void use(memory::AnyHostResource memory) {
+    std::lock_guard lock(mutex_);
+    memory_ = memory;
+  }
+
   /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
   void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     for (auto& slot : slots_) {
       // What the user still holds stays theirs alone.
-      if (!slot || slot->held || slot->shards.size() != static_cast<std::size_t>(split.count)) {
-        slot = std::make_shared<Slot>(most_rows(), split.count);
+      bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
+      if (!fits || slot->held) {
+        slot = std::make_shared<Slot>(most_rows(), split.count, memory_);
       }
       slot->whole = false;
       slot->expected_bytes = 0;
@@ -300,7 +307,7 @@ class LoaderCore {
     slot->expected_bytes = 0;
     if (options().budget_bytes > 0 && ring_bytes() > std::max(options().budget_bytes, slot->bytes)) {
       for (auto& shard : slot->shards) {
-        shard.slab = Slab();
+        shard.slab = Slab(slot->memory);
         shard.bytes = 0;
       }
       slot->bytes = 0;
@@ -359,6 +366,7 @@ class LoaderCore {
   std::condition_variable work_, ready_, idle_;
   std::vector<std::shared_ptr<Slot>> slots_;
   std::vector<Slot*> queue_, free_;
+  memory::AnyHostResource memory_;
   Split split_{0, 0, 1};
   LayoutOf<O> layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,8 @@
 #include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
+#include <lockstep/memory/block.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
@@ -53,7 +56,9 @@ struct LoaderShard {
   using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
   Slab slab;
-  std::vector<Index> indices, positions;
+  memory::Block position_memory;  // goes where the slab's memory goes
+  std::span<Index> positions;
+  std::vector<Index> indices;
   std::vector<SampleExtent<Sample>> extents;
   std::vector<Kept> samples;  // between reading and writing
 
@@ -66,9 +71,11 @@ struct LoaderShard {
   Index bytes = 0;            // that the slab had needed when last seen
   int restarts = 0;           // since the batch was begun; from the first on, its indices stand
 
-  explicit LoaderShard(Index batch_size)
-      : indices(static_cast<std::size_t>(batch_size)),
-        positions(indices.size()),
+  LoaderShard(Index batch_size, memory::AnyHostResource memory)
+      : slab(memory),
+        position_memory(memory.allocate(static_cast<std::size_t>(batch_size) * sizeof(Index))),
+        positions(reinterpret_cast<Index*>(position_memory.data()), static_cast<std::size_t>(batch_size)),
+        indices(positions.size()),
         extents(indices.size()),
         samples(reads_into_rows ? 0 : indices.size()) {}
 
@@ -164,6 +171,7 @@ struct LoaderSlot {
 
   std::vector<LoaderShard<D, C>> shards;
   std::vector<Batch> batches;
+  memory::AnyHostResource memory;  // of the slabs
   Layout layout;
   Index epoch = 0, step = 0;
   Index bytes = 0;           // that the slabs have needed, as far as is known
@@ -172,9 +180,10 @@ struct LoaderSlot {
   bool held = false;
   bool whole = false;  // was delivered, and can be again
 
-  LoaderSlot(Index batch_size, int count) : batches(static_cast<std::size_t>(count)) {
+  LoaderSlot(Index batch_size, int count, memory::AnyHostResource slab_memory)
+      : batches(static_cast<std::size_t>(count)), memory(slab_memory) {
     shards.reserve(batches.size());
-    for (int i = 0; i < count; ++i) shards.emplace_back(batch_size);
+    for (int i = 0; i < count; ++i) shards.emplace_back(batch_size, memory);
   }
 
   void begin(Index at_epoch, Index at_step, Split const& split, Layout const& of_epoch, bool again) noexcept {
