@@ -24,6 +24,7 @@ struct ControlPage {
   };
   Head head;
   std::atomic<std::int32_t> first_failure_;  ///< rank + 1; 0 while there is none
+  std::atomic<std::uint32_t> reported_;
   std::array<detail::RankRecord, most_local_ranks> ranks;
 
   [[nodiscard]] detail::RankRecord& operator[](int rank) noexcept { return ranks[static_cast<std::size_t>(rank)]; }
@@ -49,10 +50,21 @@ struct ControlPage {
     std::int32_t none = 0;
     if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
   }
-  /// True once `end` was called for the rank.
+  /// The rank's process is gone, and nobody saw how. Does nothing when it had said that its work is over.
+  void lose(int rank) noexcept {
+    auto& state = (*this)[rank].state;
+    auto before = state.load(std::memory_order_acquire);
+    if (before == detail::RankState::ended || before == detail::RankState::failed) return;
+    std::int32_t none = 0;
+    if (state.compare_exchange_strong(before, detail::RankState::lost, std::memory_order_acq_rel))
+      first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
+  }
+  /// True for the first who asks: the one who tells the user what happened.
+  [[nodiscard]] bool report_once() noexcept { return reported_.exchange(1, std::memory_order_acq_rel) == 0; }
+  /// True once `end` or `lose` was called for the rank.
   [[nodiscard]] bool over(int rank) const noexcept {
     auto const state = (*this)[rank].state.load(std::memory_order_acquire);
-    return state == detail::RankState::ended || state == detail::RankState::failed;
+    return state != detail::RankState::absent && state != detail::RankState::running;
   }
 
   /// "rank 1 (pid 4242)".

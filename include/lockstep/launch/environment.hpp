@@ -19,6 +19,7 @@ struct Environment {
   int size = 1;
   int local_rank = 0;  ///< among the ranks of this host
   int local_size = 1;
+  int restarts = 0;       ///< how often the launcher has started the ranks anew
   std::string told = {};  ///< the variables that say so: "RANK=0, WORLD_SIZE=2, …"
 
   [[nodiscard]] bool one_host() const noexcept { return local_size == size; }
@@ -27,7 +28,10 @@ struct Environment {
 namespace detail {
 
 inline Environment as_environment(LaunchSource const& source, Lookup variable) {
-  Environment out{source.launcher(), source.rank, source.size, source.local_rank, source.local_size, {}};
+  Environment out{source.launcher(), source.rank, source.size, source.local_rank, source.local_size, 0, {}};
+  if (auto const* const count = variable("TORCHELASTIC_RESTART_COUNT"); count && out.launcher == Launcher::torchrun)
+    out.restarts = static_cast<int>(
+        parse_variable("TORCHELASTIC_RESTART_COUNT", count, 0, INT32_MAX, "; it was set by another program"));
   for (auto const* name : {source.names->rank, source.names->size, source.names->local_rank, source.names->local_size})
     if (name && variable(name)) out.told += (out.told.empty() ? "" : ", ") + tell_variable(variable, name);
   return out;
@@ -83,7 +87,7 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
   using namespace detail;
   if (RankPlace::any(variable)) {
     auto const place = RankPlace::read(variable);
-    return {Launcher::lockstep, place.rank, place.size, place.rank, place.size, {}};
+    return {Launcher::lockstep, place.rank, place.size, place.rank, place.size, place.restarts, {}};
   }
   bool single = false;
   auto const* const only = chosen(variable, single);

@@ -22,6 +22,7 @@ struct Options {
   /// Of the started processes, the program's name first; empty: the same as this one's.
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
+  double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;
   /// Told in one sentence when a rank has waited for long; called by any rank, on its own thread.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <lockstep/launch/detail/joined_rank.hpp>
 #include <lockstep/launch/detail/process_rank.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -23,10 +25,25 @@ inline void check(Options const& options) {
     refuse("ranks are either processes or threads, not both (nproc " + std::to_string(options.nproc) + ", threads " +
            std::to_string(options.threads) + ")");
 }
+
+/// What ranks that another launcher has started cannot do.
+inline void check(Environment const& place, Options const& options) {
+  auto const count = std::to_string(place.size);
+  auto const started =
+      std::string("launch: ") + name(place.launcher) + " has started " + count + " ranks (" + place.told + ")";
+  if (options.nproc > 1 || options.threads > 1)
+    throw ConfigError(started + ", and each would start " + std::to_string(std::max(options.nproc, options.threads)) +
+                      " more; leave out either the launcher or --nproc and --devices");
+  if (!place.one_host())
+    throw ConfigError(started + " on several hosts, which no engine of this program joins; start them on one host");
+  if (place.size > most_local_ranks)
+    throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
+}
 }  // namespace detail
 
 /// Calls `train(world)` once per rank: in this process alone, on `options.threads` threads of it, or in `options.nproc`
-/// copies of this program, which reach this same call and run `train` there while this process watches them. A program
+/// copies of this program, which reach this same call and run `train` there while this process watches them. Where
+/// torchrun, mpirun or srun has started the ranks, each calls `train` as the one that it is. A program
 /// that starts processes calls it once, and does little before.
 /// @returns 0 when all ranks returned 0; else the exit code of the first that failed, 128 + signal where one was killed
 /// @throws ConfigError for options or an environment that cannot work; what `train` throws, except with processes,
@@ -38,10 +55,10 @@ int run(Options const& options, Train&& train) {
   detail::check(options);
   if (detail::RankPlace::any({}))
     return detail::run_process_rank(detail::RankPlace::read({}), options, std::ref(train));
-  if (auto const found = detect(); found.size > 1)
-    throw ConfigError("launch: this process is one of " + std::to_string(found.size) + " that " + name(found.launcher) +
-                      " started (" + found.told +
-                      "), whose ranks this version cannot join; start the program once, with --nproc N");
+  if (auto const place = detect(); place.size > 1) {
+    detail::check(place, options);
+    return detail::run_joined_rank(place, options, std::ref(train));
+  }
   if (options.nproc > 1) return Supervisor(options).watch();
   if (options.threads > 1) return detail::run_threads(options, std::ref(train));
   World world;

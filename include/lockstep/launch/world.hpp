@@ -23,6 +23,7 @@ struct World {
   std::shared_ptr<SharedSegment> segment = {};  ///< none for Engine::self
   WaitLimits limits = {};
   std::function<void(std::string const&)> warn = {};  ///< where warnings go; none: nowhere
+  int restarts = 0;                                   ///< how often the ranks were started anew after a failure
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include <lockstep/launch/detail/rank_main.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
@@ -25,22 +26,9 @@ inline int run_process_rank(RankPlace const& place, Options const& options, std:
         " (LOCKSTEP_SUPERVISOR) is not the parent of this one: it has ended, or the LOCKSTEP_* variables were "
         "inherited from another program; unset them, or start with --nproc N");
   auto const segment = SharedSegment::attach(place.memory, place.size, place.job);
-  auto& control = segment->control();
-  World world{place.rank, place.size, place.rank,     place.size,  Engine::process,
-              place.job,  segment,    options.limits, options.warn};
-  control.join(place.rank, ::getpid());
-  int code = 1;
-  std::string message;
-  try {
-    code = train(world);
-  } catch (std::exception const& error) {
-    code = exit_code(error);
-    message = error.what();
-  } catch (...) {
-    message = "an exception of unknown type";
-  }
-  control.end(place.rank, code, 0, message);
-  return code;
+  World world{place.rank, place.size, place.rank,     place.size,   Engine::process,
+              place.job,  segment,    options.limits, options.warn, place.restarts};
+  return rank_main(world, train);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -15,6 +15,7 @@ enum class RankState : std::uint32_t {
   running,  ///< has joined
   ended,    ///< returned from its work without an error
   failed,   ///< will never answer again: threw, was killed, or ended with an error
+  lost,     ///< the same, from who could not see how: its process is gone
 };
 
 /// How a rank fares, in memory that all ranks share. All bytes zero is a rank that has not joined. Written by the rank
@@ -38,6 +39,8 @@ struct RankRecord {
         return "is alive";
       case RankState::ended:
         return "has ended its work";
+      case RankState::lost:
+        return "is gone: its process was killed, or ended without a word";
       case RankState::failed:
         break;
     }

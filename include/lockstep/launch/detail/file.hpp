@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <utility>
+
+#include <lockstep/core/wait.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Owns a file descriptor; -1 is none.
+class [[nodiscard]] File {
+ public:
+  File() = default;
+  explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
+  File(File&& other) noexcept : descriptor_(other.release()) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  [[nodiscard]] int get() const noexcept { return descriptor_; }
+  int release() noexcept { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// As poll counts: at least 0, rounded up, so that the deadline has passed when it returns 0; -1 for no deadline.
+[[nodiscard]] inline int milliseconds_until(Deadline deadline) noexcept {
+  if (deadline == no_deadline) return -1;
+  auto const left = (deadline - Clock::nanoseconds() + 999'999) / 1'000'000;
+  return left < 0 ? 0 : left > 1'000'000 ? 1'000'000 : static_cast<int>(left);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <lockstep/launch/detail/job.hpp>
+#include <lockstep/launch/detail/job_key.hpp>
+#include <lockstep/launch/detail/meeting.hpp>
+#include <lockstep/launch/detail/peer_watch.hpp>
+#include <lockstep/launch/detail/rank_main.hpp>
+#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Runs `train` as one rank of those that another launcher has started on this host. They meet, share memory, and
+/// from there on are as those of a Supervisor. Nothing is thrown once they have met; the rank that learns first of a
+/// failure reports it.
+/// @returns what `train` returned, or the exit code for what it threw
+/// @throws ConfigError when they do not meet
+inline int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train) {
+  Meeting meeting(job_key(place), place.rank, place.size);
+  World world;
+  world.rank = world.local_rank = place.rank;
+  world.size = world.local_size = place.size;
+  world.engine = Engine::process;
+  world.limits = options.limits;
+  world.warn = options.warn;
+  world.restarts = place.restarts;
+  std::vector<File> peers(static_cast<std::size_t>(place.size));
+  if (place.rank == 0) {
+    world.job = new_job();
+    world.segment = SharedSegment::between_processes(place.size, world.job);
+    peers = meeting.host(world.segment->descriptor(), world.job, options.join_seconds);
+  } else {
+    auto joined = meeting.attend(options.join_seconds);
+    world.job = joined.job;
+    world.segment = SharedSegment::attach(joined.memory.get(), place.size, world.job);
+    joined.memory.release();
+    peers[0] = std::move(joined.connection);
+  }
+  PeerWatch watch(world.segment->control(), place.rank, std::move(peers), options);
+  auto const code = rank_main(world, train);
+  watch.report();
+  return code;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <lockstep/launch/control_page.hpp>
+#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/signal_watch.hpp>
+#include <lockstep/launch/options.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Watches, on a thread of its own, over the ranks whose launcher tells us nothing: a connection that closes is a rank
+/// that is gone, and is entered in the control page, where waiting ranks look.
+///
+/// Launchers end the survivors of a failure with SIGTERM, often before those have said what happened. So that signal
+/// takes effect a little later: when this rank has said it, or has had the time to. The same happens when the launcher
+/// itself is gone, so that no rank outlives it.
+class PeerWatch {
+ public:
+  /// `peers`: connections by rank, none where there is nothing to watch.
+  PeerWatch(ControlPage& control, int rank, std::vector<File> peers, Options const& options)
+      : control_(control),
+        rank_(rank),
+        options_(options),
+        peers_(std::move(peers)),
+        stop_(::eventfd(0, EFD_CLOEXEC)),
+        launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
+    if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
+    thread_ = std::thread([this] { run(); });
+  }
+  PeerWatch(PeerWatch const&) = delete;
+  PeerWatch& operator=(PeerWatch const&) = delete;
+  ~PeerWatch() {
+    ::eventfd_write(stop_.get(), 1);
+    thread_.join();
+  }
+
+  /// Tells of the first failure, if there is one, unless another rank has. That a rank was ended by the signal that
+  /// ends them all is no news.
+  void report() {
+    auto const failed = control_.first_failure();
+    if (failed < 0 || !options_.report || (signal_ != 0 && control_[failed].signal == signal_)) return;
+    if (control_.report_once()) options_.report(control_.tell(failed));
+  }
+
+ private:
+  static constexpr double settle_seconds = 0.2;  // from a signal to the news why it was sent
+
+  void run() {
+    std::vector<pollfd> polled;
+    for (;;) {
+      polled = {{stop_.get(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}, {launcher_.get(), POLLIN, 0}};
+      for (auto const& peer : peers_) polled.push_back({peer.get(), POLLIN, 0});  // poll skips those below 0
+      ::poll(polled.data(), polled.size(), milliseconds_until(until_));
+      if (polled[0].revents != 0) return;
+      for (std::size_t r = 0; r < peers_.size(); ++r)
+        if (polled[r + 3].revents != 0) lose(r);
+      for (int signal = signals_.next(); signal != 0; signal = signals_.next()) be_asked_to_end(signal);
+      if (polled[2].revents != 0) {
+        launcher_ = File();
+        be_asked_to_end(SIGTERM);
+      }
+      if (Clock::nanoseconds() >= until_) end();
+    }
+  }
+
+  void lose(std::size_t rank) {
+    control_.lose(static_cast<int>(rank));
+    File const closed = std::exchange(peers_[rank], File());
+  }
+
+  void be_asked_to_end(int signal) {
+    if (signal_ == 0) until_ = deadline_in(settle_seconds);
+    signal_ = signal;
+  }
+
+  /// Asked to, and the time is over. Where another rank has failed, this one gets the time to say so itself.
+  void end() {
+    auto const failed = control_.first_failure();
+    if (failed < 0) {
+      control_.end(rank_, 0, signal_);
+    } else if (!std::exchange(settled_, true)) {
+      until_ = deadline_in(options_.grace_seconds);
+      return;
+    } else {
+      report();
+    }
+    until_ = no_deadline;
+    int const signal = signal_;
+    sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, signal);
+    ::kill(::getpid(), signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);  // here it meets what it would have met without us
+  }
+
+  ControlPage& control_;
+  int rank_;
+  Options const& options_;
+  std::vector<File> peers_;
+  SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one
+  File stop_;
+  File launcher_;
+  Deadline until_ = no_deadline;
+  std::atomic<int> signal_ = 0;
+  bool settled_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

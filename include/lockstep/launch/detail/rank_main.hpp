@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <exception>
+#include <functional>
+#include <string>
+
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Runs `train` as a rank that is a process. What it throws goes to the control page, where it is told once for all.
+/// @returns what `train` returned, or the exit code for what it threw
+inline int rank_main(World& world, std::function<int(World&)> const& train) {
+  auto& control = world.segment->control();
+  control.join(world.rank, ::getpid());
+  int code = 1;
+  std::string message;
+  try {
+    code = train(world);
+  } catch (std::exception const& error) {
+    code = exit_code(error);
+    message = error.what();
+  } catch (...) {
+    message = "an exception of unknown type";
+  }
+  control.end(world.rank, code, 0, message);
+  return code;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that another launcher has started: by hand with its variables, and by the real ones that are here.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <lockstep/launch/run.hpp>
+
+#include "launch/ranks.hpp"
+#include "skip.hpp"
+
+using namespace lockstep_test;
+using launch::World;
+using Texts = std::vector<std::string>;
+
+namespace {
+
+pid_t start(Texts const& arguments, Texts variables = {}) {
+  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
+  std::vector<char*> argv, envp;
+  for (auto const& text : arguments) argv.push_back(const_cast<char*>(text.c_str()));
+  for (auto const& text : variables) envp.push_back(const_cast<char*>(text.c_str()));
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  pid_t pid = 0;
+  REQUIRE(::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), envp.data()) == 0);
+  return pid;
+}
+
+int end_of(pid_t pid) {
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Texts command_of(std::string const& rank_case) {
+  return {std::filesystem::read_symlink("/proc/self/exe"), "--test-case=" + rank_case, "--no-skip=true"};
+}
+
+std::string unique_port() { return std::to_string(::getpid()); }
+
+/// What torchrun tells a rank.
+Texts variables_of(int rank, int size, std::string const& port = unique_port()) {
+  auto const r = std::to_string(rank), n = std::to_string(size);
+  return {"RANK=" + r,
+          "WORLD_SIZE=" + n,
+          "LOCAL_RANK=" + r,
+          "LOCAL_WORLD_SIZE=" + n,
+          "MASTER_ADDR=localhost",
+          "MASTER_PORT=" + port,
+          "TORCHELASTIC_RUN_ID=none",
+          "TORCHELASTIC_RESTART_COUNT=3"};
+}
+
+std::vector<pid_t> start_ranks(int size, std::string const& rank_case) {
+  std::vector<pid_t> out;
+  for (int rank = 0; rank < size; ++rank) out.push_back(start(command_of(rank_case), variables_of(rank, size)));
+  return out;
+}
+
+void await_file(std::string const& name) {
+  while (Scratch::read(name).empty()) ::usleep(500);
+}
+
+/// The body of a rank that another launcher has started: what is said goes to a file.
+void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60) {
+  if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
+  for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
+  auto const own = std::to_string(::getpid());
+  launch::Options options;
+  options.join_seconds = join_seconds;
+  options.grace_seconds = 0.1;
+  options.report = [](std::string const& text) { Scratch::write("report", Scratch::read("report") + text + "\n"); };
+  try {
+    std::_Exit(launch::run(options, train));
+  } catch (std::exception const& error) {
+    Scratch::write("thrown" + own, error.what());
+    std::_Exit(launch::exit_code(error));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rank: tells its world" * doctest::skip()) {
+  be_joined_rank([](World& world) {
+    auto& meet = world.segment->control().ranks;
+    Scratch::write("world" + std::to_string(world.rank),
+                   std::to_string(world.size) + " " + std::to_string(world.local_rank) + " " + name(world.engine) +
+                       " " + std::to_string(world.restarts) + " " + std::to_string(world.job));
+    for (int r = 0; r < world.size; ++r)
+      while (meet[static_cast<std::size_t>(r)].pid.load() == 0) ::usleep(500);  // all see the same page
+    return 0;
+  });
+}
+
+TEST_CASE("ranks that torchrun's variables describe meet, and leave nothing") {
+  NothingLeft const nothing_left;
+  for (int const size : {2, 3}) {
+    Scratch const scratch;
+    for (auto const pid : start_ranks(size, "rank: tells its world")) CHECK(end_of(pid) == 0);
+    auto const first = Scratch::read("world0");
+    CHECK(first.starts_with(std::to_string(size) + " 0 process 3 "));
+    CHECK(Scratch::read("world1").substr(11) == first.substr(11));  // the same job
+    CHECK(Scratch::read("report").empty());
+  }
+}
+
+TEST_CASE("rank: comes late" * doctest::skip()) {
+  be_joined_rank([](World&) { return 0; }, 0.3);
+}
+
+TEST_CASE("who does not come is named, by rank 0 and to it") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  std::vector<pid_t> pids;
+  for (int const rank : {0, 2}) pids.push_back(start(command_of("rank: comes late"), variables_of(rank, 4)));
+  pids.push_back(start(command_of("rank: comes late"), variables_of(1, 3, "7")));  // of a run without a rank 0
+  CHECK(end_of(pids[0]) == 2);
+  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[0])), "have not come within 0 s: 1, 3"));
+  CHECK(end_of(pids[2]) == 2);
+  CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not met rank 0"));
+  (void)end_of(pids[1]);
+}
+
+TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
+  using launch::detail::Meeting;
+  auto const segment = launch::SharedSegment::between_processes(2, 42);
+  Meeting host("a run", 0, 2), guest("a run", 1, 2), twice("a run", 0, 2);
+  std::vector<launch::detail::File> met;
+  std::thread hosting([&] { met = host.host(segment->descriptor(), 42, 10); });
+  auto const refused = [](Meeting& meeting) {
+    std::string text;
+    try {
+      (void)meeting.attend(10);
+    } catch (lockstep::ConfigError const& error) {
+      text = error.what();
+    }
+    return text;
+  };
+  Meeting larger("a run", 1, 3), beyond("a run", 2, 2);
+  CHECK(contains(refused(larger), "rank 1 of 3 has no place among 2"));
+  CHECK(contains(refused(beyond), "rank 2 of 2 has no place among 2"));
+  CHECK_THROWS_WITH_AS((void)twice.host(segment->descriptor(), 1, 1), doctest::Contains("is under way on this host"),
+                       lockstep::ConfigError);
+  auto const joined = guest.attend(10);
+  hosting.join();
+  CHECK(joined.job == 42);
+  CHECK(joined.memory.get() >= 0);
+  REQUIRE(met.size() == 2);
+  CHECK(met[1].get() >= 0);
+}
+
+TEST_CASE("rank: waits for news" * doctest::skip()) {
+  be_joined_rank([](World& world) {
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    while (world.segment->control().first_failure() < 0) ::usleep(500);
+    Scratch::write("saw" + std::to_string(world.rank), std::to_string(world.segment->control().first_failure()));
+    return 1;
+  });
+}
+
+TEST_CASE("a killed rank is named by all survivors, and reported once") {
+  NothingLeft const nothing_left;
+  for (int const victim : {0, 2}) {
+    Scratch const scratch;
+    auto const pids = start_ranks(3, "rank: waits for news");
+    for (int rank = 0; rank < 3; ++rank) await_file("ready" + std::to_string(rank));
+    ::kill(pids[static_cast<std::size_t>(victim)], SIGKILL);
+    for (int rank = 0; rank < 3; ++rank) {
+      auto const code = end_of(pids[static_cast<std::size_t>(rank)]);
+      CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
+      if (rank != victim) CHECK(Scratch::read("saw" + std::to_string(rank)) == std::to_string(victim));
+    }
+    auto const report = Scratch::read("report");
+    CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
+    CHECK(report.ends_with(") is gone: its process was killed, or ended without a word\n"));
+    CHECK(report.find('\n') == report.size() - 1);
+  }
+}
+
+TEST_CASE("rank: throws on its own" * doctest::skip()) {
+  be_joined_rank([](World& world) -> int {
+    if (world.rank == 1) throw lockstep::DataError("train.csv:17: two columns, three expected");
+    while (world.segment->control().first_failure() < 0) ::usleep(500);
+    return 1;
+  });
+}
+
+TEST_CASE("what a rank throws is reported once, with the exit code of its kind") {
+  Scratch const scratch;
+  auto const pids = start_ranks(3, "rank: throws on its own");
+  CHECK(end_of(pids[0]) == 1);
+  CHECK(end_of(pids[1]) == 2);
+  CHECK(end_of(pids[2]) == 1);
+  CHECK(Scratch::read("report").ends_with(") failed: train.csv:17: two columns, three expected\n"));
+  CHECK(Scratch::read("report").starts_with("rank 1 (pid "));
+}
+
+TEST_CASE("rank: works on without looking" * doctest::skip()) {
+  be_joined_rank([](World& world) -> int {
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    for (;;) ::pause();
+  });
+}
+
+TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first, even from a rank that does not look") {
+  NothingLeft const nothing_left;
+  for (bool const failure : {false, true}) {
+    CAPTURE(failure);
+    Scratch const scratch;
+    auto const pids = start_ranks(2, "rank: works on without looking");
+    await_file("ready0");
+    await_file("ready1");
+    ::kill(pids[1], failure ? SIGKILL : SIGTERM);
+    ::kill(pids[0], SIGTERM);
+    CHECK(end_of(pids[0]) == 128 + SIGTERM);
+    CHECK(end_of(pids[1]) == 128 + (failure ? SIGKILL : SIGTERM));
+    if (failure) CHECK(Scratch::read("report").starts_with("rank 1 (pid "));
+    if (!failure) CHECK(Scratch::read("report").empty());
+  }
+}
+
+TEST_CASE("launcher: starts one rank and waits" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
+  (void)start(command_of("rank: works on without looking"), variables_of(0, 2, "1"));
+  for (;;) ::pause();
+}
+
+TEST_CASE("ranks do not outlive their launcher") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans come to this process, which can then wait for their end
+  auto const launcher = start(command_of("launcher: starts one rank and waits"));
+  auto const other = start(command_of("rank: works on without looking"), variables_of(1, 2, "1"));
+  await_file("ready0");
+  await_file("ready1");
+  ::kill(launcher, SIGKILL);
+  CHECK(end_of(launcher) == 128 + SIGKILL);
+  int status = 0;
+  pid_t orphan = 0;
+  while (orphan == 0 || orphan == other) orphan = ::waitpid(-1, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+  ::kill(other, SIGKILL);
+  (void)::waitpid(other, &status, 0);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("started by a launcher, a program starts no ranks of its own, and joins no other host") {
+  auto const place = [](int size, int local) {
+    return launch::Environment{launch::Launcher::slurm, 0, size, 0, local, 0, "SLURM_STEP_NUM_TASKS=4"};
+  };
+  CHECK_NOTHROW(launch::detail::check(place(4, 4), launch::Options{}));
+  CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 4), {.nproc = 2}), doctest::Contains("each would start 2 more"),
+                       lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 2), launch::Options{}), doctest::Contains("several hosts"),
+                       lockstep::ConfigError);
+  CHECK_THROWS_AS(launch::detail::check(place(300, 300), launch::Options{}), lockstep::ConfigError);
+}
+
+namespace {
+
+/// The test program's case under a launcher: what its three ranks told of their world.
+void check_launched(Texts launcher) {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  auto const command = command_of("rank: tells its world");
+  launcher.insert(launcher.end(), command.begin(), command.end());
+  CHECK(end_of(start(launcher, {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"})) == 0);
+  auto const first = Scratch::read("world0");
+  CHECK(first.starts_with("3 0 process 0 "));
+  CHECK(Scratch::read("world2").substr(11) == first.substr(11));
+}
+
+bool runs(std::string const& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+}  // namespace
+
+TEST_CASE("under a real mpirun") {
+  REQUIRE(runs("mpirun.openmpi --version"));
+  check_launched({"mpirun.openmpi", "--oversubscribe", "-n", "3"});
+  if (runs("mpirun.mpich --version")) check_launched({"mpirun.mpich", "-n", "3"});
+}
+
+TEST_CASE("under a real torchrun") {
+  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
+  std::string const python = peer ? peer : "python3";
+  if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun");
+  check_launched({python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "3"});
+}
