@@ -125,12 +125,11 @@ TEST_CASE("an inner one leaves an outer one's memory alone, and neither allocate
     if (round == 1) before = lockstep_test::mallocs;
     nn::Staging outer(f.context);
     auto const from = outer.read(x.value);
-    auto const to = outer.write(z.value);
     {
       nn::Staging inner(f.context);
       std::fill_n(inner.write(y.value).data, 100, 9.0f);
     }
-    std::copy_n(from.data, 100, to.data);
+    std::copy_n(from.data, 100, outer.write(z.value).data);
   }
   if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs == before);
   CHECK(static_cast<float>(y.value.data[99]) == 9.0f);

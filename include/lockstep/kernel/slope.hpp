@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -9,9 +10,9 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 template <class T, class Space>
 struct Slope {
   TensorView<T const, 2, Space> factors{};  ///< [as x], kept by forward: what gelu needs
-  T positive{0};  ///< without factors: that of a positive x, 0 being that of others, as of relu
+  Accumulate<T> positive{0};  ///< without factors: that of a positive x, 0 being that of others, as of relu
 
-  [[nodiscard]] bool given() const noexcept { return factors.data || positive > T{0}; }
+  [[nodiscard]] bool given() const noexcept { return factors.data || positive > 0; }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

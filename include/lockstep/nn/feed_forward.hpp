@@ -10,6 +10,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -46,8 +47,10 @@ class FeedForward {
                        [this, input, hidden = hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
     auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
-    kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
-        context.stream(), hidden.value, context.template value<2>(second_.weight()), second_.bias(context), y.value);
+    Staging work(context);
+    kernel::Linear<typename Context::Space>::template forward<typename Context::Real>(
+        context.stream(), work.read(hidden.value), context.template value<2>(second_.weight()), second_.bias(context),
+        work.write(y.value));
     second_.on_backward(context, y, [this, hidden = hidden, slope = slope, y](Context& c) {
       second_.backward(c, hidden, y.gradient(), slope);
     });

@@ -8,6 +8,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -44,6 +45,7 @@ class GatedFeedForward {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Gated = kernel::GatedLinear<typename Context::Space>;
     auto const input = x.tokens;
     gate_.check(input.value.extent);
@@ -51,18 +53,26 @@ class GatedFeedForward {
     auto const gate = context.template temporary<Scalar>(extent);
     typename Context::template View<2> slope;
     if (context.recording()) slope = context.template temporary<Scalar>(extent);
-    kernel::Linear<typename Context::Space>::template forward<Scalar>(
-        context.stream(), input.value, context.template value<2>(gate_.weight()), gate_.bias(context), Activation::gelu,
-        {.mask = dropout_.mask(context), .layout = x.layout}, gate, slope);
     auto const hidden = context.template variable<2>(extent);
-    Gated::template forward<Scalar>(context.stream(), input.value, context.template value<2>(up_.weight()),
-                                    up_.bias(context), gate, slope, hidden.value);
+    {
+      Staging work(context);
+      auto const from = work.read(input.value);
+      auto const gates = work.write(gate), slopes = work.write(slope);
+      kernel::Linear<typename Context::Space>::template forward<Real>(
+          context.stream(), from, context.template value<2>(gate_.weight()), gate_.bias(context), Activation::gelu,
+          {.mask = dropout_.mask(context), .layout = x.layout}, gates, slopes);
+      Gated::template forward<Real>(context.stream(), from, context.template value<2>(up_.weight()), up_.bias(context),
+                                    gates, slopes, work.write(hidden.value));
+    }
     // Run in reverse: the second one makes the gradients that the first one takes.
     gate_.on_backward(context, hidden, [this, input, slope](Context& c) { gate_.backward(c, input, slope); });
     up_.on_backward(context, hidden, [this, input, hidden, gate, slope](Context& c) {
       Extents<1> const flat{gate.size()};
-      Gated::template backward<Scalar>(c.stream(), hidden.gradient().reshape(flat), gate.reshape(flat),
-                                       slope.reshape(flat));
+      {
+        Staging back(c);
+        Gated::template backward<Real>(c.stream(), back.read(hidden.gradient()).reshape(flat),
+                                       back.update(gate).reshape(flat), back.update(slope).reshape(flat));
+      }
       up_.backward(c, input, gate);
     });
     return x.with(down_.forward(context, hidden));

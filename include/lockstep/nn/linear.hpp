@@ -14,6 +14,7 @@
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -52,7 +53,7 @@ class Linear {
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
   /// A null one where there is none.
   template <class Context>
-  [[nodiscard]] TensorView<typename Context::Scalar const, 1, typename Context::Space> bias(Context& context) const {
+  [[nodiscard]] TensorView<typename Context::Real const, 1, typename Context::Space> bias(Context& context) const {
     if (!has_bias_) return {};
     return context.template value<1>(bias_);
   }
@@ -64,8 +65,9 @@ class Linear {
                                                                typename Context::template Variable<2> x) const {
     check(x.value.extent);
     auto y = context.template variable<2>({x.extent(0), outputs()});
-    kernel::Linear<typename Context::Space>::template forward<typename Context::Scalar>(
-        context.stream(), x.value, context.template value<2>(weight_), bias(context), y.value);
+    Staging work(context);
+    kernel::Linear<typename Context::Space>::template forward<typename Context::Real>(
+        context.stream(), work.read(x.value), context.template value<2>(weight_), bias(context), work.write(y.value));
     on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
     return y;
   }
@@ -89,12 +91,16 @@ class Linear {
       // Nobody else reads the gradient of y, nor what forward kept: either may become that of what was activated.
       Extents<1> const flat{made.y.value.size()};
       typename Context::template View<2> dh{made.y.slot->data, made.y.value.extent};
-      if (auto const slope = made.slope.factors; slope.data) {
-        kernel::Gelu<typename Context::Space>::template backward<typename Context::Scalar>(
-            c.stream(), dh.reshape(flat), slope.reshape(flat), dh.reshape(flat), Write::overwrite);
-      } else {
-        kernel::Relu<typename Context::Space>::template backward<typename Context::Scalar>(
-            c.stream(), dh.reshape(flat), made.y.value.reshape(flat), dh.reshape(flat), Write::overwrite);
+      {
+        Staging work(c);
+        auto const in_place = work.update(dh).reshape(flat);
+        if (auto const slope = made.slope.factors; slope.data) {
+          kernel::Gelu<typename Context::Space>::template backward<typename Context::Real>(
+              c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
+        } else {
+          kernel::Relu<typename Context::Space>::template backward<typename Context::Real>(
+              c.stream(), in_place, work.read(made.y.value).reshape(flat), in_place, Write::overwrite);
+        }
       }
       backward(c, x, dh);
     });
@@ -119,17 +125,18 @@ class Linear {
   [[nodiscard]] Activated<Context> forward(Context& context, typename Context::template Variable<2> x,
                                            Activation activation,
                                            kernel::RowDropout<typename Context::Space> dropout) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     check(x.value.extent);
     Activated<Context> made{context.template variable<2>({x.extent(0), outputs()}), {}};
     typename Context::template View<2> factors;
     if (context.recording() && activation == Activation::gelu)
-      factors = context.template temporary<Scalar>(made.y.value.extent);
-    kernel::Linear<typename Context::Space>::template forward<Scalar>(context.stream(), x.value,
-                                                                      context.template value<2>(weight_), bias(context),
-                                                                      activation, dropout, made.y.value, factors);
+      factors = context.template temporary<typename Context::Scalar>(made.y.value.extent);
+    Staging work(context);
+    kernel::Linear<typename Context::Space>::template forward<Real>(
+        context.stream(), work.read(x.value), context.template value<2>(weight_), bias(context), activation, dropout,
+        work.write(made.y.value), work.write(factors));
     made.slope = {.factors = factors,
-                  .positive = activation == Activation::relu ? static_cast<Scalar>(dropout.mask.scale()) : Scalar{0}};
+                  .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
     return made;
   }
 
@@ -148,16 +155,18 @@ class Linear {
   void backward(Context& c, typename Context::template Variable<2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
                 kernel::Slope<typename Context::Scalar, typename Context::Space> slope = {}) const {
-    using Scalar = typename Context::Scalar;
+    using Real = typename Context::Real;
     using Kernel = kernel::Linear<typename Context::Space>;
-    auto const dx = c.gradient(x);
+    Staging work(c);
+    auto const dx = work.gradient(x);
     auto const dweight = c.gradient(weight_);
-    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Scalar>{nullptr, Write::overwrite};
+    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const partial =
-        c.template temporary<Scalar>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
-    Kernel::template backward<Scalar>(c.stream(), dy, x.value, c.template value<2>(weight_), slope,
-                                      {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},
-                                      dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
+        c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
+    Kernel::template backward<Real>(c.stream(), work.read(dy), work.read(x.value), c.template value<2>(weight_),
+                                    {.factors = work.read(slope.factors), .positive = slope.positive},
+                                    {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},
+                                    dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
   }
 
   /// @throws ShapeError unless x has as many columns as this layer has inputs
