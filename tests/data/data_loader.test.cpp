@@ -326,16 +326,13 @@ TEST_CASE("from the next start on, batches lie in the memory that the loader is 
   loader.use(known);
   CHECK(lies_there(loader.next().batches()[0]) == none);
   loader.start({}, 0, 0, 1);
-  for (int step = 0; step < 4; ++step) {
-    auto const held = loader.next();
+  for (int step = 0; step < 8; step += 2) {
+    auto const held = loader.next(), another = loader.next();
     CHECK(lies_there(held.batches()[0]) == all);
+    CHECK(lies_there(another.batches()[0]) == all);
     CHECK(held.batches()[0][&Sample::label].values(0) == 4 * step);
   }
   CHECK(lies_there(before.batches()[0]) == none);
-  auto const once = blocks.size();
-  loader.start({}, 0, 0, 1);
-  CHECK(lies_there(loader.next().batches()[0]) == all);
-  CHECK(blocks.size() <= once + 1);  // what has room already stays
 }
 
 TEST_CASE("holding the whole ring is refused, and letting go mends it") {
