@@ -104,6 +104,7 @@
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
+#include <lockstep/kernel/step_key.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/total.hpp>
 #include <lockstep/kernel/touched_rows.hpp>

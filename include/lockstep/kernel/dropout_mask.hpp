@@ -7,6 +7,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -19,7 +20,8 @@ struct DropoutMask {
   static constexpr std::uint32_t steps = 65536;  ///< of the probability: it is rounded to a multiple of 2^-16
 
   std::uint64_t key = 0;
-  std::uint32_t dropped = 0;  ///< an element whose 16 bits are below this is dropped
+  std::uint32_t dropped = 0;            ///< an element whose 16 bits are below this is dropped
+  std::uint64_t const* step = nullptr;  ///< where it is not null, the key is mix(*step, key): see StepKey
 
   /// @throws ConfigError unless 0 <= probability < 1
   [[nodiscard]] static DropoutMask of(std::uint64_t key, double probability) {
@@ -34,9 +36,13 @@ struct DropoutMask {
   [[nodiscard]] constexpr bool active() const noexcept { return dropped > 0; }
   /// What kept elements are multiplied by: 1 / (1 - p) for the rounded probability, so the expectation is exact.
   [[nodiscard]] constexpr double scale() const noexcept { return double{steps} / (steps - dropped); }
+  /// The same mask with its key made; to be called where `step` can be read.
+  [[nodiscard]] constexpr DropoutMask resolved() const noexcept {
+    return {step ? mix(*step, key) : key, dropped, nullptr};
+  }
   /// One element at a time, for tests and for devices.
   [[nodiscard]] constexpr bool keeps(std::uint64_t position, std::uint64_t element) const noexcept {
-    auto const word = Philox(key)(position, element / 8)[element % 8 / 2];
+    auto const word = Philox(resolved().key)(position, element / 8)[element % 8 / 2];
     return (word >> (16 * (element % 2)) & 0xffff) >= dropped;
   }
 };

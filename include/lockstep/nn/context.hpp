@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/move.hpp>
+#include <lockstep/kernel/step_key.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/scratch.hpp>
@@ -118,8 +118,13 @@ class Context {
       return {out, nullptr};
     }
   }
-  /// A key for the next random operation of this forward pass: the same for every replica, another for every call.
-  [[nodiscard]] std::uint64_t next_key() noexcept { return mix(step_key_, ++random_operations_); }
+  /// A key for the next random operation of this forward pass: the same for every replica, another for every call. On a
+  /// device the key is made there, by whoever uses a mask.
+  [[nodiscard]] std::uint64_t next_key() noexcept requires(Space::host_accessible) { return next_mask(0).key; }
+  /// The same as a mask that drops an element whose 16 bits are below `dropped`.
+  [[nodiscard]] kernel::DropoutMask next_mask(std::uint32_t dropped) noexcept {
+    return step_key_.mask(++random_operations_, dropped);
+  }
 
   /// Registers the backward of the layer that made `output` from `parameters` (a std::tie of them): `f(context)` runs
   /// when output's gradient is complete, and not at all when nobody used it. A closure holds views and references only.
@@ -223,7 +228,7 @@ class Context {
     spare_.clear();
     gradients_.begin_micro_batch();
     mode_ = mode;
-    step_key_ = key;
+    step_key_.set(stream_, key);
     random_operations_ = 0;
     replaying_ = false;
     recycles_ = true;
@@ -360,7 +365,7 @@ class Context {
   std::vector<Kept> kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
-  std::uint64_t step_key_ = 0;
+  kernel::StepKey<Space> step_key_;
   std::uint64_t random_operations_ = 0;
   bool replaying_ = false;
   bool recycles_ = true;

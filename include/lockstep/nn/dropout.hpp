@@ -22,8 +22,8 @@ class Dropout {
   /// The mask of this forward pass, for layers that fuse dropout into their own kernels; inactive in evaluation.
   template <class Context>
   [[nodiscard]] kernel::DropoutMask mask(Context& context) const {
-    auto const key = context.next_key();  // drawn even when unused, so that later layers' masks do not depend on it
-    return context.mode() == Mode::training ? kernel::DropoutMask{key, mask_.dropped} : kernel::DropoutMask{};
+    auto const mask = context.next_mask(mask_.dropped);  // even when unused: later layers' masks do not depend on it
+    return context.mode() == Mode::training && mask_.active() ? mask : kernel::DropoutMask{};
   }
 
   template <class Context>

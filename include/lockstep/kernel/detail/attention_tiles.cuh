@@ -45,13 +45,15 @@ template <class T>
 struct AttentionHead {
   Index index, row, number;
   Index queries, keys;  // tokens
+  DropoutMask mask;
 
   __device__ AttentionHead(AttentionArguments<T> const& in, Index head) noexcept
       : index(head),
         row(head / in.heads),
         number(head % in.heads),
         queries(in.queries.tokens(row)),
-        keys(in.keys.tokens(row)) {}
+        keys(in.keys.tokens(row)),
+        mask(in.mask.resolved()) {}
 
   /// The first element of the head in a matrix laid out like this.
   [[nodiscard]] __device__ Index start(AttentionArguments<T> const& in, SequenceLayout<CudaSpace> const& layout) const {
@@ -66,11 +68,11 @@ struct AttentionHead {
   }
   /// What dropout multiplies a probability by.
   [[nodiscard]] __device__ Accumulate<T> factor(AttentionArguments<T> const& in, Index query, Index key) const {
-    if (!in.mask.active()) return 1;
+    if (!mask.active()) return 1;
     auto const element = (number * queries + query) * ((keys + 7) / 8 * 8) + key;
     auto const place = static_cast<std::uint64_t>(in.queries.positions.data[row]);
-    bool const keeps = in.mask.keeps(place, static_cast<std::uint64_t>(element));
-    return keeps ? static_cast<Accumulate<T>>(in.mask.scale()) : Accumulate<T>{0};
+    bool const keeps = mask.keeps(place, static_cast<std::uint64_t>(element));
+    return keeps ? static_cast<Accumulate<T>>(mask.scale()) : Accumulate<T>{0};
   }
 };
 

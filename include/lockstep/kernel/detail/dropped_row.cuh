@@ -16,7 +16,7 @@ template <class T>
 class DroppedRow {
  public:
   __device__ DroppedRow(RowDropout<CudaSpace> const& dropout, Index row, Index width) noexcept
-      : mask_(dropout.mask),
+      : mask_(dropout.mask.resolved()),
         drops_(mask_.active()),
         position_(drops_ ? dropout.position(row) : 0),
         element_(drops_ ? dropout.element(row, width, 0) : 0) {}

@@ -16,7 +16,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 class MaskBits {
  public:
   __device__ MaskBits(DropoutMask mask, Index position) noexcept
-      : mask_(mask), position_(static_cast<std::uint64_t>(position)) {}
+      : mask_(mask.resolved()), position_(static_cast<std::uint64_t>(position)) {}
 
   [[nodiscard]] __device__ bool keeps(Index element) noexcept {
     auto const e = static_cast<std::uint64_t>(element);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The part of random keys that changes from micro-batch to micro-batch, where the kernels of a space read it: on a
+/// device, work that was recorded finds a new key each time it is done again.
+template <class Space>
+class StepKey {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+class StepKey<HostSpace> {
+ public:
+  void set(memory::Stream<HostSpace>, std::uint64_t key) noexcept { key_ = key; }
+  /// The mask of the micro-batch's random operation with this number; its key is mix(key, number).
+  [[nodiscard]] DropoutMask mask(std::uint64_t number, std::uint32_t dropped) const noexcept {
+    return {mix(key_, number), dropped};
+  }
+
+ private:
+  std::uint64_t key_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
