@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "layer_check.hpp"
 
 using namespace layer_check;
@@ -14,6 +16,29 @@ auto const apply = [](auto& context, nn::RelativePositionBias const& layer, auto
 /// The loss looks at rows of the input, so the bias is given as many.
 Batch batch_of(Index heads, Index length) { return {.rows = 1, .length = std::max(heads, length)}; }
 }  // namespace
+
+TEST_CASE("each distance from query to key reads its bucket, for every head") {
+  struct Case {
+    bool causal;
+    std::vector<float> buckets;  // of keys from three places before the query to two after: four queries, three keys
+  };
+  for (auto const& [causal, buckets] : {Case{false, {3, 2, 1, 0, 17, 18}}, Case{true, {3, 2, 1, 0, 0, 0}}}) {
+    nn::RelativePositionBias layer({.heads = 2, .causal = causal});
+    auto const layout = nn::ParameterLayout::of(layer);
+    std::vector<float> table(static_cast<std::size_t>(layout.size()));
+    for (std::size_t i = 0; i < 32 * 2; ++i) table[i] = static_cast<float>(i / 2 + 100 * (i % 2));
+    lockstep::ThreadPool pool(1);
+    nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
+    context.bind(table.data(), nullptr, layout.entries().size());
+    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    Batch const queries{.rows = 1, .length = 4}, keys{.rows = 1, .length = 3};
+    auto const bias = layer.forward(context, queries.layout(), keys.layout()).value;
+    REQUIRE(bias.size() == 2 * 6);
+    for (Index head = 0; head < 2; ++head)
+      for (Index at = 0; at < 6; ++at)
+        CHECK(bias(head, at) == buckets[static_cast<std::size_t>(at)] + 100 * static_cast<float>(head));
+  }
+}
 
 TEST_CASE("gradients of the table") {
   for (bool causal : {false, true})
