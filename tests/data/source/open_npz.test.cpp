@@ -52,6 +52,10 @@ TEST_CASE("what is damaged or compressed is refused") {
   CHECK_THROWS_WITH_AS(file.open(zip(files(), false, 8), "x"), doctest::Contains("\"x.npy\" is compressed"), DataError);
   CHECK_THROWS_WITH_AS(file.open("", "x"), doctest::Contains("is no zip archive"), DataError);
   CHECK_THROWS_WITH_AS(file.open(std::string(100, 'x'), "x"), doctest::Contains("is no zip archive"), DataError);
+  auto reaching = npy_of("<f4", "(0, 2)", "");  // its header, by its length, goes on in the next file
+  reaching[9] = '\1';
+  CHECK_THROWS_WITH_AS(file.open(zip({{"x.npy", reaching}, {"y.npy", std::string(1000, ' ')}}), "x"),
+                       doctest::Contains("is larger than its place in the file"), DataError);
   for (bool zip64 : {false, true}) {
     auto const whole = zip(files(), zip64);
     for (std::size_t length = 0; length < whole.size(); ++length)

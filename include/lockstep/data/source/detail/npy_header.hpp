@@ -128,7 +128,8 @@ inline FileArray npy_at(std::shared_ptr<DataFile const> file, std::uint64_t begi
   NpyHeader header(*file, text);
   auto const data = text_at + length;
   FileArray out(file, header.type, std::move(header.shape), data, header.order, name);
-  if (static_cast<std::uint64_t>(out.rows() * out.width() * out.type().bytes) > room - (data - begin))
+  auto const used = data - begin;
+  if (used > room || static_cast<std::uint64_t>(out.rows() * out.width() * out.type().bytes) > room - used)
     file->fail(name + " is larger than its place in the file");
   return out;
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/philox.hpp>
+
+#include "fuzz/targets.hpp"
+#include "temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+struct Input {
+  std::string name, bytes;
+};
+/// The corpus of a format. Files named good... are to be read, those named bad... to be refused.
+std::vector<Input> corpus_of(FuzzTarget const& target) {
+  std::vector<Input> out;
+  for (auto const& entry : std::filesystem::directory_iterator(std::string(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus/") +
+                                                               std::string(target.name)))
+    out.push_back({entry.path().filename().string(), read_file(entry.path().string())});
+  std::sort(out.begin(), out.end(), [](auto const& a, auto const& b) { return a.name < b.name; });
+  return out;
+}
+
+/// A few changes of the kinds that find faults in parsers: bytes changed, set to extremes, cut, doubled, left out.
+std::string mutated(std::string input, Philox const& random) {
+  std::uint64_t draws = 0;
+  auto const draw = [&](std::size_t below) { return below == 0 ? 0 : std::size_t{random(draws++)[0]} % below; };
+  for (auto left = 1 + draw(4); left > 0 && !input.empty(); --left) {
+    auto const at = draw(input.size()), length = std::min(1 + draw(8), input.size() - at);
+    constexpr std::string_view extremes("\0\x01\x7f\x80\xff\xfe\"\\,:{}[]09-", 17);
+    switch (draw(5)) {
+      case 0:
+        input[at] = static_cast<char>(draw(256));
+        break;
+      case 1:
+        std::fill_n(input.begin() + static_cast<std::ptrdiff_t>(at), length, extremes[draw(extremes.size())]);
+        break;
+      case 2:
+        input.resize(at);
+        break;
+      case 3:
+        input.insert(at, input.substr(draw(input.size()), 1 + draw(64)));
+        break;
+      default:
+        input.erase(at, length);
+    }
+  }
+  return input;
+}
+
+}  // namespace
+
+TEST_CASE("every parser reads its good inputs, refuses its bad ones, and survives what becomes of both") {
+  int refused = 0;
+  for (auto const& target : fuzz_targets()) {
+    CAPTURE(target.name);
+    auto const corpus = corpus_of(target);
+    auto const count = [&](char const* kind) {
+      return std::count_if(corpus.begin(), corpus.end(), [&](auto const& each) { return each.name.starts_with(kind); });
+    };
+    CHECK(count("good") >= 1);
+    CHECK(count("bad") >= 1);
+    CHECK(static_cast<std::size_t>(count("good") + count("bad")) == corpus.size());
+    for (auto const& input : corpus) {
+      CAPTURE(input.name);
+      CHECK(parses(target, input.bytes) == input.name.starts_with("good"));
+      for (std::uint64_t round = 0; round < 100; ++round)
+        refused += !parses(target, mutated(input.bytes, Philox(mix(mix(target.name), mix(input.name), round))));
+    }
+  }
+  CHECK(refused > 1000);
+  // A folder that no parser reads would be looked at by nobody.
+  for (auto const& entry : std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus"))
+    CHECK_MESSAGE(std::any_of(fuzz_targets().begin(), fuzz_targets().end(),
+                              [&](auto const& each) { return each.name == entry.path().filename().string(); }),
+                  entry.path().string());
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/targets.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/json.hpp>
+#include <lockstep/data/loader_state.hpp>
+#include <lockstep/data/source/csv_dataset.hpp>
+#include <lockstep/data/source/csv_first_row.hpp>
+#include <lockstep/data/source/json_lines_dataset.hpp>
+#include <lockstep/data/source/mds_dataset.hpp>
+#include <lockstep/data/source/open_idx.hpp>
+#include <lockstep/data/source/open_npy.hpp>
+#include <lockstep/data/source/open_npz.hpp>
+#include <lockstep/data/source/open_raw.hpp>
+#include <lockstep/data/source/open_safetensors.hpp>
+#include <lockstep/data/source/tar_dataset.hpp>
+#include <lockstep/data/source/uci_har_dataset.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
+
+#include "temporary_folder.hpp"
+
+namespace lockstep_test {
+namespace {
+
+using namespace lockstep;
+
+/// A file in memory: thousands of inputs a second leave no trace on a disk.
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(::memfd_create("input", MFD_CLOEXEC)) {}
+  explicit MemoryFile(std::string_view content) : MemoryFile() { hold(content); }
+  ~MemoryFile() { ::close(fd_); }
+  MemoryFile(MemoryFile const&) = delete;
+  MemoryFile& operator=(MemoryFile const&) = delete;
+
+  void hold(std::string_view content) const {
+    if (::ftruncate(fd_, 0) != 0 ||
+        ::pwrite(fd_, content.data(), content.size(), 0) != static_cast<::ssize_t>(content.size()))
+      throw std::runtime_error("no file in memory");
+  }
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+/// A folder whose files are in memory.
+class MemoryFolder {
+ public:
+  /// @param names of the same file
+  MemoryFile const& add(std::vector<std::string> const& names) {
+    auto const& file = *files_.emplace_back(std::make_unique<MemoryFile>());
+    for (auto const& name : names) {
+      std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+      std::filesystem::create_symlink(file.path(), folder_ / name);
+    }
+    return file;
+  }
+  [[nodiscard]] std::string path() const { return folder_.path().string(); }
+  [[nodiscard]] std::string operator/(std::string const& name) const { return folder_ / name; }
+
+ private:
+  TemporaryFolder folder_;
+  std::vector<std::unique_ptr<MemoryFile>> files_;
+};
+
+/// The first part of an input of two, which a zero byte parts.
+std::string_view take_part(std::string_view& input) {
+  auto const end = std::min(input.find('\0'), input.size());
+  auto const part = input.substr(0, end);
+  input.remove_prefix(std::min(end + 1, input.size()));
+  return part;
+}
+
+template <class T>
+void read_rows_as(data::FileArray const& array) {
+  if (array.type() != data::NumberType::of<T>() || array.rows() == 0) return;
+  std::vector<T> row(static_cast<std::size_t>(array.width()));
+  for (auto const i : {Index{0}, array.rows() - 1}) array.read_row(i, std::span(row));
+}
+void read_rows(data::FileArray const& array) {
+  read_rows_as<std::uint8_t>(array);
+  read_rows_as<std::int16_t>(array);
+  read_rows_as<float>(array);
+  read_rows_as<double>(array);
+  static_cast<void>(array.fingerprint());
+}
+template <class D>
+void read_samples(D const& dataset) {
+  if constexpr (data::HasFingerprint<D>) static_cast<void>(dataset.fingerprint());
+  for (Index i = 0; i < std::min<Index>(dataset.size(), 20); ++i) {
+    if constexpr (data::NamesSamples<D>) static_cast<void>(dataset.name(i));
+    static_cast<void>(dataset.get(i));
+  }
+}
+
+struct CsvRow {
+  std::string text;
+  std::int32_t whole = 0;
+  double number = 0;
+};
+
+void csv(std::string_view input) {
+  MemoryFile const file(input);
+  static_cast<void>(data::csv_first_row(file.path()));
+  read_samples(data::CsvDataset<CsvRow>(file.path()));
+}
+void json_lines(std::string_view input) { read_samples(data::JsonLinesDataset(MemoryFile(input).path())); }
+void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).path())); }
+void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
+void safetensors(std::string_view input) { read_rows(data::open_safetensors(MemoryFile(input).path(), "x")); }
+void idx(std::string_view input) { read_rows(data::open_idx(MemoryFile(input).path())); }
+/// The extents of a record and what stands before the records, as text; then the file.
+void raw(std::string_view input) {
+  std::string const header(take_part(input));
+  std::vector<Index> shape;
+  std::size_t at = 0;
+  for (auto const* next = header.c_str(); *next != '\0' && shape.size() < 8; next += at) {
+    try {
+      shape.push_back(std::stoll(next, &at));
+    } catch (std::exception const&) {
+      break;
+    }
+  }
+  std::uint64_t const offset = shape.empty() ? 0 : static_cast<std::uint64_t>(shape.back());
+  if (!shape.empty()) shape.pop_back();
+  read_rows(data::open_raw<float>(MemoryFile(input).path(), shape, offset));
+}
+void tar(std::string_view input) { read_samples(data::TarDataset(MemoryFile(input).path(), data::TarIndex::memory)); }
+/// An archive of one file.
+std::string archive() {
+  std::string header(512, '\0');
+  header.replace(0, 5, "a.txt").replace(124, 11, "00000000003").replace(148, 8, 8, ' ');
+  std::uint64_t sum = 0;
+  for (char const c : header) sum += static_cast<unsigned char>(c);
+  for (std::size_t i = 6; i-- > 0; sum /= 8) header[148 + i] = static_cast<char>('0' + sum % 8);
+  return header + "one" + std::string(509 + 1024, '\0');
+}
+/// The index of that archive, without the first line, which names the archive.
+void tar_index(std::string_view input) {
+  struct Files : MemoryFolder {
+    MemoryFile const &tar = add({"a.tar"}), &index = add({"a.tar.index"});
+    std::string first_line;
+    Files() {
+      TemporaryFolder const folder;
+      write_file(folder / "a.tar", archive());
+      static_cast<void>(data::TarDataset(folder / "a.tar"));
+      auto const text = read_file(folder / "a.tar.index");
+      first_line = text.substr(0, text.find('\n') + 1);
+      tar.hold(archive());
+    }
+  };
+  static Files const files;
+  if (auto const beside = files / "a.tar.index"; !std::filesystem::is_symlink(beside)) {  // it was made anew
+    std::filesystem::remove(beside);
+    std::filesystem::create_symlink(files.index.path(), beside);
+  }
+  files.index.hold(files.first_line + std::string(input));
+  read_samples(data::TarDataset(files / "a.tar"));
+}
+/// The index, then the one shard that it may name, shard.mds.
+void mds(std::string_view input) {
+  struct Files : MemoryFolder {
+    MemoryFile const &index = add({"index.json"}), &shard = add({"shard.mds"});
+  };
+  static Files files;
+  files.index.hold(take_part(input));
+  files.shard.hold(input);
+  data::MdsDataset const dataset(files.path());
+  for (Index i = 0; i < std::min<Index>(dataset.size(), 20); ++i) {
+    auto const sample = dataset.get(i);
+    static_cast<void>(sample.bytes("x"));
+    static_cast<void>(sample.text("x"));
+  }
+}
+/// The labels, the subjects, then each of the nine channels.
+void uci_har(std::string_view input) {
+  struct Files : MemoryFolder {
+    static std::vector<std::string> channels() {
+      std::vector<std::string> out;
+      for (std::string const what : {"body_acc", "total_acc", "body_gyro"})
+        for (std::string const axis : {"_x", "_y", "_z"})
+          out.push_back("train/Inertial Signals/" + what + axis + "_train.txt");
+      return out;
+    }
+    MemoryFile const &labels = add({"train/y_train.txt"}), &subjects = add({"train/subject_train.txt"}),
+                     &signals = add(channels());
+  };
+  static Files files;
+  files.labels.hold(take_part(input));
+  files.subjects.hold(take_part(input));
+  files.signals.hold(input);
+  read_samples(data::UciHarDataset(files.path(), "train"));
+}
+void json(std::string_view input) { static_cast<void>(json::parse(input)); }
+void loader_state(std::string_view input) {
+  auto const state = data::LoaderState::from_json(input);
+  if (!(data::LoaderState::from_json(state.to_json()) == state)) throw std::logic_error("a state is not its text");
+}
+void vocabulary(std::string_view input) {
+  auto const read = data::Vocabulary::from_text(input);
+  if (data::Vocabulary::from_text(read.to_text()).to_text() != read.to_text())
+    throw std::logic_error("a vocabulary is not its text");
+}
+
+}  // namespace
+
+std::span<FuzzTarget const> fuzz_targets() {
+  static constexpr std::array all{
+      FuzzTarget{"csv", csv},
+      FuzzTarget{"idx", idx},
+      FuzzTarget{"json", json},
+      FuzzTarget{"json_lines", json_lines},
+      FuzzTarget{"loader_state", loader_state},
+      FuzzTarget{"mds", mds},
+      FuzzTarget{"npy", npy},
+      FuzzTarget{"npz", npz},
+      FuzzTarget{"raw", raw},
+      FuzzTarget{"safetensors", safetensors},
+      FuzzTarget{"tar", tar},
+      FuzzTarget{"tar_index", tar_index},
+      FuzzTarget{"uci_har", uci_har},
+      FuzzTarget{"vocabulary", vocabulary},
+  };
+  return all;
+}
+
+bool parses(FuzzTarget const& target, std::string_view input) {
+  try {
+    target.parse(input);
+    return true;
+  } catch (Error const& error) {
+    if (std::string_view(error.what()).size() < 10) throw std::logic_error("an error that says nothing");
+    return false;
+  }
+}
+
+}  // namespace lockstep_test
