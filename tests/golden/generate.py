@@ -4,7 +4,9 @@
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
 
-Inputs and parameters are multiples of 1/16, so that float32 holds them too. Names are those of this library.
+Inputs and parameters are multiples of 1/16 or 1/32, so that float32 and bfloat16 hold them too. "bfloat16" says how far
+PyTorch is off when all of it is in that type: the roots of the mean squares over the output, and over all gradients
+together. Names are those of this library.
 """
 import json
 import pathlib
@@ -57,6 +59,23 @@ def padding(lengths, length):
     return torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
 
 
+def off(pairs):
+    differences = [(rounded.detach().double() - exact.detach()).flatten() for rounded, exact in pairs]
+    return float(f"{torch.cat(differences).square().mean().sqrt().item():.4g}")
+
+
+def in_bfloat16(module, run):
+    """run() with the module's parameters, and their gradients, in bfloat16; the module is left as it was."""
+    kept = [parameter.grad for parameter in module.parameters()]
+    module.zero_grad()
+    module.bfloat16()
+    result = run()
+    module.double()
+    for parameter, gradient in zip(module.parameters(), kept):
+        parameter.grad = gradient
+    return result
+
+
 def case(name, module, run, inputs, rename={}, lengths=None, length=None, **more):
     """The gradients of sum(weights * output), where padding has the weight 0."""
     leaves = {key: draw(*shape).requires_grad_() for key, shape in inputs.items()}
@@ -70,7 +89,19 @@ def case(name, module, run, inputs, rename={}, lengths=None, length=None, **more
         values[key], gradients[key] = dump(leaf), dump(leaf.grad)
     for key, value, gradient in named(module, rename):
         values[key], gradients[key] = dump(value), dump(gradient)
-    result = {"name": name, "values": values, "weights": dump(weights), "output": dump(output), "gradients": gradients}
+
+    def errors():
+        low = {key: leaf.detach().bfloat16().requires_grad_() for key, leaf in leaves.items()}
+        rounded = run(*low.values())
+        (rounded * weights.bfloat16()).sum().backward()
+        counted = slice(None) if lengths is None else ~padding(lengths, length)
+        found = {key: leaf.grad for key, leaf in low.items()} | {key: g for key, _, g in named(module, rename)}
+        exact = {key: torch.tensor(each["data"]).view(each["shape"]) for key, each in gradients.items()}
+        return {"output": off([(rounded[counted], output[counted])]),
+                "gradients": off([(found[key], exact[key]) for key in found])}
+
+    result = {"name": name, "values": values, "weights": dump(weights), "output": dump(output), "gradients": gradients,
+              "bfloat16": in_bfloat16(module, errors)}
     if lengths is not None:
         result |= {"lengths": lengths, "length": length}
     return result | more
@@ -154,15 +185,22 @@ def losses():
             total = F.cross_entropy(logits, labels, reduction="sum", **chosen)
             total.backward()
             mean = F.cross_entropy(logits.detach(), labels, **chosen)
+            low = logits.detach().bfloat16().requires_grad_()
+            in_low = chosen | ({"weight": chosen["weight"].bfloat16()} if "weight" in chosen else {})
+            F.cross_entropy(low, labels, reduction="sum", **in_low).backward()
             yield {"name": f"cross_entropy {name} {size}", "logits": dump(logits), "labels": labels.tolist(),
                    "class_weights": chosen["weight"].tolist() if "weight" in chosen else [],
                    "label_smoothing": chosen.get("label_smoothing", 0.0), "ignored": -100,
-                   "sum": total.item(), "mean": mean.item(), "gradient": dump(logits.grad)}
+                   "sum": total.item(), "mean": mean.item(), "gradient": dump(logits.grad),
+                   "bfloat16": off([(low.grad, logits.grad)])}
     prediction, target = draw(rows, classes).requires_grad_(), draw(rows, classes)
     total = F.mse_loss(prediction, target, reduction="sum")
     total.backward()
+    low = prediction.detach().bfloat16().requires_grad_()
+    F.mse_loss(low, target.bfloat16(), reduction="sum").backward()
     yield {"name": "mean_squared_error", "prediction": dump(prediction), "target": dump(target), "sum": total.item(),
-           "mean": F.mse_loss(prediction, target).item(), "gradient": dump(prediction.grad)}
+           "mean": F.mse_loss(prediction, target).item(), "gradient": dump(prediction.grad),
+           "bfloat16": off([(low.grad, prediction.grad)])}
 
 
 def channels_last(tensor):
@@ -177,11 +215,21 @@ def spaces():
         weights = draw(*output.shape)
         (output * weights).sum().backward()
         values = {key: dump(parameter) for key, parameter in module.named_parameters()}
-        gradients = {key: dump(parameter.grad) for key, parameter in module.named_parameters()}
+        gradients = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": x.grad}
+        buffers = {key: dump(b) for key, b in module.named_buffers() if "tracked" not in key}
+
+        def errors():
+            low = x.detach().bfloat16().requires_grad_()
+            rounded = run(low)
+            (rounded * weights.bfloat16()).sum().backward()
+            found = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": low.grad}
+            return {"output": off([(rounded, output)]),
+                    "gradients": off([(found[key], gradients[key]) for key in found])}
+
         return {"name": name, "values": values | {"input": dump(channels_last(x))},
                 "weights": dump(channels_last(weights)), "output": dump(channels_last(output)),
-                "gradients": gradients | {"input": dump(channels_last(x.grad))},
-                "buffers": {key: dump(b) for key, b in module.named_buffers() if "tracked" not in key}} | more
+                "gradients": {key: dump(channels_last(g) if key == "input" else g) for key, g in gradients.items()},
+                "buffers": buffers, "bfloat16": in_bfloat16(module, errors)} | more
 
     for dims, extent in (1, (7,)), (2, (5, 4)), (3, (4, 3, 3)):
         module = fill(getattr(torch.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=1))

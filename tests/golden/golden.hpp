@@ -71,4 +71,30 @@ template <class T>
   return difference(got, expected, [](std::size_t) { return true; });
 }
 
+/// The root of the mean square of differences.
+class MeanDifference {
+ public:
+  template <class T, class Counts>
+  void add(T const* got, std::vector<double> const& expected, Counts const& counts) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (!counts(i)) continue;
+      double const off = static_cast<double>(got[i]) - expected[i];
+      squares_ += off * off;
+      ++count_;
+    }
+  }
+  template <class T>
+  void add(T const* got, std::vector<double> const& expected) {
+    add(got, expected, [](std::size_t) { return true; });
+  }
+  [[nodiscard]] double value() const { return std::sqrt(squares_ / static_cast<double>(count_)); }
+
+ private:
+  double squares_ = 0;
+  Index count_ = 0;
+};
+
+/// How far off results in bfloat16 may be: a tenth further than PyTorch's, whose error is given to four digits.
+constexpr double of_pytorchs = 1.1;
+
 }  // namespace golden

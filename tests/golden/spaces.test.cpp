@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/context.hpp>
@@ -38,12 +40,13 @@ void check(json::Value const& expected, double roundings, Layer layer) {
   auto const layout = nn::ParameterLayout::of(model);
   REQUIRE(layout.entries().size() == values.object().size());
   REQUIRE(layout.buffers().size() == expected.at("buffers").object().size());
-  std::vector<T> arena(static_cast<std::size_t>(layout.size())), gradients(arena.size()),
+  using Real = Accumulate<T>;
+  std::vector<Real> arena(static_cast<std::size_t>(layout.size())), gradients(arena.size()),
       buffers(static_cast<std::size_t>(layout.buffer_size()));
   nn::initialize_buffers(layout, buffers.data());
   for (auto const& entry : layout.entries()) {
     REQUIRE(golden::shape(values.at(entry.name)) == entry.shape);
-    auto const numbers = data<T>(values.at(entry.name));
+    auto const numbers = data<Real>(values.at(entry.name));
     std::copy(numbers.begin(), numbers.end(), arena.begin() + entry.offset);
   }
   ThreadPool pool(1);
@@ -54,21 +57,37 @@ void check(json::Value const& expected, double roundings, Layer layer) {
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const from = context.template value<Rank>(model.input);
   auto const x = context.template variable<Rank>(from.extent);
-  std::copy_n(from.data, from.size(), x.value.data);
+  auto const rounded = [](Real v) { return static_cast<T>(v); };
+  std::transform(from.data, from.data + from.size(), x.value.data, rounded);
   auto const y = std::as_const(model.layer).forward(context, x);
-  auto const weights = data<T>(expected.at("weights"));
+  auto const weights = data<Real>(expected.at("weights"));
   REQUIRE(golden::shape(expected.at("output")) == std::vector<Index>(y.value.extent.begin(), y.value.extent.end()));
-  std::copy(weights.begin(), weights.end(), context.gradient(y).data);
+  std::transform(weights.begin(), weights.end(), context.gradient(y).data, rounded);
   context.backward({});
 
-  auto off = golden::difference(y.value.data, data<double>(expected.at("output")));
-  for (auto const& entry : layout.entries()) {
-    auto const* const got = entry.name == "input" ? x.slot->data : gradients.data() + entry.offset;
-    off = std::max(off, golden::difference(got, data<double>(expected.at("gradients").at(entry.name))));
-  }
+  double off = 0;
   for (auto const& entry : layout.buffers())
     off = std::max(
         off, golden::difference(buffers.data() + entry.offset, data<double>(expected.at("buffers").at(entry.name))));
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    golden::MeanDifference output, all;
+    output.add(y.value.data, data<double>(expected.at("output")));
+    for (auto const& entry : layout.entries()) {
+      auto const exact = data<double>(expected.at("gradients").at(entry.name));
+      if (entry.name == "input")
+        all.add(x.slot->data, exact);
+      else
+        all.add(gradients.data() + entry.offset, exact);
+    }
+    CHECK(output.value() <= golden::of_pytorchs * expected.at("bfloat16").at("output").number());
+    CHECK(all.value() <= golden::of_pytorchs * expected.at("bfloat16").at("gradients").number());
+  } else {
+    off = std::max(off, golden::difference(y.value.data, data<double>(expected.at("output"))));
+    for (auto const& entry : layout.entries()) {
+      auto const* const got = entry.name == "input" ? x.slot->data : gradients.data() + entry.offset;
+      off = std::max(off, golden::difference(got, data<double>(expected.at("gradients").at(entry.name))));
+    }
+  }
   CHECK(off <= roundings * std::max(1.0, golden::largest(expected)));
 }
 
@@ -82,7 +101,7 @@ nn::Convolution<Dims> convolution() {
 // The bound counts the roundings of the longest sum, each of at most half a unit of the largest number of the case: two
 // for each of the 2 * 27 terms of a convolution over three dimensions, and forward and backward of a mean and a
 // variance over 12 places.
-TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are PyTorch's", T, double, float) {
+TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are PyTorch's", T, double, float, bfloat16) {
   auto const file = golden::load("spaces");
   int checked = 0;
   for (auto const& expected : file.at("cases").array()) {

@@ -56,7 +56,7 @@ template <class Context>
 typename Context::template Variable<2> learned(Context& context, nn::Parameter const& p) {
   auto const from = context.template value<2>(p);
   auto x = context.template variable<2>(from.extent);
-  std::copy_n(from.data, from.size(), x.value.data);
+  for (Index i = 0; i < from.size(); ++i) x.value.data[i] = static_cast<typename Context::Scalar>(from.data[i]);
   context.on_backward(x, std::tie(p), [&p, x](Context& c) {
     auto const to = c.gradient(p);
     for (Index i = 0; i < x.value.size(); ++i)
