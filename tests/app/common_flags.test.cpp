@@ -10,19 +10,19 @@ using namespace lockstep;
 
 namespace {
 
-app::Options parse(std::vector<char const*> arguments, int cores = 4) {
+app::Options parse(std::vector<char const*> arguments, int cores = 4, launch::Environment const& place = {}) {
   app::Options options;
   app::Command command;
   app::CommonFlags common(command, options);
   arguments.insert(arguments.begin(), "program");
   static_cast<void>(command.parse(static_cast<int>(arguments.size()), arguments.data()));
-  common.resolve(cores);
+  common.resolve(cores, place);
   return options;
 }
 
-std::string refused(std::vector<char const*> arguments) {
+std::string refused(std::vector<char const*> arguments, launch::Environment const& place = {}) {
   try {
-    parse(std::move(arguments));
+    parse(std::move(arguments), 4, place);
   } catch (ConfigError const& error) {
     return error.what();
   }
@@ -126,4 +126,23 @@ TEST_CASE("scaling the learning rate up without warm-up is worth a warning") {
   CHECK(parse({"--nproc", "2", "--lr-scaling", "linear", "--warmup-epochs", "1"}).warnings.empty());
   CHECK(parse({"--lr-scaling", "linear"}).warnings.empty());
   CHECK(parse({"--nproc", "2"}).warnings.empty());
+}
+
+TEST_CASE("ranks that a launcher has started are taken as they are") {
+  launch::Environment const place{launch::Launcher::torchrun, 1, 4, 1, 2, 0, "RANK=1, WORLD_SIZE=4"};
+  auto const options = parse({"--local-rank", "1"}, 6, place);
+  CHECK(options.parallel == app::Parallel::ddp);
+  CHECK(options.ranks == 4);
+  CHECK(options.nproc == 1);
+  CHECK(options.threads == 3);  // two ranks on this host
+  CHECK(parse({"--global-batch-size", "64"}, 6, place).batch_size == 16);
+  CHECK(contains(refused({"--nproc", "2"}, place), "--nproc under torchrun (RANK=1, WORLD_SIZE=4)"));
+  CHECK(contains(refused({"--parallel", "single"}, place), "--parallel single with 4 ranks of torchrun"));
+  CHECK(contains(refused({"--parallel", "ddp", "--devices", "2"}, place), "one device in each rank"));
+  CHECK(contains(refused({"--local_rank=0"}, place), "--local-rank 0 and torchrun (RANK=1, WORLD_SIZE=4) disagree"));
+  CHECK(parse({"--local-rank=0"}).ranks == 1);
+  CHECK(contains(refused({"--local-rank=3"}), "no launcher's variables"));
+  launch::Environment const one{launch::Launcher::slurm, 0, 1, 0, 1, 0, "SLURM_STEP_NUM_TASKS=1"};
+  CHECK(parse({"--nproc", "3", "--max-restarts", "2"}, 4, one).nproc == 3);  // in the one task of a step
+  CHECK(contains(refused({"--max-restarts", "2"}), "--max-restarts without --nproc"));
 }

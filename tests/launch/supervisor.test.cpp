@@ -275,6 +275,61 @@ TEST_CASE("what a failed rank left behind ends too") {
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+TEST_CASE("rank: fails twice" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.restarts == 2) return 0;
+    if (world.rank == 1) return 7;
+    return await_failure(world);
+  });
+}
+
+TEST_CASE("all ranks are started anew as often as may be") {
+  NothingLeft const nothing_left;
+  launch::Options options;
+  options.max_restarts = 1;
+  auto outcome = run_processes(2, "rank: fails twice", options);
+  CHECK(outcome.code == 7);
+  CHECK(contains(outcome.report, "exit code 7; all ranks are started anew, 1 of 1rank 1 (pid "));
+  options.max_restarts = 5;
+  outcome = run_processes(2, "rank: fails twice", options);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.report, "started anew, 2 of 5"));
+  CHECK_FALSE(contains(outcome.report, "3 of 5"));
+}
+
+TEST_CASE("what is wrong with the input is not tried again") {
+  launch::Options options;
+  options.max_restarts = 5;
+  auto const outcome = run_processes(2, "rank: throws", options);
+  CHECK(outcome.code == 2);
+  CHECK_FALSE(contains(outcome.report, "anew"));
+}
+
+TEST_CASE("rank: writes" * doctest::skip()) {
+  be_rank([](World& world) {
+    auto const rank = std::to_string(world.rank);
+    auto const say = [](int stream, std::string const& text) {
+      CHECK(::write(stream, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    };
+    if (world.rank != 0) say(1, "first of " + rank + "\nsecond ");
+    say(2, std::string(5000, 'x') + "\n");
+    if (world.rank != 0) say(1, "of " + rank);
+    return 0;
+  });
+}
+
+TEST_CASE("lines of ranks arrive whole, with the rank and the stream") {
+  NothingLeft const nothing_left;
+  launch::Options options;
+  std::multiset<std::string> lines;
+  options.line = [&](int rank, int stream, std::string const& line) {
+    lines.insert(std::to_string(rank) + std::to_string(stream) + (line.size() == 5000 ? "long" : line));
+  };
+  CHECK(run_processes(3, "rank: writes", options).code == 0);
+  CHECK(lines == std::multiset<std::string>{"02long", "11first of 1", "11second of 1", "12long", "21first of 2",
+                                            "21second of 2", "22long"});
+}
+
 TEST_CASE("own arguments are those that the program was started with") {
   auto const arguments = launch::detail::own_arguments();
   REQUIRE_FALSE(arguments.empty());

@@ -9,7 +9,7 @@
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/launch/control_page.hpp>
+#include <lockstep/launch/environment.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -26,13 +26,16 @@ class CommonFlags {
   CommonFlags(CommonFlags const&) = delete;
   CommonFlags& operator=(CommonFlags const&) = delete;
 
-  /// Call once, after `Command::parse`. `cores` is how many processors this process may use.
+  /// Call once, after `Command::parse`. `cores` is how many processors the ranks of this host may use together, `place`
+  /// where a launcher put this process.
   /// @throws ConfigError with a sentence about the combination
-  void resolve(int cores) {
+  void resolve(int cores, launch::Environment const& place = {}) {
     refuse_cuda();
-    resolve_ranks(cores);
+    check_local_rank(place);
+    resolve_ranks(cores, place);
     resolve_batch_size();
-    options_.threads = threads_.value_or(std::max(1, cores / (options_.ranks * options_.devices)));
+    int const here = place.size > 1 ? place.local_size : options_.ranks;
+    options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
   }
 
@@ -56,6 +59,10 @@ class CommonFlags {
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
                 });
+    command.add("--max-restarts", options_.max_restarts, 0, 1000,
+                "With --nproc: how often all ranks are started anew after one has failed");
+    command.add("--local-rank,--local_rank", local_rank_, 0, most_ranks,
+                "What python -m torch.distributed.launch adds; only compared with LOCAL_RANK");
     command.add("--threads", threads_, 1, most_threads, "Threads for each device; default: cores / devices");
     command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
                 "Gradients that leave together, in MB, with ddp");
@@ -106,14 +113,30 @@ class CommonFlags {
           ": there is no such GPU, as this program was built without CUDA; use --devices N for host devices");
   }
 
-  void resolve_ranks(int cores) {
-    int const nproc = nproc_ == automatic ? cores : nproc_.value_or(1);
+  void check_local_rank(launch::Environment const& place) const {
+    if (!local_rank_ || *local_rank_ == place.local_rank || place.launcher == launch::Launcher::lockstep) return;
+    auto const flag = "--local-rank " + std::to_string(*local_rank_);
+    if (place.launcher == launch::Launcher::single)
+      throw ConfigError(flag + ": no launcher's variables say how many ranks there are; pass on RANK, WORLD_SIZE, " +
+                        "LOCAL_RANK and LOCAL_WORLD_SIZE, or start with torchrun --no-python");
+    throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
+  }
+
+  void resolve_ranks(int cores, launch::Environment const& place) {
+    bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
+    if (started && nproc_)
+      throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.told +
+                        "): the ranks have been started already; leave out either");
+    int const nproc = started ? place.size : nproc_ == automatic ? cores : nproc_.value_or(1);
     int const devices = devices_.value_or(1);
     auto const parallel = parallel_.value_or(nproc > 1 ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
     auto const flag = std::string("--parallel ") + name(parallel);
-    auto const ranks = "--nproc " + std::to_string(nproc), wide = "--devices " + std::to_string(devices);
+    auto const ranks =
+        started ? std::to_string(nproc) + " ranks of " + name(place.launcher) : "--nproc " + std::to_string(nproc);
+    auto const wide = "--devices " + std::to_string(devices);
     if (parallel != Parallel::ddp && nproc > 1)
-      throw ConfigError(flag + " with " + ranks + ": several ranks need --parallel ddp; leave --nproc out, or use ddp");
+      throw ConfigError(flag + " with " + ranks + ": several ranks need --parallel ddp; " +
+                        (started ? "start one" : "leave --nproc out") + ", or use ddp");
     if (parallel == Parallel::single && devices > 1)
       throw ConfigError(flag + " with " + wide +
                         ": several devices need --parallel dp or ddp; leave --devices out, or use one of them");
@@ -122,7 +145,9 @@ class CommonFlags {
                         ": ddp has one device in each rank; use --nproc for processes or --devices for threads");
 
     options_.parallel = parallel;
-    options_.nproc = nproc;
+    options_.nproc = started ? 1 : nproc;
+    if (options_.max_restarts > 0 && options_.nproc == 1)
+      throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
     options_.devices = parallel == Parallel::dp ? devices_.value_or(default_dp_devices) : 1;
   }
@@ -165,6 +190,7 @@ class CommonFlags {
   std::string gpu_ids_;
   std::optional<int> nproc_;
   std::optional<int> threads_;
+  std::optional<int> local_rank_;
   std::optional<Index> batch_size_;
   std::optional<Index> global_batch_size_;
 };

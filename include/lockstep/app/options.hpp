@@ -17,10 +17,11 @@ struct Options {
   std::string program;  ///< the example's name, as in run.json
 
   Parallel parallel = Parallel::single;
-  int nproc = 1;    ///< processes to start
-  int ranks = 1;    ///< of the world: processes, or threads with ddp over devices
-  int devices = 1;  ///< replicas inside each rank
-  int threads = 1;  ///< for each device
+  int nproc = 1;         ///< processes to start
+  int max_restarts = 0;  ///< of those, after a failure
+  int ranks = 1;         ///< of the world: processes, or threads with ddp over devices
+  int devices = 1;       ///< replicas inside each rank
+  int threads = 1;       ///< for each device
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -25,12 +27,20 @@ inline void say(std::string const& program, std::string sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
 }
 
+/// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
+inline int cores_of_ranks(launch::Environment const& place) {
+  auto const mine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  using enum launch::Launcher;
+  bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;
+  return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
+}
+
 }  // namespace detail
 
 /// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
 /// `check(options)` look at the input, creates --save-dir, and calls `train(training)` once per rank. All checks are
-/// made by the starting process, before any rank starts. What goes wrong is one sentence on stderr, however many ranks
-/// there are.
+/// made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What goes
+/// wrong is one sentence on stderr, however many ranks there are.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
 /// rank that was
 ///         killed
@@ -38,34 +48,41 @@ template <class Options>
 int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Training<Options>&)) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
+  bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
   try {
+    auto const place = launch::detect();
+    speaks = place.rank == 0;
     Options options;
     Command command;
     CommonFlags common(command, options);
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse(argc, argv)) {
-      std::fputs(command.help().c_str(), stdout);
+      if (speaks) std::fputs(command.help().c_str(), stdout);
       return 0;
     }
-    common.resolve(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    common.resolve(detail::cores_of_ranks(place), place);
     options.program = program;
-    bool const starting = launch::detect().launcher != launch::Launcher::lockstep;
-    if (starting) {
-      check_save_dir(options.save_dir);
+    if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
+      if (place.restarts == 0) check_save_dir(options.save_dir);
       check(options);
       create_save_dir(options.save_dir);
     }
+    speaks = true;
     launch::Options ranks;
     ranks.nproc = options.nproc;
-    ranks.threads = options.ranks / options.nproc;
+    ranks.max_restarts = options.max_restarts;
+    ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
     ranks.arguments.assign(argv, argv + argc);
     ranks.warn = ranks.report = say;
+    ranks.line = [](int rank, int stream, std::string const& line) {
+      std::fprintf(stream == 1 ? stdout : stderr, "[rank %d] %s\n", rank, line.c_str());
+    };
     return launch::run(ranks, [&](launch::World& world) {
       Training<Options> training(options, world);
       return train(training);
     });
   } catch (std::exception const& error) {
-    say(error.what());
+    if (speaks) say(error.what());
     return launch::exit_code(error);
   }
 }

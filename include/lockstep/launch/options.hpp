@@ -17,14 +17,18 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 
 /// How `run` starts ranks.
 struct Options {
-  int nproc = 1;    ///< ranks that are processes of their own: copies of this program
-  int threads = 1;  ///< ranks that are threads of this process
+  int nproc = 1;         ///< ranks that are processes of their own: copies of this program
+  int max_restarts = 0;  ///< with nproc: how often all ranks are started anew once one has failed
+  int threads = 1;       ///< ranks that are threads of this process
   /// Of the started processes, the program's name first; empty: the same as this one's.
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
   double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;
+  /// With nproc: told each line (without its end) that a rank writes to a stream, 1 or 2. The first rank's stream 1 is
+  /// not touched, for it may draw on a terminal. None: ranks write where this process does.
+  std::function<void(int rank, int stream, std::string const&)> line = {};
   /// Told in one sentence when a rank has waited for long; called by any rank, on its own thread.
   std::function<void(std::string const&)> warn = {};
   /// Told in one sentence, in the process that starts the others, who failed first, and why.

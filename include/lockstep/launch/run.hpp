@@ -26,6 +26,15 @@ inline void check(Options const& options) {
            std::to_string(options.threads) + ")");
 }
 
+/// Starts the ranks, and all of them anew for as long as that may help.
+inline int supervise(Options const& options) {
+  for (int restarts = 0;; ++restarts) {
+    Supervisor supervisor(options, restarts);
+    auto const code = supervisor.watch();
+    if (!supervisor.again()) return code;
+  }
+}
+
 /// What ranks that another launcher has started cannot do.
 inline void check(Environment const& place, Options const& options) {
   auto const count = std::to_string(place.size);
@@ -59,7 +68,7 @@ int run(Options const& options, Train&& train) {
     detail::check(place, options);
     return detail::run_joined_rank(place, options, std::ref(train));
   }
-  if (options.nproc > 1) return Supervisor(options).watch();
+  if (options.nproc > 1) return detail::supervise(options);
   if (options.threads > 1) return detail::run_threads(options, std::ref(train));
   World world;
   world.limits = options.limits;

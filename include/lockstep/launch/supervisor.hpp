@@ -38,14 +38,17 @@ namespace detail {
 /// ranks; the thread that calls this must live for as long (the kernel ties the ranks to it).
 class Supervisor {
  public:
-  explicit Supervisor(Options const& options)
+  /// `restarts`: how often the ranks were started before.
+  explicit Supervisor(Options const& options, int restarts = 0)
       : options_(options),
+        restarts_(restarts),
+        output_(options),
         segment_(SharedSegment::between_processes(options.nproc, detail::new_job())),
         control_(segment_->control()) {
     auto const arguments = options.arguments.empty() ? detail::own_arguments() : options.arguments;
     for (int rank = 0; rank < options.nproc; ++rank) {
-      ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.head.job},
-                   signals_.mask_before());
+      ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.head.job, restarts},
+                   signals_.mask_before(), output_);
       control_[rank].pid.store(ranks_.all().back().pid, std::memory_order_relaxed);
     }
   }
@@ -55,26 +58,38 @@ class Supervisor {
   int watch() {
     while (ranks_.alive() > 0) {
       wait_for_news();
+      output_.read();
       pass_on_signals();
       record_ends();
       hurry_survivors();
     }
+    output_.finish();
     auto const failed = control_.first_failure();
     if (failed < 0) return 0;
     auto const& record = control_[failed];
     auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
+    auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
+    // Wrong input is as wrong the next time.
+    again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
     if (options_.report)
-      options_.report(interrupted
-                          ? "interrupted by signal " + std::to_string(passed_on_) + " (" + ::strsignal(passed_on_) + ")"
-                          : control_.tell(failed));
-    return record.signal != 0 ? 128 + record.signal : record.exit_code;
+      options_.report(
+          (interrupted ? "interrupted by signal " + std::to_string(passed_on_) + " (" + ::strsignal(passed_on_) + ")"
+                       : control_.tell(failed)) +
+          (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
+                        std::to_string(options_.max_restarts)
+                  : ""));
+    return code;
   }
+
+  /// After `watch`: whether `options.max_restarts` allows another try.
+  [[nodiscard]] bool again() const noexcept { return again_; }
 
  private:
   void wait_for_news() {
     polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
     for (auto const& process : ranks_.all())
       if (!process.ended) polled_.push_back({process.watch, POLLIN, 0});
+    output_.add_to(polled_);
     ::poll(polled_.data(), polled_.size(), hurrying_ == Hurry::not_yet ? 1000 : 20);
   }
 
@@ -122,6 +137,9 @@ class Supervisor {
   enum class Hurry { not_yet, grace, terminated };
 
   Options const& options_;
+  int restarts_;
+  bool again_ = false;
+  detail::RankOutput output_;
   detail::SignalWatch signals_;  // before the first rank, so that no signal is lost
   std::shared_ptr<SharedSegment> segment_;
   ControlPage& control_;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/launch/detail/rank_output.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
@@ -45,16 +46,25 @@ class RankProcesses {
 
   /// Starts the next rank with these arguments; it inherits the memory and nothing else that is closed on exec.
   /// @throws ConfigError when the system refuses
-  void spawn(std::vector<std::string> const& arguments, RankPlace const& place, sigset_t const& mask) {
+  void spawn(std::vector<std::string> const& arguments, RankPlace const& place, sigset_t const& mask,
+             RankOutput& output) {
     auto const argv = pointers(arguments);
     auto const variables = environment(place);
     auto const envp = pointers(variables);
+
+    File streams[2];
+    if (output.wanted())
+      for (int const stream : {1, 2})
+        if (place.rank != 0 || stream != 1) streams[stream - 1] = output.open(place.rank, stream);
 
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawnattr_init(&attributes);
     ::posix_spawn_file_actions_adddup2(&files, place.memory, place.memory);  // onto itself: stays open across exec
+    for (int const stream : {1, 2})
+      if (auto const file = streams[stream - 1].get(); file >= 0)
+        ::posix_spawn_file_actions_adddup2(&files, file, stream);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     ::posix_spawnattr_setpgroup(&attributes, processes_.empty() ? 0 : processes_.front().pid);
     ::posix_spawnattr_setsigmask(&attributes, &mask);
