@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include <lockstep/scaling/step_profile.hpp>
 
@@ -32,7 +33,8 @@ class SpeedUp {
                 {"communication", lost(&StepProfile::communication_ms)},
                 {"optimizer", lost(&StepProfile::optimizer_ms)},
                 {"data", lost(&StepProfile::data_wait_ms)}}};
-    std::stable_sort(losses_.begin(), losses_.end(), [](auto const& a, auto const& b) { return a.ms > b.ms; });
+    for (std::size_t i = 1; i < losses_.size(); ++i)  // so few are sorted by insertion, and quickly compiled
+      for (auto j = i; j > 0 && losses_[j - 1].ms < losses_[j].ms; --j) std::swap(losses_[j - 1], losses_[j]);
   }
 
   /// Samples per second, together over alone.
