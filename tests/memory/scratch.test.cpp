@@ -135,3 +135,20 @@ TEST_CASE("the peak is that of what was held at one time") {
   auto* const next = scratch.take(mebibyte);
   CHECK((next >= large + 5 * mebibyte || next + mebibyte <= large));
 }
+
+TEST_CASE("it tells when memory was allocated, and when it is about to move") {
+  Scratch<> scratch;
+  CHECK(scratch.allocations() == 0);
+  for (int round = 0; round < 3; ++round) {
+    scratch.rewind();
+    static_cast<void>(scratch.take(mebibyte));
+    CHECK_FALSE(scratch.in_pieces());
+    CHECK(scratch.allocations() == 1);
+  }
+  static_cast<void>(scratch.take(1));
+  CHECK(scratch.in_pieces());
+  CHECK(scratch.allocations() == 2);
+  scratch.rewind();
+  CHECK_FALSE(scratch.in_pieces());
+  CHECK(scratch.allocations() == 3);
+}

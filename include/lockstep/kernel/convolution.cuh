@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -73,8 +74,7 @@ struct Convolution<CudaSpace> {
   static void forward(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T const> weight,
                       Vector<T const> bias, Vector<T> y, Plans<T>&, Scratch& scratch) {
     check(s, x.size(), weight.size(), y.size());
-    scratch.rewind();
-    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
+    auto* const patches = take<T>(stream, scratch, {patch_elements<T>(s)})[0];
     for_samples<T>(s, [&](Index first, Index rows) {
       gather(stream, s, rows, x.data + first * s.input_size(), patches);
       Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(patches, rows * s.output_places(), length(s)),
@@ -88,8 +88,7 @@ struct Convolution<CudaSpace> {
   static void backward_data(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> weight,
                             Vector<T> dx, Write write, Plans<T>&, Scratch& scratch) {
     check(s, dx.size(), weight.size(), dy.size());
-    scratch.rewind();
-    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
+    auto* const patches = take<T>(stream, scratch, {patch_elements<T>(s)})[0];
     for_samples<T>(s, [&](Index first, Index rows) {
       Gemm<CudaSpace>::multiply<T>(stream, 1,
                                    matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
@@ -105,10 +104,9 @@ struct Convolution<CudaSpace> {
                               Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write, Plans<T>&,
                               Scratch& scratch) {
     check(s, x.size(), dweight.size(), dy.size());
-    scratch.rewind();
     auto const places = s.rows * s.output_places();
-    auto* const patches = scratch.take_elements<T>(patch_elements<T>(s));
-    auto* const partial = scratch.take_elements<T>(detail::column_partials(places, s.outputs));
+    auto const taken = take<T>(stream, scratch, {patch_elements<T>(s), detail::column_partials(places, s.outputs)});
+    auto *const patches = taken[0], *const partial = taken[1];
     auto const to = matrix(dweight.data, s.outputs, length(s));
     if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
       Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy.data, 0, s.outputs), Transpose::yes,
@@ -147,6 +145,15 @@ struct Convolution<CudaSpace> {
   template <class T>
   [[nodiscard]] static Index patch_elements(ConvolutionShape const& s) noexcept {
     return together<T>(s) * s.output_places() * length(s);
+  }
+  /// The memory of one call: up to two arrays.
+  template <class T>
+  [[nodiscard]] static std::array<T*, 2> take(Stream stream, Scratch& scratch, std::array<Index, 2> sizes) {
+    auto const before = scratch.allocations();
+    scratch.rewind();
+    std::array<T*, 2> const taken{scratch.take_elements<T>(sizes[0]), scratch.take_elements<T>(sizes[1])};
+    if (scratch.allocations() != before) stream.memory_moved();
+    return taken;
   }
   /// f(first, rows) for all samples, in order.
   template <class T, class F>

@@ -33,6 +33,7 @@ struct Move<CudaSpace> {
     if (waiting.bytes() < bytes) {
       stream.synchronize();  // the old block may be in use
       memory::CudaResource{}.allocate(bytes).swap(waiting);
+      stream.memory_moved();
     }
     copy(waiting.data(), from);
     copy(to, waiting.data());

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -85,8 +86,15 @@ class Stream<CudaSpace> {
     return kept_->get<T>();
   }
 
+  /// To be called by who replaces memory that it keeps for this stream's work: recordings of the work are void.
+  void memory_moved() const { ++kept<Moves>().count; }
+  [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
+
  private:
   friend class CudaStream;
+  struct Moves {
+    std::uint64_t count = 0;
+  };
   Stream(cudaStream_t stream, detail::KeptObjects* kept) noexcept : stream_(stream), kept_(kept) {}
 
   cudaStream_t stream_;

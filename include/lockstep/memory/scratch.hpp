@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -64,12 +65,15 @@ class Scratch {
   [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
+  /// Chunks that were ever allocated. While the number stays, what is taken in the same order lies in the same places.
+  [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_; }
 
  private:
   static constexpr std::size_t smallest_chunk = std::size_t{1} << 20;
 
   void grow(std::size_t bytes) {
     chunks_.push_back(resource_.allocate(std::max({bytes, smallest_chunk, capacity_})));
+    ++allocations_;
     capacity_ += chunks_.back().bytes();
     current_ = chunks_.size() - 1;
     used_ = 0;
@@ -78,6 +82,7 @@ class Scratch {
   Resource resource_;
   std::vector<Block> chunks_;
   std::size_t current_ = 0, used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
+  std::uint64_t allocations_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::memory

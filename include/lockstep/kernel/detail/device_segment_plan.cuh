@@ -136,6 +136,7 @@ class DeviceSegmentPlan {
   void reserve(memory::Stream<CudaSpace> stream, Index slots) {
     if (slots <= keys_.size() && total.size() > 0) return;
     stream.synchronize();  // the old storage may be in use
+    stream.memory_moved();
     memory::CudaResource resource;
     for (auto* buffer : {&order, &first, &begin, &chunk_row, &keys_, &sorted_, &entries_, &row_start_})
       *buffer = {slots + 1, resource};

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <utility>
+
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// Work of a stream, recorded once and done again by one call, however many kernels it is. Arguments are those of the
+/// recording for ever; what changes is to be read from device memory.
+class [[nodiscard]] CudaGraph {
+ public:
+  CudaGraph() = default;
+  /// Records what f queues on the stream, which is not done yet. Meanwhile the thread must not wait for a device,
+  /// allocate or release its memory, or copy from or to pageable memory.
+  /// @throws CudaError when it did; what f throws
+  template <class F>
+  CudaGraph(Stream<CudaSpace> stream, F&& f) {
+    check_cuda(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    Recording recording{stream.get()};
+    std::forward<F>(f)();
+    check_cuda(recording.end(), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&executable_, recording.graph, 0), "cudaGraphInstantiate");
+  }
+  CudaGraph(CudaGraph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
+  CudaGraph& operator=(CudaGraph&& other) noexcept {
+    std::swap(executable_, other.executable_);
+    return *this;
+  }
+  ~CudaGraph() {
+    if (executable_) cudaGraphExecDestroy(executable_);
+  }
+
+  /// Whether there is something recorded.
+  [[nodiscard]] explicit operator bool() const noexcept { return executable_ != nullptr; }
+  /// Queues what was recorded.
+  void launch(Stream<CudaSpace> stream) const {
+    check_cuda(cudaGraphLaunch(executable_, stream.get()), "cudaGraphLaunch");
+  }
+
+ private:
+  struct Recording {
+    cudaStream_t stream;
+    cudaGraph_t graph = nullptr;
+    bool ended = false;
+
+    cudaError_t end() noexcept {
+      ended = true;
+      return cudaStreamEndCapture(stream, &graph);
+    }
+    ~Recording() {
+      if (!ended) static_cast<void>(end());
+      if (graph) cudaGraphDestroy(graph);
+    }
+  };
+
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/cuda_graph.cuh>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+
+namespace {
+
+/// to += *by + constant.
+__global__ void add(double* to, double const* by, double constant) { *to += *by + constant; }
+
+void queue_add(memory::Stream<CudaSpace> stream, double* to, double const* by, double constant) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = config.blockDim = dim3(1);
+  config.stream = stream.get();
+  memory::check_cuda(cudaLaunchKernelEx(&config, add, to, by, constant), "add");
+}
+
+}  // namespace
+
+TEST_CASE("what is recorded is not done, and then as often as asked, with arguments of then and memory of now") {
+  if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
+  OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});
+  memory::CudaStream const stream;
+  double constant = 0.5;
+  memory::CudaGraph graph(stream.view(), [&] {
+    queue_add(stream.view(), to.view(1).data, by.view(1).data, constant);
+    queue_add(stream.view(), to.view(1).data, by.view(1).data, 0);
+  });
+  constant = 7;
+  CHECK(graph);
+  CHECK(to.values()[0] == 0);
+  graph.launch(stream.view());
+  CHECK(to.values()[0] == 20.5);
+  queue_add(stream.view(), by.view(1).data, by.view(1).data, 0);  // 20
+  auto const moved = std::move(graph);
+  moved.launch(stream.view());
+  moved.launch(stream.view());
+  CHECK(to.values()[0] == 20.5 + 2 * 40.5);
+  CHECK_FALSE(memory::CudaGraph());
+}
+
+TEST_CASE("an exception ends the recording, and the stream goes on") {
+  if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
+  OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});
+  memory::CudaStream const stream;
+  auto const queue = [&] { queue_add(stream.view(), to.view(1).data, by.view(1).data, 0); };
+  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(),
+                                         [&] {
+                                           queue();
+                                           throw std::runtime_error("no");
+                                         }),
+                       "no", std::runtime_error);
+  queue();
+  CHECK(to.values()[0] == 10);
+}
+
+TEST_CASE("what cannot be recorded is an error that says so") {
+  if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
+  OnDevice<double> const to(std::vector<double>{0});
+  memory::CudaStream const stream;
+  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [&] { stream.view().synchronize(); }),
+                       doctest::Contains("cudaStreamSynchronize: operation not permitted when stream is capturing"),
+                       CudaError);
+  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [] { static_cast<void>(memory::CudaResource{}.allocate(8)); }),
+                       doctest::Contains("cudaMalloc of 8 bytes"), CudaError);
+  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [] { static_cast<void>(cudaDeviceSynchronize()); }),
+                       doctest::Contains("cudaStreamEndCapture"), CudaError);
+  static_cast<void>(cudaGetLastError());
+  stream.view().synchronize();
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/cuda_recordings.cuh>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+
+namespace {
+
+/// Work with a number: fills a byte with it. Counts how often the host has queued it.
+class Numbered {
+ public:
+  explicit Numbered(memory::Stream<CudaSpace> stream) : stream_(stream) {}
+
+  /// Whether it was done without the host's queueing it piece by piece.
+  bool run(int number, std::uint64_t memory = 0) {
+    auto const before = queued;
+    if (auto const* outcome = recordings.run(stream_, number, memory, [&] { return queue(number); })) {
+      CHECK(*outcome == 2 * number);
+      return queued == before;
+    }
+    queue(number);
+    return false;
+  }
+  [[nodiscard]] int value() const { return to_.values()[0]; }
+
+  memory::CudaRecordings<int, int> recordings;
+  int queued = 0;
+  int waits = 0;  // how often the work will wait for the stream
+
+ private:
+  int queue(int number) {
+    ++queued;
+    if (waits > 0) --waits, stream_.synchronize();
+    memory::check_cuda(cudaMemsetAsync(to_.view(1).data, number, 1, stream_.get()), "cudaMemsetAsync");
+    return 2 * number;
+  }
+  memory::Stream<CudaSpace> stream_;
+  OnDevice<signed char> to_{std::vector<signed char>{0}};
+};
+
+}  // namespace
+
+TEST_CASE("work is recorded when it comes back, and done again from then on") {
+  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  memory::CudaStream const stream;
+  Numbered work(stream.view());
+  for (int round = 0; round < 4; ++round)
+    for (int number : {3, 5}) {
+      CHECK(work.run(number) == (round > 1));
+      CHECK(work.value() == number);
+    }
+  CHECK(work.queued == 4);
+  CHECK(work.recordings.recorded() == 2);
+}
+
+TEST_CASE("where memory has moved all is recorded anew") {
+  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  memory::CudaStream const stream;
+  Numbered work(stream.view());
+  for (int i = 0; i < 3; ++i) work.run(3), work.run(5);
+  CHECK_FALSE(work.run(3, 1));
+  CHECK(work.recordings.recorded() == 1);
+  CHECK(work.run(3, 1));
+  CHECK(work.value() == 3);
+}
+
+TEST_CASE("the keys used last are kept") {
+  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  memory::CudaStream const stream;
+  Numbered work(stream.view());
+  auto const most = static_cast<int>(decltype(work.recordings)::most_keys);
+  for (int number = 0; number < most; ++number) work.run(number), work.run(number);
+  CHECK(work.run(0));
+  CHECK_FALSE(work.run(100));  // takes the place of 1
+  CHECK(work.run(0));
+  CHECK(work.run(2));
+  CHECK_FALSE(work.run(1));
+  CHECK(work.value() == 1);
+}
+
+TEST_CASE("work that cannot be recorded is tried twice, and done plainly") {
+  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  memory::CudaStream const stream;
+  Numbered once(stream.view()), always(stream.view());
+  always.waits = 1000;
+  for (int i = 0; i < 5; ++i) {
+    if (i == 1) once.waits = 1;
+    CHECK(once.run(7) == (i > 2));
+    CHECK(once.value() == 7);
+    CHECK_FALSE(always.run(8));
+    CHECK(always.value() == 8);
+  }
+  CHECK(always.queued == 5 + 2);
+}
+
+TEST_CASE("other errors of the work are its own") {
+  if (!lockstep_test::has_gpu("memory::CudaRecordings")) return;
+  memory::CudaStream const stream;
+  Numbered work(stream.view());
+  work.run(1);
+  auto const fail = [&] {
+    return work.recordings.run(stream.view(), 1, 0, []() -> int { throw std::runtime_error("no"); });
+  };
+  CHECK_THROWS_WITH_AS(static_cast<void>(fail()), "no", std::runtime_error);
+  work.run(1);
+  CHECK(work.run(1));
+  CHECK(work.value() == 1);
+}
