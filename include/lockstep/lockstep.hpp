@@ -170,22 +170,24 @@
 
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/engine.hpp>
-#include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/launcher.hpp>
 #include <lockstep/launch/options.hpp>
-#include <lockstep/launch/run.hpp>
 #include <lockstep/launch/shared_segment.hpp>
-#include <lockstep/launch/supervisor.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 #include <lockstep/launch/world.hpp>
 
+#include <lockstep/comm/all_gather.hpp>
+#include <lockstep/comm/all_reduce.hpp>
 #include <lockstep/comm/any_communicator.hpp>
+#include <lockstep/comm/broadcast.hpp>
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/comm/process_communicator.hpp>
+#include <lockstep/comm/reduce_scatter.hpp>
 #include <lockstep/comm/self_communicator.hpp>
 #include <lockstep/comm/thread_communicator.hpp>
+#include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/device_threads.hpp>

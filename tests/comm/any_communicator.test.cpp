@@ -20,14 +20,14 @@ struct Spy {
   int size() const { return 5; }
   char const* name() const { return "spy"; }
   memory::Block allocate(std::size_t bytes) { return say("allocate " + std::to_string(bytes)), memory::Block{}; }
-  void start(comm::Piece& piece) { say("start " + std::to_string(piece.count)); }
-  void progress() { say("progress"); }
-  void finish() { say("finish"); }
-  void broadcast(void*, std::size_t bytes, int root) {
-    say("broadcast " + std::to_string(bytes) + " " + std::to_string(root));
+  void start(comm::Piece& piece) {
+    say("start " + std::to_string(static_cast<int>(piece.collective)) + " " + std::to_string(piece.count) + " " +
+        std::to_string(piece.root));
   }
-  void all_gather(void const*, void*, std::size_t bytes) { say("all_gather " + std::to_string(bytes)); }
-  void barrier() { say("barrier"); }
+  void progress() { say("progress"); }
+  void wait(comm::Piece const& piece) { say("wait " + std::to_string(piece.count)); }
+  void finish() { say("finish"); }
+  Spy split(int color, int key) { return say("split " + std::to_string(color) + " " + std::to_string(key)), *this; }
   void say(std::string const& what) { *said += what + ";"; }
 };
 static_assert(comm::Communicator<Spy>);
@@ -45,11 +45,16 @@ TEST_CASE("every call reaches the engine with its arguments") {
   auto const block = any.allocate(64);
   any.start(piece);
   any.progress();
+  any.wait(piece);
   any.finish();
+  auto part = any.split(4, 6);
+  part.progress();
+  CHECK(said == "allocate 64;start 0 9 0;progress;wait 9;finish;split 4 6;progress;");
+  said.clear();
   any.broadcast(nullptr, 7, 2);
   any.all_gather(nullptr, nullptr, 8);
   any.barrier();
-  CHECK(said == "allocate 64;start 9;progress;finish;broadcast 7 2;all_gather 8;barrier;");
+  CHECK(said == "start 3 7 2;finish;start 2 8 0;finish;start 4 0 0;finish;");
 }
 
 TEST_CASE("it moves and does not copy") {

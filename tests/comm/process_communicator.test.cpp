@@ -11,6 +11,7 @@
 
 #include "comm/conformance.hpp"
 #include "comm/faults.hpp"
+#include "comm/operations.hpp"
 #include "launch/ranks.hpp"
 #include "malloc_count.hpp"
 
@@ -53,6 +54,16 @@ TEST_CASE("processes keep what every engine promises") {
   NothingLeft const nothing_left;
   for (int const n : {2, 3, 4}) {
     auto const outcome = run_processes(n, "rank: conformance");
+    CHECK_MESSAGE(outcome.code == 0, n, " ranks: ", outcome.report);
+  }
+}
+
+TEST_CASE("rank: operations" * doctest::skip()) { be_rank(operations); }
+
+TEST_CASE("processes have every operation") {
+  NothingLeft const nothing_left;
+  for (int const n : {2, 3, 4}) {
+    auto const outcome = run_processes(n, "rank: operations");
     CHECK_MESSAGE(outcome.code == 0, n, " ranks: ", outcome.report);
   }
 }

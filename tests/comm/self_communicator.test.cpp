@@ -3,12 +3,14 @@
 
 #include <lockstep/comm/self_communicator.hpp>
 
-#include "comm/conformance.hpp"
+#include "comm/operations.hpp"
 #include "malloc_count.hpp"
 
 using namespace lockstep_test;
 
 TEST_CASE("one rank keeps what every engine promises") { CHECK_NOTHROW(conformance(launch::World{})); }
+
+TEST_CASE("one rank has every operation") { CHECK_NOTHROW(operations(launch::World{})); }
 
 TEST_CASE("one rank allocates nothing when steady") {
   if (!counts_mallocs) return;

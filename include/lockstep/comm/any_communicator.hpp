@@ -22,10 +22,19 @@ class AnyCommunicator {
   [[nodiscard]] memory::Block allocate(std::size_t bytes) { return engine_->allocate(bytes); }
   void start(Piece& piece) { engine_->start(piece); }
   void progress() { engine_->progress(); }
+  void wait(Piece const& piece) { engine_->wait(piece); }
   void finish() { engine_->finish(); }
-  void broadcast(void* data, std::size_t bytes, int root) { engine_->broadcast(data, bytes, root); }
-  void all_gather(void const* in, void* out, std::size_t bytes) { engine_->all_gather(in, out, bytes); }
-  void barrier() { engine_->barrier(); }
+  [[nodiscard]] AnyCommunicator split(int color, int key) { return AnyCommunicator(engine_->split(color, key)); }
+
+  /// The root's bytes become everybody's. This and what follows completes all that was started before, then itself.
+  void broadcast(void* data, std::size_t bytes, int root) {
+    run({.data = data, .count = static_cast<Index>(bytes), .collective = Collective::broadcast, .root = root});
+  }
+  /// out[r * bytes ...] = in of rank r, `bytes` long each.
+  void all_gather(void const* in, void* out, std::size_t bytes) {
+    run({.data = out, .count = static_cast<Index>(bytes), .collective = Collective::all_gather, .in = in});
+  }
+  void barrier() { run({.collective = Collective::barrier}); }
 
  private:
   struct Interface {
@@ -36,10 +45,9 @@ class AnyCommunicator {
     virtual memory::Block allocate(std::size_t bytes) = 0;
     virtual void start(Piece& piece) = 0;
     virtual void progress() = 0;
+    virtual void wait(Piece const& piece) = 0;
     virtual void finish() = 0;
-    virtual void broadcast(void* data, std::size_t bytes, int root) = 0;
-    virtual void all_gather(void const* in, void* out, std::size_t bytes) = 0;
-    virtual void barrier() = 0;
+    virtual std::unique_ptr<Interface> split(int color, int key) = 0;
   };
 
   template <class C>
@@ -51,12 +59,21 @@ class AnyCommunicator {
     memory::Block allocate(std::size_t bytes) override { return engine.allocate(bytes); }
     void start(Piece& piece) override { engine.start(piece); }
     void progress() override { engine.progress(); }
+    void wait(Piece const& piece) override { engine.wait(piece); }
     void finish() override { engine.finish(); }
-    void broadcast(void* data, std::size_t bytes, int root) override { engine.broadcast(data, bytes, root); }
-    void all_gather(void const* in, void* out, std::size_t bytes) override { engine.all_gather(in, out, bytes); }
-    void barrier() override { engine.barrier(); }
+    std::unique_ptr<Interface> split(int color, int key) override {
+      return std::make_unique<Model>(engine.split(color, key));
+    }
     C engine;
   };
+
+  explicit AnyCommunicator(std::unique_ptr<Interface> engine) : engine_(std::move(engine)) {}
+
+  void run(Piece piece) {
+    piece.type = ElementType::uint8;
+    engine_->start(piece);
+    engine_->finish();
+  }
 
   std::unique_ptr<Interface> engine_;
 };

@@ -5,6 +5,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/check.hpp>
+#include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/clock.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
@@ -20,15 +21,19 @@ class SelfCommunicator {
   /// Completes at once. @throws ConfigError when no engine could do it
   void start(Piece& piece) const {
     detail::check(piece);
+    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
+    auto const count = detail::input_count(piece, 0, 1);
+    void const* const in = apart ? piece.in : piece.data;
+    if (piece.operation == Operation::logical_or || piece.operation == Operation::logical_and)
+      detail::reduce_range(piece.operation, piece.type, &in, 1, &piece.data, 1, 0, count);
+    else if (apart && count != 0 && in != piece.data)
+      std::memcpy(piece.data, in, static_cast<std::size_t>(count) * size_of(piece.type));
     piece.started_seconds = piece.finished_seconds = Clock::seconds();
   }
   void progress() const noexcept {}
+  void wait(Piece const&) const noexcept {}
   void finish() const noexcept {}
-  void broadcast(void*, std::size_t, int root) const { detail::check_root(root, 1); }
-  void all_gather(void const* in, void* out, std::size_t bytes) const noexcept {
-    if (bytes != 0) std::memmove(out, in, bytes);
-  }
-  void barrier() const noexcept {}
+  [[nodiscard]] SelfCommunicator split(int, int) const noexcept { return {}; }
 };
 static_assert(Communicator<SelfCommunicator>);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <lockstep/core/version.hpp>
 
@@ -40,13 +41,20 @@ class CudaError : public Error {
 /// A collective operation that cannot complete.
 class CommunicationError : public Error {
  public:
-  using Error::Error;
+  explicit CommunicationError(std::string const& what, std::string history = {})
+      : Error(what), history_(std::move(history)) {}
+  /// The last operations of each rank, a line for each rank; empty where none are known.
+  [[nodiscard]] std::string const& history() const noexcept { return history_; }
+
+ private:
+  std::string history_;
 };
 
 /// The process or thread of a rank is gone.
 class RankLost : public CommunicationError {
  public:
-  RankLost(int rank, std::string const& what) : CommunicationError(what), rank_(rank) {}
+  RankLost(int rank, std::string const& what, std::string history = {})
+      : CommunicationError(what, std::move(history)), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
  private:
@@ -56,7 +64,8 @@ class RankLost : public CommunicationError {
 /// A rank is alive and has not arrived within the deadline.
 class RankStalled : public CommunicationError {
  public:
-  RankStalled(int rank, std::string const& what) : CommunicationError(what), rank_(rank) {}
+  RankStalled(int rank, std::string const& what, std::string history = {})
+      : CommunicationError(what, std::move(history)), rank_(rank) {}
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
  private:

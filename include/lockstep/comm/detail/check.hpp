@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -8,22 +9,61 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
+/// The elements of rank `rank`'s input, of `ranks`.
+[[nodiscard]] inline Index input_count(Piece const& piece, int rank, int ranks) noexcept {
+  if (piece.collective == Collective::barrier) return 0;
+  if (piece.collective == Collective::reduce_scatter) return piece.count * ranks;
+  return piece.counts.empty() ? piece.count : piece.counts[static_cast<std::size_t>(rank)];
+}
+
+inline void check_operation(Piece const& piece) {
+  auto const refuse = [&](char const* what, char const* rule) {
+    throw ConfigError(std::string("Communicator::start: ") + what + " of " + name(piece.type) + " elements: " + rule);
+  };
+  bool const whole =
+      piece.type == ElementType::int32 || piece.type == ElementType::int64 || piece.type == ElementType::uint8;
+  if (whole && piece.operation == Operation::average) refuse("the average", "sum them, and divide as you mean it");
+  if (!whole && (piece.operation == Operation::logical_or || piece.operation == Operation::logical_and))
+    refuse("a logical operation", "it needs integers");
+}
+
+inline void check_memory(Piece const& piece, void const* data, Index count, char const* what) {
+  if (count > 0 && data == nullptr)
+    throw ConfigError(std::string("Communicator::start: the piece has elements and no memory (") + what + " is null)");
+  if (reinterpret_cast<std::uintptr_t>(data) % size_of(piece.type) != 0)
+    throw ConfigError(std::string("Communicator::start: the piece's memory is not aligned for ") + name(piece.type));
+}
+
+inline void check_counts(Piece const& piece, int ranks) {
+  auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
+  if (piece.counts.empty()) return;
+  if (piece.collective != Collective::all_gather) refuse("only the parts of an all_gather may be unequal");
+  if (std::ssize(piece.counts) != ranks)
+    refuse("counts has " + std::to_string(piece.counts.size()) + " entries; it needs one for each of " +
+           std::to_string(ranks) + " ranks");
+  for (auto const count : piece.counts)
+    if (count < 0) refuse("a part has " + std::to_string(count) + " elements; it needs 0 or more");
+}
+
 /// Refuses what no engine could do, before any other rank hears of it.
-inline void check(Piece const& piece) {
+inline void check(Piece const& piece, int rank = 0, int ranks = 1) {
   auto const refuse = [](std::string const& what) { throw ConfigError("Communicator::start: " + what); };
   if (piece.count < 0) refuse("the piece has " + std::to_string(piece.count) + " elements; it needs 0 or more");
-  if (piece.count > 0 && piece.data == nullptr) refuse("the piece has elements and no memory (data is null)");
-  if (reinterpret_cast<std::uintptr_t>(piece.data) % size_of(piece.type) != 0)
-    refuse(std::string("the piece's memory is not aligned for ") + name(piece.type));
+  check_counts(piece, ranks);
+  auto const given = input_count(piece, rank, ranks);
+  bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
+  check_memory(piece, piece.data, piece.collective == Collective::barrier ? 0 : piece.count, "data");
+  if (apart) check_memory(piece, piece.in, given, "in");
+  if (piece.collective == Collective::all_reduce || piece.collective == Collective::reduce_scatter)
+    check_operation(piece);
+  if (piece.collective == Collective::broadcast && (piece.root < 0 || piece.root >= ranks))
+    refuse("the root of a broadcast is " + std::to_string(piece.root) + "; ranks are 0 to " +
+           std::to_string(ranks - 1));
+  if (!piece.rider.empty() && piece.collective != Collective::all_reduce)
+    refuse("doubles ride with an all_reduce only");
   if (std::ssize(piece.rider) > Piece::most_riders)
     refuse(std::to_string(piece.rider.size()) + " doubles ride with the piece; at most " +
            std::to_string(Piece::most_riders) + " can");
-}
-
-inline void check_root(int root, int size) {
-  if (root < 0 || root >= size)
-    throw ConfigError("Communicator::broadcast: root is " + std::to_string(root) + "; ranks are 0 to " +
-                      std::to_string(size - 1));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -6,29 +6,48 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// "all_reduce of 1000 float32 (sum, 3 riders)".
-[[nodiscard]] inline std::string describe(Descriptor const& d) {
-  auto const count = std::to_string(d.count);
-  switch (d.kind) {
-    case Kind::all_reduce:
-      return "all_reduce of " + count + " " + name(d.type) + (d.operation == Operation::sum ? " (sum, " : " (max, ") +
-             std::to_string(d.riders) + (d.riders == 1 ? " rider)" : " riders)");
-    case Kind::broadcast:
-      return "broadcast of " + count + " bytes from rank " + std::to_string(d.root);
-    case Kind::all_gather:
-      return "all_gather of " + count + " bytes per rank";
-    case Kind::barrier:
-      return "barrier";
-    case Kind::allocate:
-      return "allocate of " + count + " bytes at offset " + std::to_string(d.address);
+[[nodiscard]] inline char const* name(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::sum:
+      return "sum";
+    case Operation::average:
+      return "average";
+    case Operation::max:
+      return "max";
+    case Operation::logical_or:
+      return "logical_or";
+    case Operation::logical_and:
+      return "logical_and";
   }
   return "?";
 }
 
-/// Whether two ranks mean the same operation. Where their memory lies is their own affair, except when they ask for it.
+/// "all_reduce of 1000 float32 (sum, 3 riders)".
+[[nodiscard]] inline std::string describe(Descriptor const& d) {
+  auto const count = std::to_string(d.count) + " " + (d.type == ElementType::uint8 ? "bytes" : name(d.type));
+  auto const operation = std::string(" (") + name(d.operation);
+  switch (d.kind) {
+    case Kind::all_reduce:
+      return "all_reduce of " + count + operation + ", " + std::to_string(d.riders) +
+             (d.riders == 1 ? " rider)" : " riders)");
+    case Kind::reduce_scatter:
+      return "reduce_scatter of " + count + " per rank" + operation + ")";
+    case Kind::broadcast:
+      return "broadcast of " + count + " from rank " + std::to_string(d.root);
+    case Kind::all_gather:
+      return "all_gather of " + count + (d.parts == 0 ? " per rank" : " in parts, " + std::to_string(d.own) + " here");
+    case Kind::barrier:
+      return "barrier";
+    case Kind::allocate:
+      return "allocate of " + std::to_string(d.count) + " bytes";
+  }
+  return "?";
+}
+
+/// Whether two ranks mean the same operation. Where their memory lies is their own affair.
 [[nodiscard]] inline bool same(Descriptor const& a, Descriptor const& b) noexcept {
   return a.kind == b.kind && a.type == b.type && a.operation == b.operation && a.riders == b.riders &&
-         a.root == b.root && a.count == b.count && (a.kind != Kind::allocate || a.address == b.address);
+         a.root == b.root && a.count == b.count && a.parts == b.parts;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -3,30 +3,41 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <lockstep/comm/detail/rank_block.hpp>
 #include <lockstep/launch/shared_segment.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// How the shared segment is divided: the control page, a RankBlock per rank, a heap per rank. An address counts from
+/// What a group of ranks shares: a RankBlock each, and the segment's heaps. The segment holds the control page, a
+/// RankBlock and a heap for each rank of the run; the RankBlocks of smaller groups lie in heaps. An address counts from
 /// the start of the segment, so that it means the same to all ranks wherever they have mapped it.
 class GroupMemory {
  public:
+  /// All ranks of the run.
   GroupMemory(std::shared_ptr<launch::SharedSegment> segment, int size) : segment_(std::move(segment)) {
     auto const ranks = static_cast<std::size_t>(size);
     constexpr auto unit = launch::SharedSegment::unit;
     heaps_ = (blocks + ranks * sizeof(RankBlock) + unit - 1) / unit * unit;
     heap_bytes_ = (segment_->bytes() - heaps_) / ranks / unit * unit;
+    for (int r = 0; r < size; ++r) members_.push_back({r, reinterpret_cast<RankBlock*>(segment_->data() + blocks) + r});
   }
 
+  struct Member {
+    int run_rank;  // among all ranks of the run
+    RankBlock* block;
+  };
+  /// Some of a group's ranks, in their order, with other RankBlocks.
+  GroupMemory(GroupMemory const& all, std::vector<Member> members) : GroupMemory(all) { members_ = std::move(members); }
+
   [[nodiscard]] launch::ControlPage& control() const noexcept { return segment_->control(); }
-  [[nodiscard]] RankBlock& block(int rank) const noexcept {
-    return reinterpret_cast<RankBlock*>(segment_->data() + blocks)[rank];
-  }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
+  [[nodiscard]] RankBlock& block(int rank) const noexcept { return *members_[static_cast<std::size_t>(rank)].block; }
+  [[nodiscard]] int run_rank(int rank) const noexcept { return members_[static_cast<std::size_t>(rank)].run_rank; }
   [[nodiscard]] std::size_t heap_bytes() const noexcept { return heap_bytes_; }
   [[nodiscard]] std::byte* heap(int rank) const noexcept {
-    return segment_->data() + heaps_ + static_cast<std::size_t>(rank) * heap_bytes_;
+    return segment_->data() + heaps_ + static_cast<std::size_t>(run_rank(rank)) * heap_bytes_;
   }
 
   [[nodiscard]] std::byte* at(Index address) const noexcept { return segment_->data() + address; }
@@ -47,6 +58,7 @@ class GroupMemory {
 
   std::shared_ptr<launch::SharedSegment> segment_;
   std::size_t heaps_ = 0, heap_bytes_ = 0;
+  std::vector<Member> members_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

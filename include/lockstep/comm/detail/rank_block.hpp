@@ -4,14 +4,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// What a collective operation does. `allocate` moves nothing: ranks compare what they ask for.
-enum class Kind : std::uint32_t { all_reduce, broadcast, all_gather, barrier, allocate };
+/// A Collective, or `allocate`, which moves nothing: ranks compare what they ask for.
+enum class Kind : std::uint32_t { all_reduce, reduce_scatter, all_gather, broadcast, barrier, allocate };
 
 /// What a rank says about an operation, for the others to read.
 struct Descriptor {
@@ -20,8 +21,38 @@ struct Descriptor {
   Operation operation;
   std::int32_t riders;
   std::int32_t root;
-  Index count;    // elements of an all_reduce, else bytes
-  Index address;  // of the rank's input, from the start of the segment; -1 when the others cannot reach it
+  std::uint32_t parts;  // of unequal parts: what their sizes hash to, never 0
+  Index count;          // elements, of all parts where they are unequal
+  Index own;            // of unequal parts: this rank's
+  Index address;        // of the rank's input, from the start of the segment; -1 when the others cannot reach it
+  double started_seconds;
+};
+
+/// A Descriptor that may be read while it is written; the reader finds out that it was.
+class SharedDescriptor {
+ public:
+  void store(Descriptor const& d) noexcept {
+    std::array<std::uint64_t, words> plain;
+    std::memcpy(plain.data(), &d, sizeof d);
+    for (std::size_t i = 0; i < words; ++i) words_[i].store(plain[i], std::memory_order_relaxed);
+  }
+  [[nodiscard]] Descriptor load() const noexcept {
+    std::array<std::uint64_t, words> plain;
+    for (std::size_t i = 0; i < words; ++i) plain[i] = words_[i].load(std::memory_order_relaxed);
+    Descriptor d;
+    std::memcpy(&d, plain.data(), sizeof d);
+    return d;
+  }
+  [[nodiscard]] Index address() const noexcept {
+    return static_cast<Index>(
+        words_[offsetof(Descriptor, address) / sizeof(std::uint64_t)].load(std::memory_order_relaxed));
+  }
+
+ private:
+  static constexpr std::size_t words = sizeof(Descriptor) / sizeof(std::uint64_t);
+  static_assert(sizeof(Descriptor) == words * sizeof(std::uint64_t) && sizeof(Descriptor) <= 64);
+
+  std::array<std::atomic<std::uint64_t>, words> words_;
 };
 
 /// A rank's side of one operation.
@@ -29,7 +60,7 @@ struct Slot {
   static constexpr std::size_t small_bytes = 256;  // up to here every rank reads all inputs: one meeting, more reading
   static constexpr std::size_t copy_bytes = 4096;  // up to here a copy stands in for memory that cannot be reached
 
-  alignas(64) Descriptor descriptor;
+  alignas(64) SharedDescriptor descriptor;
   alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
   alignas(64) std::array<std::byte, copy_bytes> input;  // a copy, where the others do not read the input itself
 };
@@ -42,7 +73,8 @@ struct alignas(128) Counter {
 /// What a rank shares with the others besides its memory. It alone writes it, but for sums in `input` and `staging`.
 /// All bytes zero is the valid start. Counters count up for ever and wrap.
 struct RankBlock {
-  static constexpr std::uint32_t slots = 64;  // operations that a rank may be ahead of the slowest
+  // Operations that a rank may be ahead of the slowest. They stay there until the next one: what a rank did last.
+  static constexpr std::uint32_t slots = 64;
   static constexpr std::size_t staging_bytes = std::size_t{256} << 10;
 
   Counter posted;    // operations that may be read: slot and, where it can be reached, memory

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/comm/detail/transfer.hpp>
+#include <lockstep/comm/detail/request.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 

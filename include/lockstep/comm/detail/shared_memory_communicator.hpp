@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/shared_memory_rank.hpp>
@@ -26,28 +27,24 @@ class SharedMemoryCommunicator {
   void start(Piece& piece) { self_->start(piece); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch
+  void wait(Piece const& piece) { self_->wait(piece); }
+  /// @throws RankLost, RankStalled, CollectiveMismatch
   void finish() { self_->finish(); }
 
-  void broadcast(void* data, std::size_t bytes, int root) {
-    check_root(root, size());
-    self_->run({.kind = Kind::broadcast, .count = static_cast<Index>(bytes), .root = root, .in = data, .out = data});
-  }
-  void all_gather(void const* in, void* out, std::size_t bytes) {
-    self_->run({.kind = Kind::all_gather, .count = static_cast<Index>(bytes), .in = in, .out = out});
-  }
-  void barrier() { self_->run({.kind = Kind::barrier}); }
-
  protected:
+  using Self = std::shared_ptr<SharedMemoryRank>;
+
   explicit SharedMemoryCommunicator(launch::World const& world) : self_(std::make_shared<SharedMemoryRank>(world)) {}
+  explicit SharedMemoryCommunicator(Self self) : self_(std::move(self)) {}
+  [[nodiscard]] Self split_self(int color, int key) { return self_->split(color, key); }
 
  private:
   static void release(void* owner, std::byte* data, std::size_t bytes) noexcept {
-    std::unique_ptr<std::shared_ptr<SharedMemoryRank>> const self(
-        static_cast<std::shared_ptr<SharedMemoryRank>*>(owner));
+    std::unique_ptr<Self> const self(static_cast<Self*>(owner));
     (*self)->give_back(data, bytes);
   }
 
-  std::shared_ptr<SharedMemoryRank> self_;
+  Self self_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <lockstep/comm/detail/check.hpp>
 #include <lockstep/comm/detail/request_queue.hpp>
 #include <lockstep/comm/detail/symmetric_heap.hpp>
+#include <lockstep/comm/detail/transfer.hpp>
 #include <lockstep/comm/detail/waiting.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/launch/world.hpp>
@@ -17,7 +24,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 ///
 /// Every operation has a number, alike on all ranks. A rank posts what it asks for; when all have posted, each does its
 /// part of the work and says that it is done. There are three ways, which all ranks choose alike:
-/// - small: the input is posted too, and each rank works out the whole result from all inputs. One meeting.
+/// - small: the input is posted too, and each rank works out its whole result from all inputs. One meeting.
 /// - direct: each rank works on its slice of everybody's memory, in place. Two meetings, no copy.
 /// - staged: the same in chunks through staging areas, where some rank's memory cannot be reached. Two meetings a
 /// chunk.
@@ -26,12 +33,110 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 class SharedMemoryRank {
  public:
   explicit SharedMemoryRank(launch::World const& world)
-      : size_(world.size),
-        rank_(world.rank),
-        memory_(world.segment, world.size),
-        waiting_(memory_, world),
-        transfer_(memory_, rank_, size_),
-        heap_(memory_.heap_bytes()),
+      : SharedMemoryRank(GroupMemory(world.segment, world.size), world.rank, {world.limits, world.warn}, nullptr) {}
+  SharedMemoryRank(SharedMemoryRank const&) = delete;
+  SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
+  ~SharedMemoryRank() { mine().connected.store(0); }
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return memory_.size(); }
+
+  void start(Piece& piece) {
+    check(piece, rank_, size());
+    piece.finished_seconds = 0;
+    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
+    request({.kind = static_cast<Kind>(piece.collective),
+             .type = piece.type,
+             .operation = piece.operation,
+             .count = piece.collective == Collective::barrier ? 0 : piece.count,
+             .root = piece.root,
+             .in = apart ? piece.in : piece.data,
+             .out = piece.data,
+             .counts = piece.counts,
+             .rider = piece.rider,
+             .piece = &piece,
+             .started_seconds = piece.started_seconds = Clock::seconds()});
+    progress();
+  }
+
+  /// Does what can be done without waiting.
+  void progress() {
+    while (!mismatch_ && !failure_ && (publish_next() || combine_next() || complete_next())) {
+    }
+  }
+
+  void wait(Piece const& piece) {
+    wait_until([&] { return piece.complete(); });
+  }
+  void finish() {
+    wait_until([&] { return requests_.empty(); });
+  }
+
+  /// A place in the rank's heap, zeroed. Collective: elsewhere in other ranks' heaps.
+  [[nodiscard]] std::byte* take(std::size_t bytes) {
+    auto* const data = place(bytes);
+    try {
+      populate(data, bytes);
+      auto const number = requests_.end();
+      request({.kind = Kind::allocate,
+               .count = static_cast<Index>(bytes),
+               .started_seconds = Clock::seconds(),
+               .address = memory_.offset(data)});
+      finish();
+      for (int r = 0; r < size(); ++r)
+        populate(memory_.at(memory_.block(r).slot[slot_of(number)].descriptor.address()), bytes);
+    } catch (...) {
+      give_back(data, bytes);
+      throw;
+    }
+    return data;
+  }
+  void give_back(std::byte* data, std::size_t bytes) noexcept {
+    memory_.forget(data, (bytes + page - 1) / page * page);
+    heap_->give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
+  }
+
+  /// The ranks with this rank's color, by key and then by rank. Collective. What they share stays until the run ends:
+  /// nobody knows when the last of them has read it.
+  [[nodiscard]] std::shared_ptr<SharedMemoryRank> split(int color, int key) {
+    struct Entry {
+      Index color, key, block;
+    };
+    auto const mine_at = memory_.offset(place(sizeof(RankBlock)));
+    Entry const entry{color, key, mine_at};
+    std::vector<Entry> all(static_cast<std::size_t>(size()));
+    Piece gather{.type = ElementType::uint8,
+                 .data = all.data(),
+                 .count = sizeof entry,
+                 .collective = Collective::all_gather,
+                 .in = &entry};
+    start(gather);
+    finish();
+    std::vector<int> order;
+    for (int r = 0; r < size(); ++r)
+      if (all[static_cast<std::size_t>(r)].color == color) order.push_back(r);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
+    });
+    std::vector<GroupMemory::Member> members;
+    for (int const r : order)
+      members.push_back(
+          {memory_.run_rank(r), reinterpret_cast<RankBlock*>(memory_.at(all[static_cast<std::size_t>(r)].block))});
+    auto const place_in_order = std::find(order.begin(), order.end(), rank_) - order.begin();
+    return std::shared_ptr<SharedMemoryRank>(new SharedMemoryRank(
+        GroupMemory(memory_, std::move(members)), static_cast<int>(place_in_order), waiting_.settings(), heap_));
+  }
+
+ private:
+  enum class Phase { meet, stage, combine, unload };
+  static constexpr std::size_t page = 4096;
+
+  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<SymmetricHeap> heap)
+      : rank_(rank),
+        memory_(std::move(memory)),
+        waiting_(memory_, rank_, std::move(settings)),
+        transfer_(memory_, rank_),
+        heap_(heap ? std::move(heap) : std::make_shared<SymmetricHeap>(memory_.heap_bytes())),
         requests_(mine().posted.signal.load()),
         published_(requests_.first()),
         combining_(requests_.first()),
@@ -44,79 +149,37 @@ class SharedMemoryRank {
     if (mine().connected.exchange(1) != 0)
       refuse("is connected already; hand its communicator on, or destroy it first");
   }
-  SharedMemoryRank(SharedMemoryRank const&) = delete;
-  SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
-  ~SharedMemoryRank() { mine().connected.store(0); }
 
-  [[nodiscard]] int rank() const noexcept { return rank_; }
-  [[nodiscard]] int size() const noexcept { return size_; }
-
-  void start(Piece& piece) {
-    check(piece);
-    piece.started_seconds = Clock::seconds();
-    request({.kind = Kind::all_reduce,
-             .type = piece.type,
-             .operation = piece.operation,
-             .count = piece.count,
-             .in = piece.data,
-             .out = piece.data,
-             .rider = piece.rider,
-             .piece = &piece});
-    progress();
-  }
-
-  /// Does what can be done without waiting.
-  void progress() {
-    while (!mismatch_ && (publish_next() || combine_next() || complete_next())) {
-    }
-  }
-
-  void finish() {
+  /// Once an operation has failed, so does every other: ranks no longer agree about what comes next.
+  template <class Holds>
+  void wait_until(Holds const& holds) {
     for (;;) {
+      if (failure_) std::rethrow_exception(failure_);
       progress();
-      if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor());
-      if (requests_.empty()) return;
-      waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor());
+      if (holds()) return;
+      try {
+        if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor(rank_));
+        if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+        waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor(rank_));
+      } catch (CommunicationError const&) {
+        failure_ = std::current_exception();
+        throw;
+      }
     }
   }
 
-  void run(Request const& what) {
-    request(what);
-    finish();
-  }
-
-  /// A place in the rank's heap, alike on all ranks, zeroed. Collective.
-  [[nodiscard]] std::byte* take(std::size_t bytes) {
-    constexpr std::size_t page = 4096;
+  [[nodiscard]] std::byte* place(std::size_t bytes) {
     bytes = (bytes + page - 1) / page * page;
-    auto const offset = heap_.take(bytes, bytes >= launch::SharedSegment::unit ? launch::SharedSegment::unit : page);
-    if (offset == SymmetricHeap::none) throw std::bad_alloc();
-    auto* const data = memory_.heap(rank_) + offset;
-    try {
-      populate(data, bytes);
-      Request ask{.kind = Kind::allocate, .count = static_cast<Index>(bytes)};
-      ask.address = static_cast<Index>(offset);
-      run(ask);
-    } catch (...) {
-      give_back(data, bytes);
-      throw;
-    }
-    for (int r = 0; r < size_; ++r) populate(memory_.heap(r) + offset, bytes);
-    return data;
+    auto const at = heap_->take(bytes, bytes >= launch::SharedSegment::unit ? launch::SharedSegment::unit : page);
+    if (at == SymmetricHeap::none) throw std::bad_alloc();
+    return memory_.heap(rank_) + at;
   }
-  void give_back(std::byte* data, std::size_t bytes) noexcept {
-    memory_.forget(data, (bytes + 4095) / 4096 * 4096);
-    heap_.give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
-  }
-
- private:
-  enum class Phase { meet, stage, combine, unload };
 
   [[nodiscard]] RankBlock& mine() const noexcept { return memory_.block(rank_); }
   [[nodiscard]] static std::uint32_t slot_of(std::uint32_t number) noexcept { return number % RankBlock::slots; }
 
   void request(Request what) {
-    if (what.kind != Kind::allocate && what.gives(rank_) && what.bytes() > 0) what.address = memory_.address(what.in);
+    if (what.bytes(rank_, size()) > 0) what.address = memory_.address(what.in);
     requests_.push(what);
   }
 
@@ -127,16 +190,16 @@ class SharedMemoryRank {
     auto& what = requests_[published_];
     auto& slot = mine().slot[slot_of(published_)];
     post_input(what, slot);
-    slot.descriptor = what.descriptor();
+    slot.descriptor.store(what.descriptor(rank_));
     std::copy(what.rider.begin(), what.rider.end(), slot.rider.begin());
     mine().posted.signal.post(++published_);
     return true;
   }
 
   void post_input(Request& what, Slot& slot) const {
-    auto const bytes = static_cast<std::size_t>(what.bytes());
-    if (bytes == 0 || !what.gives(rank_)) return;
-    bool const small = bytes <= Slot::small_bytes;
+    auto const bytes = static_cast<std::size_t>(what.bytes(rank_, size()));
+    if (bytes == 0) return;
+    bool const small = what.small(size());
     what.copied = !small && what.address < 0 && bytes <= Slot::copy_bytes;
     if (small || what.copied) std::memcpy(slot.input.data(), what.in, bytes);
     if (what.copied) what.address = memory_.offset(slot.input.data());
@@ -162,15 +225,15 @@ class SharedMemoryRank {
   bool meet(Request& what) {
     if (!waiting_.all_reached(&RankBlock::posted, combining_ + 1)) return false;
     bool reachable = true;
-    auto const expected = what.descriptor();
-    for (int r = 0; r < size_; ++r) {
-      auto const& other = memory_.block(r).slot[slot_of(combining_)].descriptor;
+    auto const expected = what.descriptor(rank_);
+    for (int r = 0; r < size(); ++r) {
+      auto const other = memory_.block(r).slot[slot_of(combining_)].descriptor.load();
       if (!same(expected, other)) mismatch_ = true;
-      reachable = reachable && (!what.gives(r) || other.address >= 0);
+      reachable = reachable && (other.address >= 0 || what.bytes(r, size()) == 0);
     }
     if (mismatch_) return false;
     transfer_.sum_riders(what, slot_of(combining_));
-    what.needs_all = what.bytes() > static_cast<Index>(Slot::small_bytes);
+    what.needs_all = !what.small(size());
     if (what.needs_all && !reachable) {
       what.needs_all = false;  // its chunks have meetings of their own
       chunk_begin_ = 0;
@@ -178,23 +241,23 @@ class SharedMemoryRank {
       return true;
     }
     if (what.needs_all)
-      transfer_.combine(what, slot_of(combining_), 0, what.count);
+      transfer_.combine(what, slot_of(combining_), 0, what.largest_part());
     else
       transfer_.combine_small(what, slot_of(combining_));
     mine().done.signal.post(++combining_);
     return true;
   }
 
-  [[nodiscard]] bool staged(Request const& what) const noexcept { return what.address < 0 && what.gives(rank_); }
+  [[nodiscard]] bool staged(Request const& what) const noexcept {
+    return what.address < 0 && what.bytes(rank_, size()) > 0;
+  }
   [[nodiscard]] Index chunk(Request const& what) const noexcept {
-    return std::min(what.count - chunk_begin_, static_cast<Index>(RankBlock::staging_bytes) / what.element_bytes());
+    return std::min(what.largest_part() - chunk_begin_,
+                    static_cast<Index>(RankBlock::staging_bytes) / what.element_bytes() / what.parts(size()));
   }
 
   bool stage(Request& what) {
-    auto const size = what.element_bytes();
-    if (staged(what))
-      std::memcpy(mine().staging.data(), static_cast<std::byte const*>(what.in) + chunk_begin_ * size,
-                  static_cast<std::size_t>(chunk(what) * size));
+    if (staged(what)) transfer_.stage(what, chunk_begin_, chunk(what), mine().staging.data());
     mine().staged.signal.post(++chunks_);
     phase_ = Phase::combine;
     return true;
@@ -214,7 +277,7 @@ class SharedMemoryRank {
       std::memcpy(static_cast<std::byte*>(what.out) + chunk_begin_ * size, mine().staging.data(),
                   static_cast<std::size_t>(n * size));
     chunk_begin_ += n;
-    phase_ = chunk_begin_ < what.count ? Phase::stage : Phase::meet;
+    phase_ = chunk_begin_ < what.largest_part() ? Phase::stage : Phase::meet;
     if (phase_ == Phase::meet) mine().done.signal.post(++combining_);
     return true;
   }
@@ -225,7 +288,7 @@ class SharedMemoryRank {
     if (what.needs_all && !waiting_.all_reached(&RankBlock::done, requests_.first() + 1)) return false;
     if (what.copied && what.kind == Kind::all_reduce)
       std::memcpy(what.out, mine().slot[slot_of(requests_.first())].input.data(),
-                  static_cast<std::size_t>(what.bytes()));
+                  static_cast<std::size_t>(what.bytes(rank_, size())));
     if (what.piece) what.piece->finished_seconds = Clock::seconds();
     requests_.pop();
     return true;
@@ -237,18 +300,19 @@ class SharedMemoryRank {
     if (bytes != 0) ::madvise(data, bytes, populate_write);
   }
 
-  int size_, rank_;
+  int rank_;
   GroupMemory memory_;
   Waiting waiting_;
   Transfer transfer_;
-  SymmetricHeap heap_;
-  RequestQueue requests_;    // from the oldest incomplete to the newest
-  std::uint32_t published_;  // requests before this one are posted
-  std::uint32_t combining_;  // requests before this one have had this rank's part of the work
-  std::uint32_t chunks_;     // staged chunks so far
+  std::shared_ptr<SymmetricHeap> heap_;  // one for all of this rank's communicators
+  RequestQueue requests_;                // from the oldest incomplete to the newest
+  std::uint32_t published_;              // requests before this one are posted
+  std::uint32_t combining_;              // requests before this one have had this rank's part of the work
+  std::uint32_t chunks_;                 // staged chunks so far
   Phase phase_ = Phase::meet;
   Index chunk_begin_ = 0;
   bool mismatch_ = false;
+  std::exception_ptr failure_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

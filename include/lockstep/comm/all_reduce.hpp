@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <type_traits>
+
+#include <lockstep/comm/work.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+/// elements[i] = the operation over all ranks' elements[i]; as many on all ranks. `comm::all_reduce(c, x).wait()`.
+/// @determinism bitwise, see Communicator   @collective
+template <Communicator C, class Elements>
+Work<C> all_reduce(C& communicator, Elements&& elements, Operation operation = Operation::sum) {
+  std::span const data(elements);
+  using T = typename decltype(data)::element_type;
+  return Work<C>(communicator,
+                 {.type = element_type_of<T>, .data = data.data(), .count = std::ssize(data), .operation = operation});
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <iterator>
+#include <span>
+#include <type_traits>
+
+#include <lockstep/comm/work.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+/// elements[i] = elements[i] of the root; as many on all ranks.
+/// @determinism bitwise   @collective   @throws ConfigError for a root that is no rank
+template <Communicator C, class Elements>
+Work<C> broadcast(C& communicator, Elements&& elements, int root) {
+  std::span const data(elements);
+  using T = typename decltype(data)::element_type;
+  return Work<C>(communicator, {.type = element_type_of<T>,
+                                .data = data.data(),
+                                .count = std::ssize(data),
+                                .collective = Collective::broadcast,
+                                .root = root});
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm

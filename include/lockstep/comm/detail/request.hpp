@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <span>
+
+#include <lockstep/comm/detail/rank_block.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+/// A collective operation that a rank has asked for.
+struct Request {
+  Kind kind = Kind::barrier;
+  ElementType type = ElementType::uint8;
+  Operation operation = Operation::sum;
+  Index count = 0;
+  int root = 0;
+  void const* in = nullptr;
+  void* out = nullptr;
+  std::span<Index const> counts = {};
+  std::span<double> rider = {};
+  Piece* piece = nullptr;
+  double started_seconds = 0;
+  Index address = -1;      // of the input, for the others
+  bool copied = false;     // a copy in the slot stands in for the memory
+  bool needs_all = false;  // others work on this rank's memory, or on its copy: complete when they are done
+
+  [[nodiscard]] Index element_bytes() const noexcept { return static_cast<Index>(size_of(type)); }
+  /// Elements that belong to one rank: of its result, or of what it gives.
+  [[nodiscard]] Index part(int rank) const noexcept {
+    if (kind == Kind::barrier || kind == Kind::allocate) return 0;
+    return counts.empty() ? count : counts[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] Index largest_part() const noexcept {
+    return counts.empty() ? part(0) : *std::max_element(counts.begin(), counts.end());
+  }
+  /// Parts in an input.
+  [[nodiscard]] Index parts(int ranks) const noexcept { return kind == Kind::reduce_scatter ? ranks : 1; }
+  /// Bytes that a rank gives to the others.
+  [[nodiscard]] Index bytes(int rank, int ranks) const noexcept {
+    return kind == Kind::broadcast && rank != root ? 0 : part(rank) * parts(ranks) * element_bytes();
+  }
+  /// Whether every rank's input fits into its slot, there to be read: the same answer on all ranks.
+  [[nodiscard]] bool small(int ranks) const noexcept {
+    return largest_part() * parts(ranks) * element_bytes() <= static_cast<Index>(Slot::small_bytes);
+  }
+  [[nodiscard]] Descriptor descriptor(int rank) const noexcept {
+    bool const computes = kind == Kind::all_reduce || kind == Kind::reduce_scatter;
+    Descriptor d{kind,
+                 type,
+                 computes ? operation : Operation::sum,
+                 static_cast<std::int32_t>(rider.size()),
+                 kind == Kind::broadcast ? root : 0,
+                 0,
+                 count,
+                 count,
+                 address,
+                 started_seconds};
+    if (counts.empty()) return d;
+    d.count = 0;
+    d.own = part(rank);
+    d.parts = 1;
+    for (auto const n : counts) {
+      d.count += n;
+      d.parts = (d.parts * 31 + static_cast<std::uint32_t>(n)) | 1U;
+    }
+    return d;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

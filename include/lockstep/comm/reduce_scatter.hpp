@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <iterator>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/comm/work.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+/// out[i] = the operation over all ranks' in[rank * out.size() + i]: each rank gets its share of the result.
+/// @shape out, as long on all ranks   @shape in [ranks * out.size()]; `out` may be this rank's share of it
+/// @determinism bitwise, equal to those elements of an all_reduce   @collective
+/// @throws ShapeError when the sizes do not fit
+template <Communicator C, class In, class Out>
+Work<C> reduce_scatter(C& communicator, In const& in, Out&& out, Operation operation = Operation::sum) {
+  std::span const from(in);
+  std::span const to(out);
+  using T = typename decltype(to)::element_type;
+  static_assert(std::is_same_v<typename decltype(from)::value_type, T>, "Lockstep: in and out have the same elements");
+  if (std::ssize(from) != communicator.size() * std::ssize(to))
+    throw ShapeError("comm::reduce_scatter: in has " + std::to_string(from.size()) + " elements; it needs " +
+                     std::to_string(communicator.size()) + " times the " + std::to_string(to.size()) + " of out");
+  return Work<C>(communicator, {.type = element_type_of<T>,
+                                .data = to.data(),
+                                .count = std::ssize(to),
+                                .operation = operation,
+                                .collective = Collective::reduce_scatter,
+                                .in = from.data()});
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm
