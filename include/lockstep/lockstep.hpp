@@ -125,6 +125,7 @@
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/image_input.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>

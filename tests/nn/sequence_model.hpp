@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
@@ -90,7 +91,8 @@ class Trial {
  public:
   Model model;
   nn::ParameterLayout layout;
-  std::vector<Scalar> values, gradients;
+  using Real = lockstep::Accumulate<Scalar>;
+  std::vector<Real> values, gradients;
 
   explicit Trial(Model m, int threads = 1)
       : model(std::move(m)),
@@ -99,8 +101,8 @@ class Trial {
         context_(lockstep::memory::Stream<HostSpace>(pool_)) {
     std::vector<double> exact(static_cast<std::size_t>(layout.size()));
     nn::initialize(layout, 3, exact.data());
-    for (double v : exact) values.push_back(static_cast<Scalar>(static_cast<float>(v)));
-    gradients.assign(values.size(), Scalar{0});
+    for (double v : exact) values.push_back(static_cast<Real>(static_cast<float>(v)));
+    gradients.assign(values.size(), Real{0});
     context_.bind(values.data(), gradients.data(), layout.entries().size());
   }
 

@@ -3,12 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/single_device.hpp>
@@ -36,7 +38,8 @@ class Model {
     auto const x = batch[&Point::x].values;
     auto const hidden = first_.forward(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})));
     auto const logits = second_.forward(context, dropout_.forward(context, hidden, batch.positions()));
-    for (auto& logit : logits.value.span()) logit += context.template value<1>(shift_)(0);
+    for (auto& logit : logits.value.span())
+      logit = static_cast<typename Context::Scalar>(logit + context.template value<1>(shift_)(0));
     return logits;
   }
   template <class Context>
@@ -85,6 +88,12 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
       auto const logits = predictor->predict(batch.batch());
       CHECK(std::vector<float>(logits.value.data, logits.value.data + logits.value.size()) == expected);
     }
+  train::Predictor low{nn::InBfloat16{Model{}}, folder / "line.safetensors"};
+  auto const rounded = low.predict(batch.batch());
+  // Three roundings to 8 bits on the way, of numbers of at most 4.
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-9f);
+
   auto moved = std::move(loaded);
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
 }

@@ -11,6 +11,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -27,7 +28,7 @@ class Predictor {
                 "docs/reference/model.md");
 
  public:
-  using Context = nn::Context<float, HostSpace>;
+  using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;
 
   /// Loads what training saved; `threads` share the work.
   /// @throws DataError when the file is not one of this model's parameters

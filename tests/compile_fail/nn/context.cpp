@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// CASE cuda: Lockstep: bfloat16 activations are for the host so far; on CUDA, activations are float
+// CASE integers: Lockstep: activations are float, double or bfloat16
+// CASE twice: Lockstep: this model stores its activations as bfloat16 already; leave nn::InBfloat16 out
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
+
+using namespace lockstep;
+
+struct Model {
+  void visit(auto&&) {}
+};
+
+#if defined(CASE_cuda)
+using Context = nn::Context<bfloat16, CudaSpace>;
+#elif defined(CASE_integers)
+using Context = nn::Context<int, HostSpace>;
+#else
+using Context = nn::Context<bfloat16, HostSpace>;
+#endif
+
+Context make(memory::Stream<Context::Space> stream) { return Context(stream); }
+
+#if defined(CASE_twice)
+nn::InBfloat16<nn::InBfloat16<Model>> model{nn::InBfloat16<Model>{Model{}}};
+#else
+nn::InBfloat16<Model> model{Model{}};
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/nn/in_bfloat16.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/recompute.hpp>
+#include <lockstep/nn/transformer_encoder_layer.hpp>
+
+#include "malloc_count.hpp"
+#include "nn/sequence_model.hpp"
+
+using namespace lockstep;
+using lockstep_test::TokenBatch;
+using lockstep_test::Trial;
+
+namespace {
+
+constexpr Index vocabulary = 12, length = 9, width = 16;
+
+struct Classifier {
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary,
+                                .length = length,
+                                .width = width,
+                                .dropout = 0.1,
+                                .token_gradient = nn::GradientForm::dense}};
+  nn::TransformerEncoderLayer first{{.width = width, .heads = 2, .feed_forward = 32, .dropout = 0.1}};
+  nn::Recompute<nn::TransformerEncoderLayer> second{
+      nn::TransformerEncoderLayer{{.width = width, .heads = 4, .feed_forward = 32, .norm_first = true}}};
+  nn::Linear head{width, 3};
+
+  void visit(auto&& each) {
+    each("embedding", embedding);
+    each("first", first);
+    each("second", second);
+    each("head", head);
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const x = embedding.forward(context, batch.tokens(), batch.places());
+    auto const y = second.forward(context, first.forward(context, x));
+    return nn::cross_entropy(context, head.forward(context, nn::mean_pool(context, y)), batch.classes());
+  }
+};
+using Low = nn::InBfloat16<Classifier>;
+
+TokenBatch some_batch() { return {{9, 1, 5, 8, 2, 7}, length, static_cast<std::int32_t>(vocabulary)}; }
+
+/// Mean losses of the first and of the last of some steps of gradient descent.
+template <class Model>
+std::pair<double, double> train(Model model) {
+  Trial<Model, nn::ActivationsOf<Model>> trial(std::move(model));
+  auto const batch = some_batch();
+  std::vector<double> losses;
+  for (std::uint64_t step = 0; step < 60; ++step) {
+    losses.push_back(trial.step(batch, step).mean());
+    for (std::size_t i = 0; i < trial.values.size(); ++i) trial.values[i] -= 0.05f * trial.gradients[i];
+  }
+  return {losses.front(), losses.back()};
+}
+
+}  // namespace
+
+TEST_CASE("activations are float unless a model says otherwise") {
+  static_assert(std::is_same_v<nn::ActivationsOf<Classifier>, float>);
+  static_assert(std::is_same_v<nn::ActivationsOf<Low>, bfloat16>);
+  Classifier model;
+  Low low(model);
+  auto const expected = nn::ParameterLayout::of(model), layout = nn::ParameterLayout::of(low);
+  REQUIRE(layout.entries().size() == expected.entries().size());
+  for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+    CHECK(layout.entries()[i].name == expected.entries()[i].name);
+    CHECK(layout.entries()[i].offset == expected.entries()[i].offset);
+  }
+}
+
+TEST_CASE("a classifier learns in bfloat16 what it learns in float") {
+  auto const [first, last] = train(Classifier{});
+  auto const [first_low, last_low] = train(Low{Classifier{}});
+  // Logits of at most 8 are rounded to 2^-9 of themselves, the label's and the others'.
+  double const bound = 2 * 8 * 0x1p-9;
+  CHECK(last < first / 10);
+  CHECK(std::abs(first_low - first) <= bound);
+  CHECK(std::abs(last_low - last) <= bound);
+}
+
+TEST_CASE("gradients in bfloat16 have the same bits for any number of threads, and a step allocates nothing") {
+  auto const batch = some_batch();
+  std::vector<float> expected;
+  for (int threads : {1, 2, 4}) {
+    Trial<Low, bfloat16> trial(Low{Classifier{}}, threads);
+    trial.step(batch, 3);
+    if (expected.empty()) expected = trial.gradients;
+    CHECK(std::memcmp(trial.gradients.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+    trial.step(batch, 3);  // memory of several chunks has become one
+    auto const before = lockstep_test::mallocs.load();
+    trial.step(batch, 3);
+    if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs.load() == before);
+  }
+}
