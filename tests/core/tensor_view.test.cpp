@@ -85,3 +85,11 @@ TEST_CASE("extents count and print") {
   CHECK(to_string(Extents<1>{7}) == "[7]");
   CHECK(to_string(Extents<0>{}) == "[]");
 }
+
+TEST_CASE("views are equal when they are of the same memory and extents, whatever it holds") {
+  int values[] = {1, 1, 1};
+  TensorView<int, 1, HostSpace> const view(values, {2});
+  CHECK(view == TensorView<int, 1, HostSpace>(values, {2}));
+  CHECK(view != TensorView<int, 1, HostSpace>(values + 1, {2}));
+  CHECK(view != TensorView<int, 1, HostSpace>(values, {3}));
+}

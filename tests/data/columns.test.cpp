@@ -56,3 +56,19 @@ TEST_CASE("the space is in the type") {
   static_assert(std::is_same_v<decltype(batch.positions()), TensorView<Index const, 1, CudaSpace>>);
   CHECK(batch.rows() == 0);
 }
+
+TEST_CASE("batches are equal when all of their columns are of the same memory, and rows and epoch too") {
+  std::array<int, 4> const numbers{1, 1, 1, 1};
+  auto const make = [&](Index epoch, int const* inner_at, Index longest) {
+    data::Columns<Sample, HostSpace, data::Sequences::ragged> batch(2, {}, epoch);
+    std::get<0>(batch.columns()).values = {numbers.data(), {2}};
+    std::get<1>(batch.columns()).longest = longest;
+    std::get<0>(std::get<3>(batch.columns()).columns()).values = {reinterpret_cast<float const*>(inner_at), {1}};
+    return batch;
+  };
+  auto const batch = make(3, numbers.data(), 5);
+  CHECK(batch == make(3, numbers.data(), 5));
+  CHECK(batch != make(4, numbers.data(), 5));
+  CHECK(batch != make(3, numbers.data() + 1, 5));
+  CHECK(batch != make(3, numbers.data(), 6));
+}

@@ -254,3 +254,32 @@ TEST_CASE("a context that knows no layout has dense gradients") {
   CHECK(first.write == Write::overwrite);
   CHECK(second.write == Write::add);
 }
+
+TEST_CASE("a micro-batch that begins again, over the gradients of before, leaves the bits of one") {
+  Fixture f;
+  auto const add_up = [&](bool again) {
+    f.context.begin_step();
+    for (int micro = 0; micro < 2; ++micro) {
+      std::vector<std::uint8_t> const before(f.context.written().begin(), f.context.written().end());
+      auto const gradients = f.gradients;
+      f.loss();
+      if (again) {
+        f.context.backward({});
+        f.context.begin_micro_batch_again();
+        f.context.set_written(before);
+        std::copy(gradients.begin(), gradients.end(), f.gradients.begin());
+        f.model.forward(f.context, f.batch);
+      }
+      f.context.backward({});
+    }
+    return f.scale_gradient();
+  };
+  CHECK(add_up(true) == add_up(false));
+
+  auto const moves = f.context.memory_moves();
+  f.loss();
+  CHECK(f.context.memory_moves() == moves);
+  f.batch = {std::vector<double>(300'000, 0.5), std::vector<double>(300'000, 0)};
+  f.loss();
+  CHECK(f.context.memory_moves() > moves);
+}

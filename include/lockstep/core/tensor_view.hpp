@@ -47,6 +47,9 @@ struct TensorView {
       TensorView<U, Rank, Space> other) noexcept
       : data(other.data), extent(other.extent) {}
 
+  /// Whether the views are of the same memory, whatever it holds.
+  bool operator==(TensorView const&) const = default;
+
   [[nodiscard]] constexpr Index size() const noexcept { return elements(extent); }
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
 

@@ -25,12 +25,16 @@ concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <Number T, class Space>
 struct NumberColumn {
   TensorView<T const, 1, Space> values;  // [rows]
+
+  bool operator==(NumberColumn const&) const = default;
 };
 
 /// N numbers per sample, from `std::array<T, N>`.
 template <Number T, std::size_t N, class Space>
 struct ArrayColumn {
   TensorView<T const, 2, Space> values;  // [rows, N]
+
+  bool operator==(ArrayColumn const&) const = default;
 };
 
 /// A number that may be absent, from `std::optional<T>`; absent ones read as the collate's padding value.
@@ -38,6 +42,8 @@ template <Number T, class Space>
 struct OptionalColumn {
   TensorView<T const, 1, Space> values;      // [rows]
   TensorView<bool const, 1, Space> present;  // [rows]
+
+  bool operator==(OptionalColumn const&) const = default;
 };
 
 /// The end of a sequence at which padding stands.
@@ -53,6 +59,8 @@ struct PaddedColumn {
   TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty unless asked for
   SegmentPlan const* plan = nullptr;                 // of the ids' slots, padding left out; null unless asked for
   Side side = Side::end;                             // where the padding is
+
+  bool operator==(PaddedColumn const&) const = default;
 };
 
 /// Sequences one after the other, without padding: sequence r is the elements [offsets[r], offsets[r + 1]): of numbers,
@@ -65,6 +73,8 @@ struct RaggedColumn {
   TensorView<Index const, 1, Space> offsets;  // [rows + 1], ascending from 0
   Index longest = 0;                          // elements of the longest sequence
   SegmentPlan const* plan = nullptr;          // of the ids; null unless asked for
+
+  bool operator==(RaggedColumn const&) const = default;
 };
 
 /// What variable-length members of a batch's samples become.
@@ -82,6 +92,8 @@ struct TextColumn {
   [[nodiscard]] std::string_view operator[](Index row) const noexcept requires(Space::host_accessible) {
     return {characters.data + offsets(row), static_cast<std::size_t>(offsets(row + 1) - offsets(row))};
   }
+
+  bool operator==(TextColumn const&) const = default;
 };
 
 /// The same column in another space, `Move::Space`: every tensor is what `move(view)` gives for it. Segment plans are

@@ -69,6 +69,9 @@ class Columns {
   [[nodiscard]] Tuple& columns() noexcept { return columns_; }
   [[nodiscard]] Tuple const& columns() const noexcept { return columns_; }
 
+  /// Whether the batches are of the same memory, whatever it holds, and alike in all else.
+  bool operator==(Columns const&) const = default;
+
  private:
   template <class Member, std::size_t... I>
   auto const& find(Member Sample::*member, std::index_sequence<I...>) const noexcept {

@@ -222,13 +222,17 @@ class Context {
   void begin_step() { gradients_.begin_step(); }
   /// Gives all activations back. `key` seeds this micro-batch's random operations.
   void begin_micro_batch(Mode mode, std::uint64_t key) {
+    mode_ = mode;
+    step_key_.set(stream_, key);
+    begin_micro_batch_again();
+  }
+  /// The same micro-batch once more, from its start.
+  void begin_micro_batch_again() {
     scratch_.rewind();
     tape_memory_.rewind();
     tape_.clear();
     spare_.clear();
     gradients_.begin_micro_batch();
-    mode_ = mode;
-    step_key_.set(stream_, key);
     random_operations_ = 0;
     replaying_ = false;
     recycles_ = true;
@@ -239,6 +243,12 @@ class Context {
     run_tape(0);
   }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
+  /// The same of all parameters; and to have it so, for who does a pass again without running the model. A pass depends
+  /// on it, on the batch, on what lies in the space's memory, and on where.
+  [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return gradients_.written(); }
+  void set_written(std::span<std::uint8_t const> written) noexcept { gradients_.set_written(written); }
+  /// Another number after activations got other memory.
+  [[nodiscard]] std::uint64_t memory_moves() const noexcept { return scratch_.allocations() + staging_.allocations(); }
   /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
   [[nodiscard]] std::size_t activation_bytes() const noexcept {

@@ -104,6 +104,11 @@ class ParameterGradients {
   }
 
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return written_[ordinal] != 0; }
+  /// The same of all parameters, by ordinal; and to have it so.
+  [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return written_; }
+  void set_written(std::span<std::uint8_t const> written) noexcept {
+    std::copy(written.begin(), written.end(), written_.begin());
+  }
   /// The parameters whose gradient goes by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return touched_; }
 
