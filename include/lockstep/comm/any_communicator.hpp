@@ -14,7 +14,7 @@ class AnyCommunicator {
  public:
   template <Communicator C>
   requires(!std::is_same_v<std::remove_cvref_t<C>, AnyCommunicator>) explicit AnyCommunicator(C communicator)
-      : engine_(std::make_unique<Model<C>>(std::move(communicator))) {}
+      : engine_(new Model<C>(std::move(communicator))) {}
 
   [[nodiscard]] int rank() const noexcept { return engine_->rank(); }
   [[nodiscard]] int size() const noexcept { return engine_->size(); }
@@ -62,7 +62,7 @@ class AnyCommunicator {
     void wait(Piece const& piece) override { engine.wait(piece); }
     void finish() override { engine.finish(); }
     std::unique_ptr<Interface> split(int color, int key) override {
-      return std::make_unique<Model>(engine.split(color, key));
+      return std::unique_ptr<Interface>(new Model(engine.split(color, key)));
     }
     C engine;
   };
