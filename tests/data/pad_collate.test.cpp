@@ -2,11 +2,15 @@
 #include <lockstep/data/pad_collate.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <lockstep/core/mix.hpp>
 
 #include "collated.hpp"
 
@@ -194,5 +198,45 @@ TEST_CASE("the segment plan of ids leaves padding out and is that of the ids' sl
     CHECK(plan->rows.empty());
     collated.make(samples);
     CHECK(collated.batch[&Words::ids].plan == nullptr);
+  }
+}
+
+namespace {
+
+struct Wide {
+  std::vector<std::array<float, 512>> frames;  // long enough for rows of which it is known what is zero
+};
+
+}  // namespace
+
+TEST_CASE("padding is right whatever the batches before left in the memory") {
+  Collated<Wide> collated({Wide{}});
+  std::uint64_t drawn = 0;
+  auto const draw = [&](std::uint64_t below) { return static_cast<std::size_t>(mix(11, drawn++) % below); };
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Wide> samples(1 + draw(6));
+    for (auto& sample : samples) {
+      sample.frames.resize(draw(round < 30 ? 5 : 9));
+      for (auto& frame : sample.frames) frame.fill(static_cast<float>(1 + drawn));
+    }
+    auto const value = draw(5) == 0 ? 7.0 : draw(5) == 0 ? -0.0 : 0.0;
+    auto const side = draw(3) == 0 ? data::Side::start : data::Side::end;
+    collated.make(samples, {.value = value, .side = side});
+    auto const& frames = collated.batch[&Wide::frames];
+    auto const length = frames.values.extent[1];
+    int wrong = 0;
+    for (Index row = 0; row < frames.values.extent[0]; ++row) {
+      auto const& sample = samples[static_cast<std::size_t>(row)].frames;
+      auto const used = static_cast<Index>(sample.size()), first = side == data::Side::end ? 0 : length - used;
+      for (Index i = 0; i < length; ++i) {
+        bool const padding = i < first || i >= first + used;
+        auto const wanted = padding ? static_cast<float>(value) : sample[static_cast<std::size_t>(i - first)][0];
+        for (Index k = 0; k < 512; ++k) {
+          auto const found = frames.values(row, i, k);
+          wrong += found != wanted || std::signbit(found) != std::signbit(wanted) ? 1 : 0;
+        }
+      }
+    }
+    CHECK(wrong == 0);
   }
 }

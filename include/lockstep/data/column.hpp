@@ -46,6 +46,10 @@ struct OptionalColumn {
   bool operator==(OptionalColumn const&) const = default;
 };
 
+namespace detail {
+class Zeros;  // defined in detail/zeros.hpp
+}
+
 /// The end of a sequence at which padding stands.
 enum class Side { end, start };
 
@@ -59,6 +63,8 @@ struct PaddedColumn {
   TensorView<bool const, 2, Space> mask{};           // [rows, length], false in padding; empty unless asked for
   SegmentPlan const* plan = nullptr;                 // of the ids' slots, padding left out; null unless asked for
   Side side = Side::end;                             // where the padding is
+  detail::Zeros* zeros = nullptr;                    // the collate's own: what it knows of the memory
+  Index first_run = 0;                               // among these, of the first row
 
   bool operator==(PaddedColumn const&) const = default;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lockstep/core/segment_plan.hpp>
+#include <lockstep/data/detail/zeros.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 
@@ -20,14 +21,19 @@ class Slab : public memory::Scratch<memory::AnyHostResource> {
     if (taken_ == plans_.size()) plans_.push_back(std::make_unique<SegmentPlan>());
     return *plans_[taken_++];
   }
+  /// What is known of the memory, for the collate.
+  [[nodiscard]] detail::Zeros& zeros() noexcept { return zeros_; }
+
   void rewind() {
     taken_ = 0;
+    in_pieces() ? zeros_.forget() : zeros_.advance();
     memory::Scratch<memory::AnyHostResource>::rewind();
   }
 
  private:
   std::vector<std::unique_ptr<SegmentPlan>> plans_;  // by pointer: columns refer to them
   std::size_t taken_ = 0;
+  detail::Zeros zeros_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

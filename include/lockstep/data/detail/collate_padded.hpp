@@ -4,12 +4,14 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/detail/collate_rules.hpp>
 #include <lockstep/data/detail/stream_copy.hpp>
+#include <lockstep/data/detail/zeros.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/slab.hpp>
 
@@ -24,10 +26,19 @@ inline Index padded_length(CollateRules const& rules, Index longest, Index longe
                   "; shorten the samples or raise `length`");
 }
 
+/// From here on it is worth knowing which of a row's bytes are zero already.
+inline constexpr Index worth_knowing_bytes = Index{1} << 12;
+
+template <Number T>
+bool all_bytes_zero(T value) noexcept {
+  constexpr T zero{};
+  return std::memcmp(&value, &zero, sizeof value) == 0;
+}
+
 template <Number T, std::size_t N, class Sample>
 void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>& lengths, Slab& slab,
              CollateRules const& rules) {
-  static_cast<void>(padding_as<T>(rules));  // refused here, before any row is written
+  auto const value = padding_as<T>(rules);  // refused here, before any row is written
   auto* const out = slab.template take_elements<std::int32_t>(rows);
   Index longest = 0, longest_row = 0;
   lengths.take(rules, [&](Index row, Index length) {
@@ -41,6 +52,11 @@ void lay_out(PaddedColumn<T, HostSpace, N>& column, Index rows, Lengths<Sample>&
   column.values.extent[1] = length;
   if constexpr (N != 0) column.values.extent[2] = static_cast<Index>(N);
   column.values.data = slab.template take_elements<T>(column.values.size());
+  column.zeros = nullptr;
+  if (all_bytes_zero(value) && length * element_width<N> * static_cast<Index>(sizeof(T)) >= worth_knowing_bytes) {
+    column.zeros = &slab.zeros();
+    column.first_run = slab.zeros().reserve(rows);
+  }
   if (rules.mask == Mask::build) column.mask = {slab.template take_elements<bool>(rows * length), {rows, length}};
 }
 
@@ -49,9 +65,16 @@ void pad(PaddedColumn<T, HostSpace, N> const& column, Index row, CollateRules co
   auto const used = cell(column, row);
   auto const length = column.values.extent[1];
   auto* const begin = writable(column.values) + row * length * element_width<N>;
-  auto const value = padding_as<T>(rules);
-  stream_fill(begin, used.data(), value);
-  stream_fill(used.data() + used.size(), begin + length * element_width<N>, value);
+  auto* const end = begin + length * element_width<N>;
+  if (column.zeros != nullptr) {
+    auto const run = column.first_run + row;
+    column.side == Side::end ? column.zeros->fill(run, used.data() + used.size(), end)
+                             : column.zeros->fill(run, begin, used.data());
+  } else {
+    auto const value = padding_as<T>(rules);
+    stream_fill(begin, used.data(), value);
+    stream_fill(used.data() + used.size(), end, value);
+  }
   if (column.mask.data == nullptr) return;
   auto* const mask = writable(column.mask) + row * length;
   auto const first = (used.data() - begin) / element_width<N>, count = static_cast<Index>(column.lengths(row));
