@@ -29,6 +29,7 @@
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/memory/cuda.cuh>
+#include <lockstep/parallel/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 #include <lockstep/memory/cuda_inbox.cuh>
 #include <lockstep/memory/cuda_recordings.cuh>

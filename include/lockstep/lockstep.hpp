@@ -194,6 +194,7 @@
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
+#include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -34,6 +35,19 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
   }
 }
 
+/// One thread.
+template <class Scalars>
+LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* weight, double max_norm,
+                                           double const* sum_of_squares, Scalars* to) {
+  scalars.weight = *weight;
+  if (sum_of_squares) {
+    auto const norm = std::sqrt(*sum_of_squares), allowed = max_norm * scalars.weight;
+    scalars.clip = norm > allowed ? allowed / norm : 1;
+    scalars.skip = !std::isfinite(*sum_of_squares);
+  }
+  *to = scalars;
+}
+
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
@@ -58,6 +72,15 @@ struct OptimizerStep<CudaSpace> {
     detail::launch("kernel::OptimizerStep", stream, (slice.count + elements_per_thread - 1) / elements_per_thread,
                    detail::step_elements<T, Scalars, MakeRule, states_of_slice>, slice.count, slice.values,
                    slice.gradients, states, slice.shadow, scalars, make_rule);
+  }
+
+  /// Leaves a step's scalars on the device: those that the host knows, the weight, and, where there is a sum of squared
+  /// gradients, the factor that clips them to `max_norm` and whether they are finite: optim::GlobalNorm's formulas.
+  template <class Scalars>
+  static void complete(memory::Stream<CudaSpace> stream, Scalars const& known, double const* weight, double max_norm,
+                       double const* sum_of_squares, Scalars* to) {
+    detail::launch_grid("kernel::OptimizerStep::complete", stream, 1, 1, detail::complete_scalars<Scalars>, known,
+                        weight, max_norm, sum_of_squares, to);
   }
 
  private:

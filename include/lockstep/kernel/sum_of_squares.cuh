@@ -49,19 +49,26 @@ struct SumOfSquares<CudaSpace> {
       return "SumOfSquares: gradients by rows are kept on the host only; let tables on a device have dense gradients";
     });
     auto& memory = stream.kept<detail::SquaresMemory>();
+    auto* const sum = memory.partial.data() + detail::SquaresMemory::most_chunks;
+    run_on_device<T>(stream, x, sum);
+    auto* const to = reinterpret_cast<double*>(memory.total.data());
+    memory::check_cuda(cudaMemcpyAsync(to, sum, sizeof *to, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync");
+    stream.synchronize();
+    return *to;
+  }
+
+  /// The same, left on the device.
+  template <class T>
+  static void run_on_device(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x, double* to) {
+    auto& memory = stream.kept<detail::SquaresMemory>();
     auto const chunk = std::max(
         smallest_chunk, (x.size() + detail::SquaresMemory::most_chunks - 1) / detail::SquaresMemory::most_chunks);
     auto const chunks = (x.size() + chunk - 1) / chunk;
-    auto* const total = memory.partial.data() + detail::SquaresMemory::most_chunks;
     auto const name = "kernel::SumOfSquares";
     detail::launch_grid(name, stream, static_cast<unsigned>(chunks), detail::threads_per_block, detail::sum_squares<T>,
                         x.data, x.size(), chunk, memory.partial.data());
     detail::launch_grid(name, stream, 1, detail::threads_per_block, detail::sum_all<double>, memory.partial.data(),
-                        chunks, total);
-    auto* const to = reinterpret_cast<double*>(memory.total.data());
-    memory::check_cuda(cudaMemcpyAsync(to, total, sizeof *to, cudaMemcpyDeviceToHost, stream.get()), "cudaMemcpyAsync");
-    stream.synchronize();
-    return *to;
+                        chunks, to);
   }
 
  private:

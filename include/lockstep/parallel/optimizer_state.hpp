@@ -80,7 +80,7 @@ class OptimizerState {
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, replica.value_data() + range.begin,
                                      gradients, states.data()};
     slice.decays = range.decays;
-    if constexpr (requires { requires Optimizer::takes_touched_rows; }) {
+    if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; }) {
       slice.touched = range.table;
     } else if (Space::host_accessible && range.table.words != nullptr) {
       auto const width = range.table.width;

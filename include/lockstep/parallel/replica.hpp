@@ -77,6 +77,7 @@ class Replica {
     if (loss_sink.call) loss_sink.call(loss_sink.self);
     auto const middle = Clock::seconds();
     context_.backward(ready_sink);
+    device_.release();
     forward_seconds_ += middle - begin;
     backward_seconds_ += Clock::seconds() - middle;
   }
@@ -123,6 +124,8 @@ class Replica {
   [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
   void set_buffers(std::span<float const> buffers) { device_.write(buffers, buffers_.data()); }
 
+  /// Elements of an arena.
+  [[nodiscard]] Index size() const noexcept { return layout_->size(); }
   [[nodiscard]] Device& device() noexcept { return device_; }
   [[nodiscard]] float* value_data() const noexcept { return values_.data(); }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }

@@ -38,6 +38,7 @@ class Device<HostSpace> {
   [[nodiscard]] Batch const& bring(Batch const& batch) const noexcept {
     return batch;
   }
+  void release() const noexcept {}
   /// What a model predicted, for a metric to look at.
   template <class Prediction>
   [[nodiscard]] Prediction const& show(Prediction const& prediction) const noexcept {

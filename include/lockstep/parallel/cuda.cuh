@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What policies need on CudaSpace: with it, parallel::OnCuda trains.
+#include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/convert.cuh>
+#include <lockstep/kernel/move.cuh>
+#include <lockstep/kernel/total.cuh>
+#include <lockstep/parallel/detail/device.cuh>
+#include <lockstep/parallel/detail/replica_sum.cuh>
+#include <lockstep/parallel/detail/step_scalars.cuh>

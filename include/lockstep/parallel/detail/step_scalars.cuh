@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+
+#include <lockstep/kernel/optimizer_step.cuh>
+#include <lockstep/kernel/sum_of_squares.cuh>
+#include <lockstep/memory/buffer.hpp>
+#include <lockstep/parallel/detail/step_scalars.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Neither the weight nor the norm comes to the host: nobody waits.
+template <>
+class MakeStepScalars<CudaSpace> {
+ public:
+  using Space = CudaSpace;
+
+  /// Never null: whether the step changes anything is known on the device alone.
+  [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
+                                                            UpdateSettings const& settings, nn::Loss<Space> const& loss,
+                                                            TensorView<float, 1, Space> gradients,
+                                                            std::span<kernel::TouchedRows const>) const {
+    optim::StepScalars<Space> known;
+    known.step = static_cast<double>(settings.step);
+    known.learning_rate = settings.learning_rate;
+    bool const clips = settings.clip_norm > 0;
+    if (clips)
+      kernel::SumOfSquares<Space>::run_on_device<float>(stream, {gradients.data, gradients.extent}, squares_.data());
+    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals + 1, settings.clip_norm,
+                                           clips ? squares_.data() : nullptr, scalars_.data());
+    return scalars_.data();
+  }
+
+ private:
+  memory::Buffer<optim::StepScalars<Space>, Space> scalars_{1, memory::CudaResource{}};
+  memory::Buffer<double, Space> squares_{1, memory::CudaResource{}};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include <lockstep/memory/space.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// A policy whose replicas live on GPUs, in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
+///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
+/// Shard k of the global batch is computed on the GPU gpus[k % gpus.size()]; replicas may share one. A thread that has
+/// trained has the GPU of its first shard as its current device.
+/// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
+template <class Policy>
+struct OnCuda : Policy {
+  std::vector<int> gpus = {};  ///< of those that the process sees; none: all of them
+
+  /// @throws CudaError with the driver's reason when there is no GPU
+  template <class Space = CudaSpace>
+  [[nodiscard]] Place place(int device) const {
+    auto const shard = this->first_shard() + device;
+    if (gpus.empty()) return {.gpu = shard % DevicesOf<Space>::count()};
+    return {.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()]};
+  }
+
+  template <class Model, class Optimizer>
+  using Session = typename Policy::template Session<Model, Optimizer, CudaSpace>;
+};
+template <class Policy>
+OnCuda(Policy) -> OnCuda<Policy>;
+template <class Policy>
+OnCuda(Policy, std::vector<int>) -> OnCuda<Policy>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on both spaces: a small classifier under every policy, from the loader to the parameters.
+#include <lockstep/cuda.cuh>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/on_cuda.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include "memory/device.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr Index words = 30, longest = 7, width = 8, classes = 3, rows = 8;
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+/// With a parameter that nobody uses.
+class Classifier {
+ public:
+  void visit(auto&& each) { each("embedding", embedding_), each("head", head_), each("unused", unused_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, nn::mean_pool(context, x));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width, .dropout = 0.1}};
+  nn::Linear head_{width, classes}, unused_{2, 3};
+};
+
+/// Texts of uneven length, some empty, whose words lean to their class; the last global batch is short.
+std::vector<Text> texts() {
+  std::vector<Text> all;
+  for (std::uint64_t i = 0; i < 27; ++i) {
+    auto const draw = [&](std::uint64_t k, int below) {
+      return static_cast<std::int32_t>(mix(i, k) % static_cast<std::uint64_t>(below));
+    };
+    Text text{{}, draw(0, classes)};
+    for (int t = 0, length = draw(1, longest + 1); t < length; ++t)
+      text.tokens.push_back(10 * text.label + draw(static_cast<std::uint64_t>(t) + 2, 10));
+    all.push_back(text);
+  }
+  return all;
+}
+
+struct Losses final : train::Observer {
+  std::vector<double> values;
+  void step(train::StepReport const& report) override { values.push_back(report.loss); }
+};
+
+struct Outcome {
+  std::vector<float> values;
+  std::vector<double> losses;
+  train::EvaluationReport evaluation;
+};
+
+template <class Policy>
+Outcome fit(Policy policy) {
+  auto const batch = rows / policy.all_shards();
+  Trainer trainer(Classifier(), optim::SGD{.learning_rate = 0.1, .momentum = 0.5}, std::move(policy), 7);
+  data::InMemoryDataset const all(texts());
+  data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch / 2});
+  data::DataLoader again(all, data::ShuffledSampler{.seed = 4}, data::PadCollate{}, {.batch_size = batch});
+  Losses losses;
+  auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}},
+                                  {.epochs = 2, .accumulation = 2, .clip_norm = 0.5, .observers = {&losses}});
+  return {{trainer.values().begin(), trainer.values().end()}, losses.values, record.evaluations.back()};
+}
+
+template <class Wrap>
+Outcome fit_on_ranks(int ranks, Wrap const& wrap) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  launch::Options options;
+  options.threads = ranks;
+  launch::run(options, [&](launch::World& world) {
+    outcomes[static_cast<std::size_t>(world.rank)] =
+        fit(wrap(parallel::DistributedDataParallel{comm::connect(world), 256, 1}));
+    return 0;
+  });
+  for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);
+  return outcomes[0];
+}
+
+template <class T>
+double farthest(std::vector<T> const& a, std::vector<T> const& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto const off = std::abs(double{a[i]} - double{b[i]});
+    most = off <= most ? most : off;
+  }
+  return most;
+}
+
+/// A gradient is some 30 operations on sums of up to 27 terms, each of which rounds: 3 sqrt(30 * 27) halves of a unit
+/// of the largest, or 43 units. Clipped, a step's gradient is at most 0.5, its step 0.1 of that and twice as much with
+/// momentum: 8 steps differ by 8 * 0.1 * 43 units, and by 1.5 times as much if a step hands the error on with up to a
+/// tenth more. The loss's slope is below 1, and it rounds as a gradient does.
+void check_alike(Outcome const& device, Outcome const& host) {
+  double const unit = std::numeric_limits<float>::epsilon(), bound = 1.5 * 8 * 0.1 * 43 * unit;
+  CHECK(farthest(device.values, host.values) <= bound);
+  CHECK(farthest(device.losses, host.losses) <= bound + 43 * unit * host.losses[0]);
+  CHECK(std::abs(device.evaluation.loss - host.evaluation.loss) <= bound + 43 * unit * host.losses[0]);
+  CHECK(device.evaluation.samples == 27);
+  CHECK(device.evaluation.metrics == host.evaluation.metrics);
+  CHECK(device.losses.size() == 8);
+  CHECK(device.losses.back() < device.losses.front());
+}
+
+}  // namespace
+
+TEST_CASE("training on CUDA ends where the host's does, but for roundings, under every policy") {
+  if (!lockstep_test::has_gpu("training")) return;
+  using parallel::OnCuda;
+  check_alike(fit(OnCuda{parallel::SingleDevice{}}), fit(parallel::SingleDevice{.threads = 1}));
+  for (int n : {2, 4}) {
+    CAPTURE(n);
+    auto const dp = fit(OnCuda{parallel::DataParallel{.devices = n}});
+    auto const ddp = fit_on_ranks(n, [](auto policy) { return OnCuda{std::move(policy)}; });
+    check_alike(dp, fit(parallel::DataParallel{.devices = n, .threads = 1}));
+    CHECK(ddp.values == dp.values);
+    CHECK(ddp.losses == dp.losses);
+  }
+}
