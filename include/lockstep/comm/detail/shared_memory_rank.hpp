@@ -112,12 +112,14 @@ class SharedMemoryRank {
                  .in = &entry};
     start(gather);
     finish();
-    std::vector<int> order;
-    for (int r = 0; r < size(); ++r)
-      if (all[static_cast<std::size_t>(r)].color == color) order.push_back(r);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-    });
+    auto const key_of = [&](int r) { return all[static_cast<std::size_t>(r)].key; };
+    std::vector<int> order;  // by key, then by rank
+    for (int r = 0; r < size(); ++r) {
+      if (all[static_cast<std::size_t>(r)].color != color) continue;
+      auto at = order.end();
+      while (at != order.begin() && key_of(at[-1]) > key_of(r)) --at;
+      order.insert(at, r);
+    }
     std::vector<GroupMemory::Member> members;
     for (int const r : order)
       members.push_back(
