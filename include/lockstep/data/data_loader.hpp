@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
@@ -14,6 +15,7 @@
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/sampler.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/split.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -39,6 +41,8 @@ class DataLoader {
   static_assert(Collate<C, D>,
                 "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
                 "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
+  static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
+                "Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler");
   using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
   using Core = detail::LoaderCore<D, OrderType, C>;
 
@@ -60,6 +64,12 @@ class DataLoader {
       if (slot_) core_->release(slot_.get());
     }
 
+    /// Samples in the batches.
+    [[nodiscard]] Index rows() const noexcept {
+      Index rows = 0;
+      for (auto const& shard : slot_->shards) rows += shard.rows;
+      return rows;
+    }
     /// One batch per shard of the Split, in the shards' order.
     [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
@@ -92,6 +102,10 @@ class DataLoader {
               "left at 1 where the sampler chooses how many samples a batch has");
       options.batch_size = order.most_rows();
     }
+    if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
+      throw ConfigError(
+          "DataLoader: a stream has no other samples to pad with or to put in a failed one's place, and no number of "
+          "samples to drop some of; leave tail at exact and on_failure at raise or skip");
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
   DataLoader(DataLoader&&) noexcept = default;
@@ -161,14 +175,19 @@ class DataLoader {
   static constexpr int most_threads = 1024, most_slots = 1024;
 
   [[nodiscard]] std::string fingerprint() const { return data::fingerprint(core_->dataset(), core_->order()); }
-  static void check(Split const& split, Index epoch, Index last_epoch) {
+  void check(Split const& split, Index epoch, Index last_epoch) const {
     require(split.all >= 1, "split.all", split.all, "at least 1");
     require(split.count >= 1, "split.count", split.count, "at least 1");
     require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
             "within [0, all - count]");
+    if constexpr (detail::ReadsForward<D>) {
+      Index const lanes = core_->dataset().lanes();
+      require(lanes % split.all == 0, "split.all", split.all,
+              "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
+    }
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
   }
-  static void require(bool holds, char const* what, Index value, char const* rule) {
+  static void require(bool holds, char const* what, Index value, std::string const& rule) {
     if (!holds) {
       throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
     }

@@ -30,7 +30,7 @@ struct BatchMaker {
 
   /// Does a job. False when it was broken off, because `generation` is not what it was.
   bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
-    auto& [slot, shard, phase, begin, end, failure, failed, substituted, last_failure] = job;
+    auto& [slot, shard, phase, begin, end, failure, failed, absent, substituted, last_failure] = job;
     auto& batch = slot->batches[static_cast<std::size_t>(shard - slot->shards.data())];
     auto row = begin;
     try {
@@ -47,13 +47,19 @@ struct BatchMaker {
         worker.position.store(shard->positions[k], std::memory_order_relaxed);
         try {
           if (phase == Phase::read) {
-            read(job, row, worker);
+            if (read(job, row, worker)) continue;
+            failed.push_back(row);
+            ++absent;
           } else {
             shard->write(worker.reader, collate, batch, row);
           }
         } catch (std::bad_alloc const&) {
           throw;  // not the sample's fault
         } catch (...) {
+          if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
+            failure.merge({std::current_exception(), row});  // and on: others' samples lie behind this one
+            continue;
+          }
           if (!can_mend(job)) throw;
           last_failure = failure_of(*shard, row, std::current_exception());
           failed.push_back(row);
@@ -67,8 +73,8 @@ struct BatchMaker {
   /// Turns a batch with failed rows into one without them, or with others in their place; says how many.
   Index mend(Job& job) const {
     auto& shard = *job.shard;
-    auto const count = static_cast<Index>(shard.failed.size());
-    if (options.on_failure == OnFailure::skip) {
+    auto const count = static_cast<Index>(shard.failed.size()) - shard.absent;
+    if (reads_forward || options.on_failure == OnFailure::skip) {
       shard.remove_failed();
       if (job.phase == Phase::read) {
         shard.advance();  // the batch is planned for what is left
@@ -82,10 +88,12 @@ struct BatchMaker {
   }
 
  private:
+  static constexpr bool reads_forward = ReadsForward<D>;
   static constexpr int most_substitutes = 16;  // tried for one sample
 
   /// Whether a failed row is seen to once the phase is over. What cannot be read is substituted in `read` already.
   [[nodiscard]] bool can_mend(Job const& job) const noexcept {
+    if (reads_forward && job.phase != Phase::read) return false;  // what was read cannot be read again
     return options.on_failure == OnFailure::skip ||
            (options.on_failure == OnFailure::substitute && job.phase == Phase::write &&
             job.shard->restarts < most_substitutes);
@@ -113,7 +121,7 @@ struct BatchMaker {
     }
   }
 
-  void read(Job& job, Index row, Worker& worker) const {
+  bool read(Job& job, Index row, Worker& worker) const {
     auto const k = static_cast<std::size_t>(row);
     SampleKey const key{options.seed, job.slot->epoch, job.shard->positions[k]};
     for (int attempt = 0;; ++attempt) {

@@ -76,6 +76,7 @@ class LoaderCore {
     }
     split_ = split;
     layout_ = layout(split, epoch, first);
+    if constexpr (ReadsForward<D>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
     step_ = step;
     last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;
@@ -233,6 +234,7 @@ class LoaderCore {
     auto& shard = *job.shard;
     shard.failure.merge(job.failure);
     shard.failed.insert(shard.failed.end(), job.failed.begin(), job.failed.end());
+    shard.absent += job.absent;
     stats_.substituted += job.substituted;
     if (!job.last_failure.empty()) stats_.last_failure = std::move(job.last_failure);
     shard.finished += job.end - job.begin;

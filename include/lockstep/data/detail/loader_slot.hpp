@@ -68,6 +68,7 @@ struct LoaderShard {
   Index claimed = 0, finished = 0;
   RowFailure failure;
   std::vector<Index> failed;  // rows to skip or to substitute
+  Index absent = 0;           // among these, those that do not exist
   Index bytes = 0;            // that the slab had needed when last seen
   int restarts = 0;           // since the batch was begun; from the first on, its indices stand
 
@@ -84,6 +85,7 @@ struct LoaderShard {
     rows = row_count;
     failure = {};
     failed.clear();
+    absent = 0;
     restarts = 0;
     enter(rows == 0 ? Phase::plan : Phase::read);
   }
@@ -131,9 +133,14 @@ struct LoaderShard {
     failed.clear();
   }
 
-  void read(Reader& reader, Index row, SampleKey const& key) {
+  /// False when there is no such sample: a stream has ended.
+  bool read(Reader& reader, Index row, SampleKey const& key) {
     auto const k = static_cast<std::size_t>(row);
-    if constexpr (reads_into_rows) {
+    if constexpr (ReadsForward<D>) {
+      samples[k] = reader.take(key);
+      if (!samples[k]) return false;
+      extents[k] = extent_of(*samples[k]);
+    } else if constexpr (reads_into_rows) {
       extents[k] = reader.extent(indices[k]);
     } else if constexpr (by_reference) {
       samples[k] = &reader.get(indices[k], key);
@@ -142,6 +149,7 @@ struct LoaderShard {
       samples[k].emplace(reader.get(indices[k], key));
       extents[k] = extent_of(*samples[k]);
     }
+    return true;
   }
   template <class Batch>
   void plan(C const& collate, Index epoch, Batch& batch) {

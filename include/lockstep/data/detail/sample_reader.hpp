@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,6 +19,15 @@ struct ReaderType<D> {
   using type = decltype(std::declval<D const&>().worker());
 };
 
+/// A dataset whose samples come one after the other and may have ended (data::Streamed): each place that is dealt is
+/// taken once, from where it was rewound to.
+template <class D>
+concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const& key, Index epoch, Index position) {
+  { dataset.take(key) } -> std::same_as<std::optional<SampleOf<D>>>;
+  dataset.rewind(epoch, position);
+  { dataset.lanes() } -> std::convertible_to<Index>;
+};
+
 /// What one worker reads samples with: a reader of its own where the dataset makes them, else the dataset.
 template <class D>
 class SampleReader {
@@ -30,6 +41,7 @@ class SampleReader {
       return reader_.get(i);
     }
   }
+  [[nodiscard]] auto take(SampleKey const& key) { return reader_.take(key); }
   [[nodiscard]] auto extent(Index i) { return reader_.extent(i); }
   template <class Row>
   void read_into(Index i, Row&& row) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/stream_dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+namespace detail {
+
+/// Reads files one after the other, by lines, some 64 KiB at a time.
+class LineReader {
+ public:
+  LineReader(std::shared_ptr<std::vector<std::string> const> paths, Index first, Index step)
+      : paths_(std::move(paths)), file_(static_cast<std::size_t>(first)), step_(static_cast<std::size_t>(step)) {}
+
+  /// A line that holds more than blanks, valid until the next call; none at the end.
+  /// @throws DataError when the present file cannot be read on: the next call goes on with the next file
+  std::optional<std::string_view> next() {
+    for (; file_ < paths_->size(); leave_file()) {
+      try {
+        if (!open_) open_ = std::make_unique<Descriptor>(path());
+        if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
+        while (auto const found = line()) {
+          ++number_;
+          if (found->find_first_not_of(" \t\r\f") != std::string_view::npos) return found;
+        }
+      } catch (DataError const&) {
+        leave_file();
+        throw;
+      }
+    }
+    return {};
+  }
+  /// "reviews.txt:17", of the last line.
+  [[nodiscard]] std::string name() const { return path() + ":" + std::to_string(number_); }
+
+ private:
+  static constexpr std::size_t block = std::size_t{1} << 16, longest = std::size_t{1} << 26;
+
+  [[nodiscard]] std::string const& path() const { return (*paths_)[file_]; }
+  void leave_file() {
+    file_ += step_;
+    open_.reset();
+    text_.clear();
+    begin_ = offset_ = 0;
+    number_ = 0;
+    ended_ = false;
+  }
+  std::optional<std::string_view> line() {
+    for (auto searched = begin_;;) {
+      auto const end = text_.find('\n', searched);
+      if (end != std::string::npos || (ended_ && begin_ < text_.size())) {
+        auto out = std::string_view(text_).substr(begin_, end - begin_);
+        begin_ = end == std::string::npos ? text_.size() : end + 1;
+        if (out.ends_with('\r')) out.remove_suffix(1);
+        return out;
+      }
+      if (ended_) return {};
+      text_.erase(0, begin_);
+      begin_ = 0;
+      searched = text_.size();
+      if (searched > longest)
+        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
+                        std::to_string(longest) + " bytes; give a text file");
+      text_.resize(searched + block);
+      auto const got = read_at(open_->get(), text_.data() + searched, block, offset_, path());
+      text_.resize(searched + got);
+      offset_ += got;
+      ended_ = got < block;
+    }
+  }
+
+  std::shared_ptr<std::vector<std::string> const> paths_;
+  std::size_t file_, step_;
+  std::unique_ptr<Descriptor> open_;
+  std::string text_;
+  std::size_t begin_ = 0, offset_ = 0;
+  Index number_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace detail
+
+/// The lines of text files that are read from beginning to end and never held as a whole, without their ends (LF or CR
+/// LF); lines of blanks are left out. `lanes` files are read at a time: lane k takes the files k, k + lanes, ...
+/// `convert` makes a sample of a line, which it gets as a std::string_view, from several threads at once:
+/// `Streamed{LineStream{paths, 4, to_sample}}` is for a DataLoader.
+/// @throws ConfigError when there is no lane, or more than files
+/// @throws DataError from the lanes' `next` when a file cannot be read, which ends it, or `convert` refuses a line;
+/// names file and line
+template <class F>
+class LineStream {
+ public:
+  using Sample = std::remove_cvref_t<std::invoke_result_t<F const&, std::string_view>>;
+
+  LineStream(std::vector<std::string> paths, Index lanes, F convert)
+      : paths_(std::make_shared<std::vector<std::string> const>(std::move(paths))),
+        lanes_(lanes),
+        convert_(std::move(convert)) {
+    if (lanes < 1 || lanes > static_cast<Index>(paths_->size()))
+      throw ConfigError("LineStream: " + std::to_string(lanes) + " lanes for " + std::to_string(paths_->size()) +
+                        " files; there is at least one lane, and a file for each");
+  }
+
+  class Lane {
+   public:
+    Lane(detail::LineReader lines, F const& convert) : lines_(std::move(lines)), convert_(convert) {}
+
+    [[nodiscard]] std::optional<Sample> next() {
+      std::optional<Sample> out;
+      if (auto const line = lines_.next()) {
+        try {
+          out.emplace(convert_(*line));
+        } catch (DataError const& error) {
+          throw DataError(lines_.name() + ": " + error.what());
+        }
+      }
+      return out;
+    }
+
+   private:
+    detail::LineReader lines_;
+    F convert_;
+  };
+
+  [[nodiscard]] Index lanes() const noexcept { return lanes_; }
+  /// Alike in every epoch.
+  [[nodiscard]] Lane lane(Index k, Index) const { return Lane(detail::LineReader(paths_, k, lanes_), convert_); }
+
+ private:
+  std::shared_ptr<std::vector<std::string> const> paths_;
+  Index lanes_;
+  F convert_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

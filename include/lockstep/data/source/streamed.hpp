@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/dataset.hpp>
+#include <lockstep/data/source/stream_dataset.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// A stream as a dataset for the loader, with SequentialSampler: position p of an epoch is the next sample of lane
+/// p mod lanes. So the order is the same for any number of workers and of ranks that divides the lanes, and a state
+/// says where each lane stands: going on there opens the lanes and passes over what has been used, by the reader's
+/// `skip(n)` where it has one.
+///
+/// An epoch has `samples` positions. Where a lane has ended, rows are left out; a rank whose lanes have all ended gets
+/// empty batches, which weigh nothing. Ranks take equally many steps, by arithmetic, when `samples` is given. Without
+/// it an epoch is over when no rank has a row left (`held.rows()`), which the ranks find out among themselves; then
+/// `start` begins the next. A copy shares the stream, and reads it on its own. Thread-safe.
+template <StreamDataset S>
+class Streamed {
+ public:
+  using Sample = SampleOfStream<S>;
+  /// More than any epoch has.
+  static constexpr Index unknown = Index{1} << 40;
+
+  explicit Streamed(S stream, Index samples = unknown)
+      : stream_(std::move(stream)), samples_(samples), count_(stream_.lanes()) {
+    if (count_ < 1) throw ConfigError("Streamed: the stream has " + std::to_string(count_) + " lanes; it needs one");
+    if (samples_ < 0) throw ConfigError("Streamed: samples is " + std::to_string(samples_) + "; it must be at least 0");
+    lanes_ = std::make_unique<Lane[]>(static_cast<std::size_t>(count_));
+  }
+  Streamed(Streamed const& other) : Streamed(other.stream_, other.samples_) {}
+  Streamed(Streamed&&) noexcept = default;
+  Streamed& operator=(Streamed other) noexcept {
+    std::swap(stream_, other.stream_);
+    std::swap(samples_, other.samples_);
+    std::swap(count_, other.count_);
+    std::swap(lanes_, other.lanes_);
+    return *this;
+  }
+  ~Streamed() = default;
+
+  [[nodiscard]] Index size() const noexcept { return samples_; }
+  [[nodiscard]] Index lanes() const noexcept { return count_; }
+  /// The sample at a position of epoch 0. @throws DataError when its lane has ended; ConfigError when it was passed
+  [[nodiscard]] Sample get(Index i) const {
+    if (auto sample = take({0, 0, i})) return std::move(*sample);
+    throw DataError("Streamed: " + name(i) + " does not exist: its lane has ended");
+  }
+  [[nodiscard]] std::string name(Index i) const {
+    return "sample " + std::to_string(i / count_) + " of lane " + std::to_string(i % count_);
+  }
+  [[nodiscard]] std::uint64_t fingerprint() const requires requires(S const& s) { s.fingerprint(); }
+  { return stream_.fingerprint(); }
+
+  /// The sample at a place, none where its lane has ended. Several threads may ask in an order of their own as long as
+  /// each place is asked for: what lies before is kept for those who will.
+  [[nodiscard]] std::optional<Sample> take(SampleKey const& key) const {
+    auto const k = key.position % count_, wanted = key.position / count_;
+    auto& lane = lanes_[static_cast<std::size_t>(k)];
+    std::lock_guard lock(lane.mutex);
+    auto const kept = std::find_if(lane.kept.begin(), lane.kept.end(),
+                                   [&](auto const& each) { return each.epoch == key.epoch && each.number == wanted; });
+    if (kept != lane.kept.end()) {
+      auto out = std::move(*kept);
+      lane.kept.erase(kept);
+      if (out.error) std::rethrow_exception(out.error);
+      return std::move(out.sample);
+    }
+    while (lane.epoch < key.epoch) {
+      while (lane.next < in_epoch(k)) keep(lane, k);
+      lane.begin(lane.epoch + 1, 0);
+    }
+    if (lane.epoch > key.epoch || lane.next > wanted)
+      throw ConfigError("Streamed: " + name(key.position) + " has been passed; a stream goes forward only");
+    while (lane.next < wanted) keep(lane, k);
+    return read(lane, k);
+  }
+  /// From here on, positions of an epoch are asked for. For the loader.
+  void rewind(Index epoch, Index position) const {
+    for (Index k = 0; k < count_; ++k) {
+      auto& lane = lanes_[static_cast<std::size_t>(k)];
+      std::lock_guard lock(lane.mutex);
+      lane.kept.clear();
+      lane.begin(epoch, position <= k ? 0 : (position - k - 1) / count_ + 1);
+    }
+  }
+
+ private:
+  using Reader = decltype(std::declval<S const&>().lane(Index{}, Index{}));
+  struct Kept {
+    Index epoch, number;
+    std::optional<Sample> sample;
+    std::exception_ptr error;
+  };
+  struct Lane {
+    std::mutex mutex;
+    std::optional<Reader> reader{};
+    Index epoch = 0, next = 0;
+    bool ended = false;
+    std::vector<Kept> kept{};  // read for others
+
+    void begin(Index at_epoch, Index number) {
+      reader.reset();
+      epoch = at_epoch;
+      next = number;
+      ended = false;
+    }
+  };
+
+  [[nodiscard]] Index in_epoch(Index k) const noexcept { return samples_ <= k ? 0 : (samples_ - k - 1) / count_ + 1; }
+
+  void keep(Lane& lane, Index k) const {
+    Kept out{lane.epoch, lane.next, {}, {}};
+    try {
+      out.sample = read(lane, k);
+    } catch (...) {
+      out.error = std::current_exception();
+    }
+    lane.kept.push_back(std::move(out));
+  }
+  std::optional<Sample> read(Lane& lane, Index k) const {
+    ++lane.next;
+    std::optional<Sample> out;
+    if (lane.ended) return out;
+    bool more = true;
+    if (!lane.reader) {
+      lane.reader.emplace(stream_.lane(k, lane.epoch));
+      more = pass_over(*lane.reader, lane.next - 1);
+    }
+    if (more) out = lane.reader->next();
+    if (!out) {
+      lane.ended = true;
+      lane.reader.reset();
+    }
+    return out;
+  }
+  static bool pass_over(Reader& reader, Index count) {
+    if constexpr (requires { reader.skip(count); }) {
+      if (count > 0) reader.skip(count);
+      return true;
+    } else {
+      bool more = true;
+      for (; more && count > 0; --count) {
+        try {
+          more = reader.next().has_value();
+        } catch (DataError const&) {  // it was told when it was its turn
+        }
+      }
+      return more;
+    }
+  }
+
+  S stream_;
+  Index samples_, count_;
+  std::unique_ptr<Lane[]> lanes_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/line_stream.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "../../temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+std::string text(std::string_view line) {
+  if (line == "bad") throw DataError("it is bad");
+  return std::string(line);
+}
+template <class Lane>
+std::vector<std::string> rest_of(Lane lane) {
+  std::vector<std::string> out;
+  while (auto line = lane.next()) out.push_back(*line);
+  CHECK_FALSE(lane.next());  // it stays at its end
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("lines of files, a lane for every n-th file") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", "one\r\n\n \t\ntwo\n");
+  write_file(folder / "b", "three");
+  write_file(folder / "c", "");
+  write_file(folder / "d", "\nfour\n");
+  std::vector<std::string> const paths{folder / "a", folder / "b", folder / "c", folder / "d"};
+  data::LineStream const one(paths, 1, text), two(paths, 2, text), four(paths, 4, text);
+  static_assert(data::StreamDataset<decltype(one)>);
+  CHECK(rest_of(one.lane(0, 0)) == std::vector<std::string>{"one", "two", "three", "four"});
+  CHECK(rest_of(two.lane(0, 0)) == std::vector<std::string>{"one", "two"});
+  CHECK(rest_of(two.lane(1, 5)) == std::vector<std::string>{"three", "four"});
+  CHECK(rest_of(four.lane(2, 0)).empty());
+}
+
+TEST_CASE("lines longer than what is read at a time, and lines at its border") {
+  TemporaryFolder const folder;
+  constexpr std::size_t block = std::size_t{1} << 16;
+  for (std::size_t const length : {block - 2, block - 1, block, block + 1, 3 * block}) {
+    for (std::string const end : {"\n", "\r\n", ""}) {
+      std::string const longest(length, 'x');
+      write_file(folder / "a", longest + "\n" + "y\n" + longest + end);
+      CHECK(rest_of(data::LineStream({folder / "a"}, 1, text).lane(0, 0)) ==
+            std::vector<std::string>{longest, "y", longest});
+    }
+  }
+}
+
+TEST_CASE("what fails is named, and the lane goes on behind it") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", "one\n\nbad\ntwo\n");
+  write_file(folder / "c", "three\n");
+  data::LineStream const stream({folder / "a", folder / "b", folder.path().string(), folder / "c"}, 1, text);
+  auto lane = stream.lane(0, 0);
+  CHECK(lane.next() == "one");
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("a:3: it is bad"), DataError);
+  CHECK(lane.next() == "two");
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("b: cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(lane.next()), doctest::Contains("cannot be read"), DataError);  // a folder
+  CHECK(lane.next() == "three");
+  CHECK_FALSE(lane.next());
+  CHECK_THROWS_WITH_AS(data::LineStream({folder / "a"}, 2, text), doctest::Contains("2 lanes for 1 files"),
+                       ConfigError);
+  CHECK_THROWS_AS(data::LineStream({folder / "a"}, 0, text), ConfigError);
+}

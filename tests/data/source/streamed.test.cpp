@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/streamed.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Sample {
+  Index epoch = 0, lane = 0, number = 0;
+  friend bool operator==(Sample const&, Sample const&) = default;
+};
+
+/// Lane k has lengths[k] samples; the one at `bad` of lane 0 cannot be read.
+struct Numbers {
+  std::vector<Index> lengths;
+  Index bad = -1;
+  bool can_skip = false;
+  std::shared_ptr<std::atomic<Index>> skipped = std::make_shared<std::atomic<Index>>(0);
+
+  struct Lane {
+    Index epoch, k, length, bad, number = 0;
+    std::optional<Sample> next() {
+      if (number == length) return {};
+      if (number++ == bad) throw DataError("it is bad");
+      return Sample{epoch, k, number - 1};
+    }
+  };
+  struct SkippingLane : Lane {
+    std::atomic<Index>* skipped;
+    void skip(Index count) {
+      number = std::min(count, length);
+      *skipped += count;
+    }
+  };
+  Index lanes() const { return static_cast<Index>(lengths.size()); }
+  Lane lane(Index k, Index epoch) const { return {epoch, k, lengths[static_cast<std::size_t>(k)], k == 0 ? bad : -1}; }
+};
+struct SkippingNumbers : Numbers {
+  SkippingLane lane(Index k, Index epoch) const { return {Numbers::lane(k, epoch), skipped.get()}; }
+};
+static_assert(data::StreamDataset<Numbers> && data::StreamDataset<SkippingNumbers>);
+static_assert(data::Dataset<data::Streamed<Numbers>>);
+
+template <class Stream = Numbers>
+auto loader_of(Stream stream, data::DataLoaderOptions options, Index samples = data::Streamed<Stream>::unknown) {
+  return data::DataLoader{data::Streamed{stream, samples}, data::SequentialSampler{}, data::PadCollate{}, options};
+}
+std::vector<Sample> rows_of(data::Columns<Sample> const& batch) {
+  std::vector<Sample> out;
+  for (Index r = 0; r < batch.rows(); ++r)
+    out.push_back({batch[&Sample::epoch].values(r), batch[&Sample::lane].values(r), batch[&Sample::number].values(r)});
+  return out;
+}
+/// What each of `ranks` gets of an epoch, in the global order: the rows of a step by their positions. An epoch of
+/// unknown length ends with the first step that has no rows on any rank.
+template <class Loader>
+std::vector<Sample> epoch_of(Loader& loader, int ranks, Index epoch, data::LoaderState const* from = nullptr) {
+  struct Row {
+    Index position;
+    Sample sample;
+  };
+  std::vector<Row> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    data::Split const split{rank, 1, ranks};
+    from ? loader.resume(split, *from, epoch + 1) : loader.start(split, epoch, 0, epoch + 1);
+    for (;;) {
+      auto const held = loader.next();
+      if (held.rows() == 0) break;
+      auto const& batch = held.batches()[0];
+      auto const rows = rows_of(batch);
+      for (std::size_t r = 0; r < rows.size(); ++r) all.push_back({batch.positions()(static_cast<Index>(r)), rows[r]});
+    }
+  }
+  std::sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.position < b.position; });
+  std::vector<Sample> out;
+  for (auto const& row : all) out.push_back(row.sample);
+  return out;
+}
+/// By definition: the lanes in turn.
+std::vector<Sample> expected(Numbers const& stream, Index epoch) {
+  std::vector<Sample> out;
+  for (Index number = 0; number < 100; ++number)
+    for (Index k = 0; k < stream.lanes(); ++k)
+      if (number < stream.lengths[static_cast<std::size_t>(k)] && !(k == 0 && number == stream.bad))
+        out.push_back({epoch, k, number});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the global sequence is the same for any ranks and workers, and each sample comes once") {
+  for (Numbers const& stream :
+       {Numbers{{31, 31, 31, 31, 31, 31}}, Numbers{{32, 0, 1, 33, 7, 33}}, Numbers{{0, 0, 0, 0, 0, 0}}}) {
+    for (int ranks : {1, 2, 3, 6}) {
+      for (int workers : {0, 1, 3}) {
+        auto loader = loader_of(stream, {.batch_size = 5, .workers = workers});
+        for (Index epoch : {0, 2}) CHECK(epoch_of(loader, ranks, epoch) == expected(stream, epoch));
+      }
+    }
+  }
+}
+
+TEST_CASE("epochs of a given number of samples end alike on all ranks, and go over into each other") {
+  Numbers const stream{{10, 10, 4, 10}};
+  for (Index samples : {0, 1, 24, 37, 60}) {
+    std::vector<Sample> wanted;
+    for (Index epoch : {0, 1, 2})
+      for (Index p = 0; p < samples; ++p)
+        if (p / 4 < stream.lengths[static_cast<std::size_t>(p % 4)]) wanted.push_back({epoch, p % 4, p / 4});
+    std::vector<Sample> found;
+    for (int rank : {0, 1}) {
+      auto loader = loader_of(stream, {.batch_size = 3, .workers = 2, .prefetch = 4}, samples);
+      data::Split const split{rank, 1, 2};
+      CHECK(loader.steps(split) == (samples + 5) / 6);
+      loader.start(split, 0, 0, 3);
+      for (Index i = 0; i < 3 * loader.steps(split); ++i) {
+        auto const rows = rows_of(loader.next().batches()[0]);
+        found.insert(found.end(), rows.begin(), rows.end());
+      }
+    }
+    auto const before = [](Sample const& a, Sample const& b) {
+      return std::tuple(a.epoch, a.number, a.lane) < std::tuple(b.epoch, b.number, b.lane);
+    };
+    std::sort(found.begin(), found.end(), before);
+    CHECK(found == wanted);
+  }
+}
+
+TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
+  Numbers const stream{{31, 33, 0, 12}, 3};
+  auto const check = [&](auto const& each) {
+    auto loader = loader_of(each, {.batch_size = 5, .workers = 2, .on_failure = data::OnFailure::skip});
+    loader.start({0, 1, 2}, 1, 0, 2);
+    static_cast<void>(loader.next());
+    auto const state = loader.state_after(loader.next());
+    CHECK(state.position == 20);
+    auto rest = expected(each, 1);
+    std::erase_if(rest, [](Sample const& s) { return s.number < 5; });
+    for (int ranks : {1, 2, 4}) CHECK(epoch_of(loader, ranks, 1, &state) == rest);
+    loader.start({}, 1, 4, 2);  // the same place, by its step
+    CHECK(rows_of(loader.next().batches()[0]).front() == rest.front());
+  };
+  check(stream);
+  SkippingNumbers const skipping{stream};
+  check(skipping);
+  CHECK(*skipping.skipped > 0);
+}
+
+TEST_CASE("a sample that fails is told at its batch, and the stream goes on behind it") {
+  Numbers const stream{{9, 9}, 4};  // position 8, in the third batch of four
+  for (int workers : {0, 1, 3}) {
+    auto loader = loader_of(stream, {.batch_size = 4, .workers = workers});
+    loader.start({}, 0, 0, 1);
+    std::vector<Sample> found;
+    int failures = 0;
+    for (int step = 0; step < 5; ++step) {
+      try {
+        auto const rows = rows_of(loader.next().batches()[0]);
+        found.insert(found.end(), rows.begin(), rows.end());
+      } catch (DataError const& error) {
+        ++failures;
+        CHECK(step == 2);
+        CHECK(std::string_view(error.what()).find("sample 4 of lane 0") != std::string_view::npos);
+        CHECK(std::string_view(error.what()).find("it is bad") != std::string_view::npos);
+      }
+    }
+    CHECK(failures == 1);
+    auto wanted = expected(stream, 0);
+    std::erase_if(wanted, [](Sample const& s) { return s.number == 4 || s.number == 5; });  // the batch
+    CHECK(found == wanted);
+
+    auto skipping = loader_of(stream, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip});
+    CHECK(epoch_of(skipping, 1, 0) == expected(stream, 0));
+    CHECK(skipping.stats().skipped == 1);
+  }
+}
+
+TEST_CASE("what a stream cannot do is refused") {
+  Numbers const stream{{2, 1}};
+  data::Streamed const streamed{stream};
+  CHECK(streamed.get(1) == Sample{0, 1, 0});
+  CHECK_THROWS_WITH_AS(static_cast<void>(streamed.get(3)), doctest::Contains("its lane has ended"), DataError);
+  CHECK(streamed.get(2) == Sample{0, 0, 1});
+  CHECK(streamed.get(0) == Sample{0, 0, 0});  // was read on the way
+  CHECK_THROWS_WITH_AS(static_cast<void>(streamed.get(0)), doctest::Contains("has been passed"), ConfigError);
+  auto const copy = streamed;
+  CHECK(copy.get(0) == Sample{0, 0, 0});
+  CHECK_THROWS_WITH_AS(data::Streamed{Numbers{}}, doctest::Contains("has 0 lanes"), ConfigError);
+  CHECK_THROWS_WITH_AS((data::Streamed{stream, -1}), doctest::Contains("samples is -1"), ConfigError);
+  auto loader = loader_of(stream, {});
+  CHECK_THROWS_WITH_AS(loader.start({0, 1, 3}, 0, 0, 1), doctest::Contains("a divisor of the stream's 2 lanes"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(loader_of(stream, {.tail = data::Tail::pad}), doctest::Contains("a stream has no other samples"),
+                       ConfigError);
+  CHECK_THROWS_AS(loader_of(stream, {.on_failure = data::OnFailure::substitute}), ConfigError);
+}
