@@ -59,7 +59,7 @@ struct BatchNorm<HostSpace> {
       with_best_instructions([=] {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V sum{}, squares{}, next;
+          V sum = V(), squares = V(), next;  // nvcc fails on V sum{}
           for (Index r = begin; r < end; ++r) {
             detail::load(next, x.data + r * width + c);
             sum += next;
@@ -142,7 +142,7 @@ struct BatchNorm<HostSpace> {
       with_best_instructions([=] {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, in, g, sum{}, products{};
+          V center, factor, shift, reciprocal, in, g, sum = V(), products = V();
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
