@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <lockstep/core/clock.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/initialize.hpp>
@@ -73,14 +74,31 @@ class Replica {
     }
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
-    device_.add_loss(nn::loss_of(*model_, context_, brought));
-    if (loss_sink.call) loss_sink.call(loss_sink.self);
-    auto const middle = Clock::seconds();
-    context_.backward(ready_sink);
+    auto middle = begin;
+    auto const pass = [&] {
+      device_.add_loss(nn::loss_of(*model_, context_, brought));
+      if (loss_sink.call) loss_sink.call(loss_sink.self);
+      middle = Clock::seconds();
+      context_.backward(ready_sink);
+    };
+    bool const unheard = !loss_sink.call && !ready_sink.call;
+    if (!unheard || !device_.repeat(context_, brought, pass)) pass();
     device_.release();
     forward_seconds_ += middle - begin;
     backward_seconds_ += Clock::seconds() - middle;
   }
+
+  /// Where batches should lie on the host, of a device other than the host.
+  [[nodiscard]] static memory::AnyHostResource batch_memory() { return Device::batch_memory(); }
+  /// Begins to bring a batch that `run` will be given next, while the device is busy; until then the batch stays as it
+  /// is.
+  template <class Batch>
+  void send(Batch const& batch) {
+    device_.enter();
+    device_.send(batch);
+  }
+  /// What was sent last will not be run.
+  void forget_sent() { device_.forget_sent(); }
 
   /// The loss of a batch, and what the model predicts for it to whoever asks. Nothing is learned. A model with a
   /// `forward` of its own is run once more for its prediction.

@@ -21,6 +21,7 @@
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
+#include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -168,7 +169,10 @@ class Trainer {
     for (auto* observer : options.observers) observer->start({steps, options.epochs});
 
     auto const run_began = Clock::seconds();
+    if constexpr (!Space::host_accessible) loader.use(Session::DeviceReplica::batch_memory());
     loader.start(split(), 0, 0, options.epochs);
+    auto const whole_epochs = steps / std::max<Index>(1, epoch_steps), rest = steps - whole_epochs * epoch_steps;
+    train::BatchFeed feed(loader, session_, whole_epochs * micro_steps + rest * accumulation);
     for (Index epoch = 0; record.steps < steps; ++epoch) {
       auto const epoch_began = Clock::seconds();
       nn::Loss<HostSpace> epoch_loss;
@@ -176,7 +180,7 @@ class Trainer {
         record.step_began = Clock::seconds();
         auto const last = std::min(micro_steps, micro + accumulation) - 1;
         for (bool first = true; micro <= last; ++micro, first = false)
-          micro_step(loader, epoch, first, micro == last, record);
+          micro_step(feed, epoch, first, micro == last, record);
         ++record.steps;
         auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
         auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
@@ -209,12 +213,15 @@ class Trainer {
     return record;
   }
 
-  template <class Loader>
-  void micro_step(Loader& loader, Index epoch, bool first, bool last, train::RunRecord& record) {
+  template <class Feed>
+  void micro_step(Feed& feed, Index epoch, bool first, bool last, train::RunRecord& record) {
     auto const asked = Clock::seconds();
-    auto const held = loader.next();
-    record.data_wait_seconds += Clock::seconds() - asked;
-    session_.micro_step(held.batches(), {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+    auto const batches = feed.next();
+    auto const began = Clock::seconds();
+    session_.micro_step(batches, {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+    auto const queued = Clock::seconds();
+    feed.send_next();
+    record.data_wait_seconds += (began - asked) + (Clock::seconds() - queued);
   }
 
   template <class Loader>

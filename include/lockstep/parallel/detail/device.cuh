@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <lockstep/kernel/add.cuh>
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_inbox.cuh>
+#include <lockstep/memory/cuda_recordings.cuh>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 
@@ -83,14 +89,51 @@ class Device<CudaSpace> {
   [[nodiscard]] int gpu() const noexcept { return gpu_; }
   void enter() const { entered(gpu_); }
 
+  /// Where batches should lie on the host; of the GPU that this thread has entered.
+  [[nodiscard]] static memory::AnyHostResource batch_memory() { return memory::PinnedResource(); }
+  /// Begins to copy a batch, which stays as it is until it is brought.
+  template <class Batch>
+  void send(Batch const& batch) {
+    auto& sent = stream().template kept<Sent<Batch>>();
+    sent.brought = receive(batch);
+    sent.from = &batch;
+    sent.number = received_;
+  }
+  /// What was sent last will not be brought.
+  void forget_sent() noexcept { ++received_; }
+  /// The batch on the device, copied now unless it was sent before, for what is queued from here on.
   template <class Batch>
   [[nodiscard]] Brought<Batch> bring(Batch const& batch) {
-    auto const brought = inbox_.receive([&](memory::CudaInbox::Copy const& copy) { return moved(batch, copy); });
+    auto& sent = stream().template kept<Sent<Batch>>();
+    bool const is_sent = std::exchange(sent.from, nullptr) == &batch && sent.number == received_;
+    auto const brought = is_sent ? *sent.brought : receive(batch);
     inbox_.open(stream());
     return brought;
   }
   /// Waits until the batch that was brought is free on the host.
   void release() const { inbox_.wait(); }
+  /// Does a pass over a batch as it was recorded: where batches compare and this one, in this place, came before. False
+  /// when nothing was done.
+  template <class Context, class Batch, class Pass>
+  bool repeat(Context& context, Batch const& batch, Pass const& pass) {
+    if constexpr (std::equality_comparable<Batch>) {
+      auto& start = stream().template kept<PassStart<Batch>>();
+      start.batch = batch;
+      start.written.assign(context.written().begin(), context.written().end());
+      auto const* const written = stream().template kept<Passes<Batch>>().run(
+          stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
+            pass();
+            return std::vector(context.written().begin(), context.written().end());
+          });
+      if (written) {
+        context.set_written(*written);
+        return true;
+      }
+      context.begin_micro_batch_again();  // a pass that could not be recorded has left its traces
+      context.set_written(start.written);
+    }
+    return false;
+  }
   /// Waits for the device; lives until the next call.
   template <class Prediction>
   [[nodiscard]] auto show(Prediction const& prediction) {
@@ -138,6 +181,27 @@ class Device<CudaSpace> {
   }
 
  private:
+  template <class Batch>
+  struct Sent {
+    Batch const* from = nullptr;
+    std::uint64_t number = 0;
+    std::optional<Brought<Batch>> brought;
+  };
+  /// All that a pass depends on but for the contents of device memory, and which gradients are written after it.
+  template <class Batch>
+  struct PassStart {
+    std::optional<Batch> batch;
+    std::vector<std::uint8_t> written;
+    bool operator==(PassStart const&) const = default;
+  };
+  template <class Batch>
+  using Passes = memory::CudaRecordings<PassStart<Batch>, std::vector<std::uint8_t>>;
+
+  template <class Batch>
+  [[nodiscard]] Brought<Batch> receive(Batch const& batch) {
+    ++received_;
+    return inbox_.receive([&](memory::CudaInbox::Copy const& copy) { return moved(batch, copy); });
+  }
   static int entered(int gpu) {
     memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());
     return gpu;
@@ -153,6 +217,7 @@ class Device<CudaSpace> {
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
   memory::CudaInbox inbox_;
+  std::uint64_t received_ = 0;
   Loss loss_{totals_.data(), nullptr, nullptr};
 };
 

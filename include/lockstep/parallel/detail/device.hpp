@@ -39,6 +39,11 @@ class Device<HostSpace> {
     return batch;
   }
   void release() const noexcept {}
+  /// Passes are not recorded: nothing was done.
+  template <class Context, class Batch, class Pass>
+  [[nodiscard]] bool repeat(Context const&, Batch const&, Pass const&) const noexcept {
+    return false;
+  }
   /// What a model predicted, for a metric to look at.
   template <class Prediction>
   [[nodiscard]] Prediction const& show(Prediction const& prediction) const noexcept {
