@@ -10,19 +10,21 @@ using namespace lockstep;
 
 namespace {
 
-app::Options parse(std::vector<char const*> arguments, int cores = 4, launch::Environment const& place = {}) {
+app::Options parse(std::vector<char const*> arguments, int cores = 4, launch::Environment const& place = {},
+                   app::Gpus const& gpus = {}) {
   app::Options options;
   app::Command command;
   app::CommonFlags common(command, options);
   arguments.insert(arguments.begin(), "program");
   static_cast<void>(command.parse(static_cast<int>(arguments.size()), arguments.data()));
-  common.resolve(cores, place);
+  common.resolve(cores, place, gpus);
   return options;
 }
 
-std::string refused(std::vector<char const*> arguments, launch::Environment const& place = {}) {
+std::string refused(std::vector<char const*> arguments, launch::Environment const& place = {},
+                    app::Gpus const& gpus = {}) {
   try {
-    parse(std::move(arguments), 4, place);
+    parse(std::move(arguments), 4, place, gpus);
   } catch (ConfigError const& error) {
     return error.what();
   }
@@ -145,4 +147,37 @@ TEST_CASE("ranks that a launcher has started are taken as they are") {
   launch::Environment const one{launch::Launcher::slurm, 0, 1, 0, 1, 0, "SLURM_STEP_NUM_TASKS=1"};
   CHECK(parse({"--nproc", "3", "--max-restarts", "2"}, 4, one).nproc == 3);  // in the one task of a step
   CHECK(contains(refused({"--max-restarts", "2"}), "--max-restarts without --nproc"));
+}
+
+TEST_CASE("models run on what there is, unless --backend says where") {
+  app::Gpus const four{.built = true, .count = 4}, none{.built = true, .count = 0, .why = "no driver"};
+  auto const on = [](std::vector<char const*> arguments, app::Gpus const& gpus) {
+    return parse(std::move(arguments), 4, {}, gpus);
+  };
+  CHECK(on({}, four).backend == app::Backend::cuda);
+  CHECK(on({}, four).devices == 1);
+  CHECK(on({}, none).backend == app::Backend::host);
+  CHECK(on({}, {}).backend == app::Backend::host);
+  CHECK(on({"--backend", "host"}, four).backend == app::Backend::host);
+  CHECK(contains(refused({"--backend", "cuda"}, {}, none), "no GPU to use (no driver)"));
+
+  CHECK(on({"--parallel", "dp"}, four).devices == 4);
+  auto options = on({"--gpu-ids", "3,1"}, four);
+  CHECK(options.parallel == app::Parallel::dp);
+  CHECK(options.devices == 2);
+  CHECK(options.gpus == std::vector{3, 1});
+  options = on({"--gpu-ids", "3,1", "--parallel", "ddp"}, four);
+  CHECK(options.ranks == 2);
+  CHECK(options.devices == 1);
+  CHECK(on({"--gpu-ids", "2"}, four).parallel == app::Parallel::single);
+  CHECK(on({"--gpu-ids", "3,1", "--devices", "4"}, four).devices == 4);
+  options = on({"--gpu-ids", "0,1", "--nproc", "4"}, four);
+  CHECK(options.ranks == 4);
+  CHECK(options.gpus.size() == 2);
+
+  CHECK(contains(refused({"--gpu-ids", "0,4"}, {}, four), "there is no GPU 4; this process sees 4"));
+  CHECK(contains(refused({"--gpu-ids", "0,"}, {}, four), "--gpu-ids"));
+  CHECK(contains(refused({"--gpu-ids", "0,x"}, {}, four), "--gpu-ids"));
+  CHECK(contains(refused({"--gpu-ids", "0", "--backend", "host"}, {}, four), "leave out either"));
+  CHECK(contains(refused({"--gpu-ids", "0,1", "--parallel", "single"}, {}, four), "--gpu-ids 0,1"));
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
@@ -27,12 +29,12 @@ class CommonFlags {
   CommonFlags& operator=(CommonFlags const&) = delete;
 
   /// Call once, after `Command::parse`. `cores` is how many processors the ranks of this host may use together, `place`
-  /// where a launcher put this process.
+  /// where a launcher put this process, `gpus` what the machine has of those.
   /// @throws ConfigError with a sentence about the combination
-  void resolve(int cores, launch::Environment const& place = {}) {
-    refuse_cuda();
+  void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
+    resolve_backend(gpus);
     check_local_rank(place);
-    resolve_ranks(cores, place);
+    resolve_ranks(cores, place, gpus);
     resolve_batch_size();
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
@@ -52,9 +54,16 @@ class CommonFlags {
                 {{"single", Parallel::single}, {"dp", Parallel::dp}, {"ddp", Parallel::ddp}},
                 "One device, several in one process, or one per rank; default: ddp with several ranks, dp with several "
                 "devices, else single");
-    command.add("--backend", cuda_, {{"host", false}, {"cuda", true}}, "Where models run; default: host");
+    command.add("--backend", backend_, {{"host", Backend::host}, {"cuda", Backend::cuda}},
+                "Where models run; default: cuda where the program was built with it and there is a GPU, else host");
     command.add("--devices", devices_, 1, most_ranks, "Devices of this process; with ddp: that many ranks, as threads");
-    command.add("--gpu-ids", gpu_ids_, "GPUs to use, as in 0,1");
+    command.add("--gpu-ids", "GPUs to use, as in 0,1: a device on each", [this](auto const& name, auto const& text) {
+      gpu_ids_ = text;
+      for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
+        end = std::min(text.find(',', at), text.size());
+        options_.gpus.push_back(detail::number<int>(name, text.substr(at, end - at), 0, most_ranks - 1, ""));
+      }
+    });
     command.add("--nproc", "Processes to start, each a rank; auto: one for each core (default 1)",
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
@@ -103,14 +112,24 @@ class CommonFlags {
     command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
   }
 
-  void refuse_cuda() const {
-    if (cuda_)
-      throw ConfigError(
-          "--backend cuda: this program was built without CUDA; use --backend host, or leave --backend out");
-    if (!gpu_ids_.empty())
-      throw ConfigError(
-          "--gpu-ids " + gpu_ids_ +
-          ": there is no such GPU, as this program was built without CUDA; use --devices N for host devices");
+  void resolve_backend(Gpus const& gpus) {
+    bool const named = !options_.gpus.empty();
+    auto const backend = backend_.value_or(named || gpus.count > 0 ? Backend::cuda : Backend::host);
+    auto const flag = named ? "--gpu-ids " + gpu_ids_ : "--backend cuda";
+    if (backend == Backend::host && named)
+      throw ConfigError(flag + " with --backend host: GPUs serve cuda; leave out either");
+    if (backend == Backend::cuda && !gpus.built)
+      throw ConfigError(flag + (named ? ": there is no such GPU, as this program was built without CUDA; use --devices "
+                                        "N for host devices"
+                                      : ": this program was built without CUDA; use --backend host, or leave --backend "
+                                        "out"));
+    if (backend == Backend::cuda && gpus.count == 0)
+      throw ConfigError(flag + ": there is no GPU to use (" + gpus.why + "); use --backend host");
+    for (int const gpu : options_.gpus)
+      if (gpu >= gpus.count)
+        throw ConfigError(flag + ": there is no GPU " + std::to_string(gpu) + "; this process sees " +
+                          std::to_string(gpus.count) + ", numbered from 0");
+    options_.backend = backend;
   }
 
   void check_local_rank(launch::Environment const& place) const {
@@ -122,18 +141,19 @@ class CommonFlags {
     throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
   }
 
-  void resolve_ranks(int cores, launch::Environment const& place) {
+  void resolve_ranks(int cores, launch::Environment const& place, Gpus const& gpus) {
     bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
     if (started && nproc_)
       throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.told +
                         "): the ranks have been started already; leave out either");
     int const nproc = started ? place.size : nproc_ == automatic ? cores : nproc_.value_or(1);
-    int const devices = devices_.value_or(1);
+    int const named = nproc > 1 ? 0 : static_cast<int>(options_.gpus.size());  // several ranks share them
+    int const devices = devices_.value_or(std::max(1, named));
     auto const parallel = parallel_.value_or(nproc > 1 ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
     auto const flag = std::string("--parallel ") + name(parallel);
     auto const ranks =
         started ? std::to_string(nproc) + " ranks of " + name(place.launcher) : "--nproc " + std::to_string(nproc);
-    auto const wide = "--devices " + std::to_string(devices);
+    auto const wide = devices_ ? "--devices " + std::to_string(devices) : "--gpu-ids " + gpu_ids_;
     if (parallel != Parallel::ddp && nproc > 1)
       throw ConfigError(flag + " with " + ranks + ": several ranks need --parallel ddp; " +
                         (started ? "start one" : "leave --nproc out") + ", or use ddp");
@@ -149,7 +169,7 @@ class CommonFlags {
     if (options_.max_restarts > 0 && options_.nproc == 1)
       throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
-    options_.devices = parallel == Parallel::dp ? devices_.value_or(default_dp_devices) : 1;
+    options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices(gpus)) : 1;
   }
 
   void resolve_batch_size() {
@@ -181,11 +201,15 @@ class CommonFlags {
     }
   }
 
-  static constexpr int default_dp_devices = 2;
+  /// Of dp: the GPUs that are named, or all; on the host two.
+  [[nodiscard]] int default_devices(Gpus const& gpus) const noexcept {
+    if (!options_.gpus.empty()) return static_cast<int>(options_.gpus.size());
+    return options_.backend == Backend::cuda ? gpus.count : 2;
+  }
 
   Options& options_;
   std::optional<Parallel> parallel_;
-  bool cuda_ = false;
+  std::optional<Backend> backend_;
   std::optional<int> devices_;
   std::string gpu_ids_;
   std::optional<int> nproc_;

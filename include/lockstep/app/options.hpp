@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/app/backend.hpp>
 #include <lockstep/app/parallel.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
@@ -17,11 +18,13 @@ struct Options {
   std::string program;  ///< the example's name, as in run.json
 
   Parallel parallel = Parallel::single;
-  int nproc = 1;         ///< processes to start
-  int max_restarts = 0;  ///< of those, after a failure
-  int ranks = 1;         ///< of the world: processes, or threads with ddp over devices
-  int devices = 1;       ///< replicas inside each rank
-  int threads = 1;       ///< for each device
+  Backend backend = Backend::host;
+  std::vector<int> gpus;  ///< of those that the process sees, for its devices in turn; none named: all
+  int nproc = 1;          ///< processes to start
+  int max_restarts = 0;   ///< of those, after a failure
+  int ranks = 1;          ///< of the world: processes, or threads with ddp over devices
+  int devices = 1;        ///< replicas inside each rank
+  int threads = 1;        ///< for each device
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part

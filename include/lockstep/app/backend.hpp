@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/memory/space.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// The value of --backend: where models run.
+enum class Backend { host, cuda };
+
+/// Whether this program was built with CUDA: nvcc compiled it, and lockstep/cuda.cuh was included before this header.
+template <class Devices = parallel::DevicesOf<CudaSpace>>
+inline constexpr bool built_with_cuda = requires {
+  Devices::count();
+};
+
+/// The GPUs that this program can use.
+struct Gpus {
+  bool built = false;  ///< whether the program was built with CUDA
+  int count = 0;
+  std::string why = {};  ///< there is none, in the driver's words
+
+  template <class Devices = parallel::DevicesOf<CudaSpace>>
+  [[nodiscard]] static Gpus look() {
+    Gpus gpus;
+    if constexpr (built_with_cuda<Devices>) {
+      gpus.built = true;
+      try {
+        gpus.count = Devices::count();
+      } catch (CudaError const& error) {
+        gpus.why = error.what();
+      }
+    }
+    return gpus;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/backend.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+namespace {
+struct Three {
+  static int count() { return 3; }
+};
+struct NoDriver {
+  static int count() { throw CudaError("cudaGetDeviceCount: no driver"); }
+};
+}  // namespace
+
+TEST_CASE("a program without CUDA has no GPU, and does not say why") {
+  static_assert(!app::built_with_cuda<>);
+  auto const gpus = app::Gpus::look();
+  CHECK_FALSE(gpus.built);
+  CHECK(gpus.count == 0);
+  CHECK(gpus.why.empty());
+}
+
+TEST_CASE("with CUDA there are as many as the driver says, or its reason") {
+  CHECK(app::Gpus::look<Three>().built);
+  CHECK(app::Gpus::look<Three>().count == 3);
+  auto const none = app::Gpus::look<NoDriver>();
+  CHECK(none.built);
+  CHECK(none.count == 0);
+  CHECK(none.why == "cudaGetDeviceCount: no driver");
+}
