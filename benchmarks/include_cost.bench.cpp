@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a translation unit pays for our umbrella, and for that of PyTorch: processor seconds and peak memory of the
 // compiler. The compilations alternate, so that both see the same machine.
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <python_peer.hpp>
 #include <ratios.hpp>
+#include <torch_package.hpp>
 
 namespace {
 
@@ -44,22 +43,9 @@ Cost cost_of(std::string const& command) {
   return {in_seconds(used.ru_utime) + in_seconds(used.ru_stime), static_cast<double>(used.ru_maxrss) / 1024};
 }
 
-std::string output_of(std::string const& command) {
-  std::string out;
-  if (std::FILE* const pipe = popen(command.c_str(), "r")) {
-    std::array<char, 512> part{};
-    while (std::fgets(part.data(), static_cast<int>(part.size()), pipe)) out += part.data();
-    pclose(pipe);
-  }
-  while (!out.empty() && out.back() == '\n') out.pop_back();
-  return out;
-}
-
-/// The compiler's flags for torch/torch.h of the peers' Python, or nothing where it has no PyTorch.
+/// The compiler's flags for torch/torch.h of the peers' Python, or of the system, or nothing where there is none.
 std::optional<std::string> torch_flags() {
-  std::string const spec = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
-  auto const package = output_of(python() + " -c \"" + spec + "\" 2>/dev/null");
-  for (std::string const& root : {package + "/include", std::string("/usr/include")}) {
+  for (std::string const& root : {torch_package() + "/include", std::string("/usr/include")}) {
     auto const api = root + "/torch/csrc/api/include";
     if (fs::exists(api + "/torch/torch.h")) return "-I" + root + " -I" + api;
   }

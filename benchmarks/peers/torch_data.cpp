@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PyTorch's C++ loader, torch::data: torch_data CASE BATCH WORKERS stack|written [FILE]. Each answer is samples per
 // second. `stack` is the library's collate, `written` one by hand; padded cases have the latter only.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -39,8 +40,12 @@ struct Held : data::Dataset<Held, Tensors> {
 };
 /// Pairs in memory, without a tensor each.
 struct Pairs : data::Dataset<Pairs, std::array<float, 2>> {
-  std::array<float, 2> get(std::size_t i) override { return {static_cast<float>(i), 1}; }
-  torch::optional<std::size_t> size() const override { return 102'400; }
+  std::vector<std::array<float, 2>> samples;
+  explicit Pairs(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) samples.push_back({static_cast<float>(i), 1});
+  }
+  std::array<float, 2> get(std::size_t i) override { return samples[i]; }
+  torch::optional<std::size_t> size() const override { return samples.size(); }
 };
 /// Records of one file, read one by one.
 struct Clips : data::Dataset<Clips, Tensors> {
@@ -134,7 +139,7 @@ int main(int argc, char** argv) {
   std::vector<torch::Tensor> samples;
   if (name == "clips") return deliver(Clips(argv[5]).map(collated<Tensors>(joined)), batch, workers);
   if (name == "tiny" && collate == "written") {
-    return deliver(Pairs().map(collated<std::array<float, 2>>(pairs)), batch, workers);
+    return deliver(Pairs(102'400).map(collated<std::array<float, 2>>(pairs)), batch, workers);
   }
   if (name == "tiny") {
     for (int i = 0; i < 102'400; ++i) samples.push_back(torch::full({2}, i, torch::kFloat));
