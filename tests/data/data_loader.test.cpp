@@ -2,6 +2,7 @@
 #include <lockstep/data/data_loader.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -142,25 +143,53 @@ std::vector<Seen> run_world(D const& dataset, S const& sampler, data::DataLoader
 
 }  // namespace
 
-TEST_CASE("every index exactly once per epoch, for every length, rank and worker count") {
-  for (Index length = 0; length <= 100; ++length) {
+TEST_CASE("each position of an epoch once, in the sampler's order, for any length, ranks, workers and tail") {
+  data::ShuffledSampler const sampler{.seed = 5};
+  constexpr Index batch_size = 4;
+  auto const check = [&](Index length, int ranks, int workers, data::Tail tail) {
+    CAPTURE(length);
+    CAPTURE(ranks);
+    CAPTURE(workers);
     auto const dataset = in_memory(length);
-    for (int all = 1; all <= 5; ++all) {
-      for (int workers = 0; workers <= 3; ++workers) {
-        auto const seen =
-            run_world(dataset, data::ShuffledSampler{.seed = 5}, {.batch_size = 4, .workers = workers}, all, 3, 5);
-        REQUIRE(static_cast<Index>(seen.size()) == 2 * length);
-        std::vector<int> count(static_cast<std::size_t>(length));
-        bool in_place = true;
-        for (Index k = 0; k < 2 * length; ++k) {
-          auto const& row = seen[static_cast<std::size_t>(k)];
-          in_place &= row.epoch == 3 + k / length && row.position == k % length;
-          ++count[static_cast<std::size_t>(row.label)];
+    auto const order = sampler.over(dataset);
+    auto const global = batch_size * ranks;
+    auto const dealt = tail == data::Tail::exact ? length
+                       : tail == data::Tail::pad ? (length + ranks - 1) / ranks * ranks
+                                                 : length / global * global;
+    std::vector<int> labels(static_cast<std::size_t>(dealt), -1);  // by position
+    bool in_place = true;
+    data::DataLoader loader{
+        dataset, sampler, data::PadCollate{}, {.batch_size = batch_size, .workers = workers, .tail = tail}};
+    for (int rank = 0; rank < ranks; ++rank) {
+      data::Split const split{rank, 1, ranks};
+      in_place &= loader.steps(split) == (dealt + global - 1) / global;
+      loader.start(split, 3, 0, 4);
+      for (Index step = 0; step < loader.steps(split); ++step) {
+        auto const held = loader.next();
+        auto const& batch = held.batches()[0];
+        in_place &= batch.rows() <= batch_size;
+        for (Index r = 0; r < batch.rows(); ++r) {
+          auto const position = batch.positions()(r);
+          in_place &= position / global == step && position % ranks == rank && position < dealt;
+          if (!in_place) break;
+          auto& label = labels[static_cast<std::size_t>(position)];
+          in_place &= label == -1;
+          label = batch[&Sample::label].values(r);
         }
-        REQUIRE(in_place);
-        REQUIRE(std::all_of(count.begin(), count.end(), [](int c) { return c == 2; }));
       }
     }
+    auto const index_at = order.in(3);
+    for (Index p = 0; p < dealt; ++p) in_place &= labels[static_cast<std::size_t>(p)] == index_at(p % length);
+    REQUIRE(in_place);
+  };
+  constexpr std::array tails{data::Tail::exact, data::Tail::pad, data::Tail::drop};
+  std::size_t next = 0;
+  for (Index length = 0; length <= 300; ++length) {
+    for (int ranks = 1; ranks <= 9; ++ranks)
+      for (auto const tail : tails) check(length, ranks, 0, tail);
+    // With threads, one combination of ranks, workers and tail for each length in turn.
+    check(length, 1 + static_cast<int>(next / 12 % 9), 1 + static_cast<int>(next / 3 % 4), tails[next % 3]);
+    ++next;
   }
 }
 
