@@ -156,6 +156,8 @@ TEST_CASE("models run on what there is, unless --backend says where") {
   };
   CHECK(on({}, four).backend == app::Backend::cuda);
   CHECK(on({}, four).devices == 1);
+  CHECK(on({}, four).gpus == std::vector{0, 1, 2, 3});
+  CHECK(on({}, {}).gpus.empty());
   CHECK(on({}, none).backend == app::Backend::host);
   CHECK(on({}, {}).backend == app::Backend::host);
   CHECK(on({"--backend", "host"}, four).backend == app::Backend::host);

@@ -34,7 +34,7 @@ class CommonFlags {
   void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
     resolve_backend(gpus);
     check_local_rank(place);
-    resolve_ranks(cores, place, gpus);
+    resolve_ranks(cores, place);
     resolve_batch_size();
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
@@ -113,7 +113,7 @@ class CommonFlags {
   }
 
   void resolve_backend(Gpus const& gpus) {
-    bool const named = !options_.gpus.empty();
+    bool const named = !gpu_ids_.empty();
     auto const backend = backend_.value_or(named || gpus.count > 0 ? Backend::cuda : Backend::host);
     auto const flag = named ? "--gpu-ids " + gpu_ids_ : "--backend cuda";
     if (backend == Backend::host && named)
@@ -130,6 +130,8 @@ class CommonFlags {
         throw ConfigError(flag + ": there is no GPU " + std::to_string(gpu) + "; this process sees " +
                           std::to_string(gpus.count) + ", numbered from 0");
     options_.backend = backend;
+    if (backend == Backend::cuda && !named)
+      for (int gpu = 0; gpu < gpus.count; ++gpu) options_.gpus.push_back(gpu);
   }
 
   void check_local_rank(launch::Environment const& place) const {
@@ -141,14 +143,14 @@ class CommonFlags {
     throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
   }
 
-  void resolve_ranks(int cores, launch::Environment const& place, Gpus const& gpus) {
+  void resolve_ranks(int cores, launch::Environment const& place) {
     bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
     if (started && nproc_)
       throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.told +
                         "): the ranks have been started already; leave out either");
     int const nproc = started ? place.size : nproc_ == automatic ? cores : nproc_.value_or(1);
-    int const named = nproc > 1 ? 0 : static_cast<int>(options_.gpus.size());  // several ranks share them
-    int const devices = devices_.value_or(std::max(1, named));
+    bool const on_each = !gpu_ids_.empty() && nproc == 1;  // of the GPUs that are named; several ranks share them
+    int const devices = devices_.value_or(on_each ? static_cast<int>(options_.gpus.size()) : 1);
     auto const parallel = parallel_.value_or(nproc > 1 ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
     auto const flag = std::string("--parallel ") + name(parallel);
     auto const ranks =
@@ -169,7 +171,7 @@ class CommonFlags {
     if (options_.max_restarts > 0 && options_.nproc == 1)
       throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
-    options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices(gpus)) : 1;
+    options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices()) : 1;
   }
 
   void resolve_batch_size() {
@@ -201,10 +203,9 @@ class CommonFlags {
     }
   }
 
-  /// Of dp: the GPUs that are named, or all; on the host two.
-  [[nodiscard]] int default_devices(Gpus const& gpus) const noexcept {
-    if (!options_.gpus.empty()) return static_cast<int>(options_.gpus.size());
-    return options_.backend == Backend::cuda ? gpus.count : 2;
+  /// Of dp: one for each GPU; on the host two.
+  [[nodiscard]] int default_devices() const noexcept {
+    return options_.backend == Backend::cuda ? static_cast<int>(options_.gpus.size()) : 2;
   }
 
   Options& options_;

@@ -19,7 +19,7 @@ struct Options {
 
   Parallel parallel = Parallel::single;
   Backend backend = Backend::host;
-  std::vector<int> gpus;  ///< of those that the process sees, for its devices in turn; none named: all
+  std::vector<int> gpus;  ///< for devices, or the ranks of a host, in turn; with Backend::cuda at least one
   int nproc = 1;          ///< processes to start
   int max_restarts = 0;   ///< of those, after a failure
   int ranks = 1;          ///< of the world: processes, or threads with ddp over devices

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
 #include <lockstep/app/save_dir.hpp>
@@ -60,7 +61,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
       if (speaks) std::fputs(command.help().c_str(), stdout);
       return 0;
     }
-    common.resolve(detail::cores_of_ranks(place), place);
+    common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir);

@@ -8,13 +8,16 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <lockstep/app/backend.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/verdict.hpp>
@@ -43,18 +46,19 @@ class Training {
     return {.batch_size = options_.batch_size, .workers = options_.num_workers, .prefetch = options_.prefetch};
   }
 
-  /// f(policy) with the policy that --parallel names.
+  /// f(policy) with the policy that --parallel names, on the backend that --backend names.
   template <class F>
   decltype(auto) with_policy(F&& f) const {
     switch (options_.parallel) {
       case Parallel::dp:
-        return f(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads});
+        return on_backend(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads}, f);
       case Parallel::ddp:
-        return f(parallel::DistributedDataParallel{comm::connect(world_), bucket_bytes(), options_.threads});
+        return on_backend(parallel::DistributedDataParallel{comm::connect(world_), bucket_bytes(), options_.threads},
+                          f);
       case Parallel::single:
         break;
     }
-    return f(parallel::SingleDevice{.threads = options_.threads});
+    return on_backend(parallel::SingleDevice{.threads = options_.threads}, f);
   }
 
   /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and cosine decay.
@@ -99,6 +103,18 @@ class Training {
   }
 
  private:
+  template <class Policy, class F>
+  decltype(auto) on_backend(Policy policy, F& f) const {
+    if constexpr (built_with_cuda<>)
+      if (options_.backend == Backend::cuda) return f(parallel::OnCuda{std::move(policy), gpus()});
+    return f(std::move(policy));
+  }
+  /// All of this process; with ddp each rank of a host has one, in turn.
+  [[nodiscard]] std::vector<int> gpus() const {
+    auto const& all = options_.gpus;
+    if (options_.parallel != Parallel::ddp) return all;
+    return {all[static_cast<std::size_t>(world_.local_rank) % all.size()]};
+  }
   [[nodiscard]] std::size_t bucket_bytes() const noexcept {
     return static_cast<std::size_t>(options_.bucket_cap_mb * (1 << 20));
   }
@@ -124,6 +140,7 @@ class Training {
                            metadata, buffers);
     train::RunLabels labels;
     labels.example = options_.program;
+    labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
     labels.parameters_sha256 = train::parameters_sha256(layout, values);
     auto const verdict = scaling::judge(scaling::profile_of(record));
     labels.bound = verdict.bound;
