@@ -9,12 +9,12 @@
 
 namespace lockstep_bench {
 
-/// A file of clips, 17x256x256 bytes each, while it lives: in the folder that LOCKSTEP_BENCH_FOLDER names, or in that
-/// for temporary files.
+/// A file of clips, 17x256x256 bytes each, while it lives: in a folder, or in that which LOCKSTEP_BENCH_FOLDER names,
+/// or in that for temporary files.
 class ClipsFile {
  public:
-  explicit ClipsFile(int count) {
-    auto const* folder = std::getenv("LOCKSTEP_BENCH_FOLDER");
+  explicit ClipsFile(int count, char const* folder = nullptr) {
+    if (folder == nullptr) folder = std::getenv("LOCKSTEP_BENCH_FOLDER");
     path_ = (folder ? std::filesystem::path(folder) : std::filesystem::temp_directory_path()) / "lockstep-clips.bin";
     std::vector<char> const clip(17 * 256 * 256, 3);
     auto* const file = std::fopen(path_.c_str(), "wb");

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes of batches per second against the machine's own roof: memcpy by as many threads.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -24,58 +27,117 @@ using namespace lockstep_bench;
 
 namespace {
 
-/// Bytes of batches per second of this thread's work, against memcpy of as many: from places spread over as much
-/// memory, to as many buffers in turn. What is padding counts on both sides.
+/// memcpy of `bytes` at a time by some threads: from places spread over `held` bytes, to three buffers in turn.
+class Roof {
+ public:
+  Roof(std::size_t bytes, std::size_t held, int threads)
+      : bytes_(bytes), pool_(threads), from_(std::max(held, 2 * bytes), 1), to_(3, std::vector<char>(bytes, 1)) {}
+
+  /// Bytes per second.
+  double operator()(double duration, Time time) {
+    return static_cast<double>(bytes_) * rate(duration, time, [&] {
+             at_ = (at_ + bytes_) % (from_.size() - bytes_);
+             auto* const to = to_[turn_++ % 3].data();
+             auto const threads = static_cast<std::size_t>(pool_.threads()), part = bytes_ / threads;
+             pool_.run(pool_.threads(), [&](Index task) {
+               auto const begin = static_cast<std::size_t>(task) * part;
+               std::memcpy(to + begin, from_.data() + at_ + begin, part);
+             });
+           });
+  }
+
+ private:
+  std::size_t bytes_;
+  ThreadPool pool_;
+  std::vector<char> from_;
+  std::vector<std::vector<char>> to_;
+  std::size_t at_ = 0, turn_ = 0;
+};
+
+/// One thread is the caller, by its processor time; two are workers, by the clock on the wall, with the caller waiting.
 template <class D, class Collate, class Bytes>
 void compare(Ratios& ratios, std::string const& label, D const& dataset, Index batch, Collate const& collate,
              std::size_t held_bytes, Bytes&& bytes_of) {
-  data::DataLoader loader{dataset,
-                          data::ShuffledSampler{.seed = 1},
-                          collate,
-                          {.batch_size = batch, .workers = 0, .prefetch = 2, .tail = data::Tail::drop}};
-  loader.start({}, 0, 0, Index{1} << 40);
-  std::size_t most = 0;
-  for (int i = 0; i < 20; ++i) most = std::max(most, static_cast<std::size_t>(bytes_of(loader.next().batches()[0])));
-  std::vector<char> from(std::max(held_bytes, 2 * most), 1);
-  std::vector<std::vector<char>> to(3, std::vector<char>(most, 1));
-  std::size_t at = 0, turn = 0;
-  ratios.compare(
-      label + ", 1 thread", "roof",
-      [&](double duration) {
-        double bytes = 0;
-        auto const start = seconds(Time::processor);
-        double elapsed = 0;
-        while (elapsed < duration) {
-          bytes += static_cast<double>(bytes_of(loader.next().batches()[0]));
-          elapsed = seconds(Time::processor) - start;
-        }
-        return bytes / elapsed;
-      },
-      [&](double duration) {
-        return static_cast<double>(most) * rate(duration, Time::processor, [&] {
-                 at = (at + most) % (from.size() - most);
-                 std::memcpy(to[turn++ % 3].data(), from.data() + at, most);
-               });
-      },
-      {.seconds = 0.3, .count = 9});
+  for (int threads : {1, 2}) {
+    data::DataLoader loader{
+        dataset,
+        data::ShuffledSampler{.seed = 1},
+        collate,
+        {.batch_size = batch, .workers = threads == 1 ? 0 : threads, .prefetch = 2, .tail = data::Tail::drop}};
+    loader.start({}, 0, 0, Index{1} << 40);
+    auto const next = [&] { return static_cast<std::size_t>(bytes_of(loader.next().batches()[0])); };
+    std::size_t most = 0;
+    for (int i = 0; i < 20; ++i) most = std::max(most, next());
+    Roof roof(most, held_bytes, threads);
+    auto const time = threads == 1 ? Time::processor : Time::wall;
+    ratios.compare(
+        label + (threads == 1 ? ", 1 thread" : ", 2 threads"), "roof",
+        [&](double duration) {
+          double bytes = 0;
+          auto const start = seconds(time);
+          double elapsed = 0;
+          while (elapsed < duration) {
+            bytes += static_cast<double>(next());
+            elapsed = seconds(time) - start;
+          }
+          return bytes / elapsed;
+        },
+        [&](double duration) { return roof(duration, time); }, {.seconds = 0.2, .count = 5});
+  }
+}
+
+/// Trajectories one after the other in one piece of memory.
+class Arena {
+ public:
+  explicit Arena(Index count) : offsets_{0} {
+    for (Index i = 0; i < count; ++i) offsets_.push_back(offsets_.back() + trajectory_length(i));
+    states_ = std::make_shared<std::vector<std::array<float, 64>>>(static_cast<std::size_t>(offsets_.back()));
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return states_->size() * 256; }
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(offsets_.size()) - 1; }
+  [[nodiscard]] Trajectory get(Index i) const { return {{begin(i), begin(i) + length(i)}}; }
+  [[nodiscard]] data::SampleExtent<Trajectory> extent(Index i) const noexcept { return {{length(i)}}; }
+  void read_into(Index i, data::Row<Trajectory> row) const {
+    auto const to = row[&Trajectory::states];
+    std::memcpy(to.data(), begin(i), to.size_bytes());
+  }
+
+ private:
+  [[nodiscard]] std::array<float, 64> const* begin(Index i) const noexcept {
+    return states_->data() + offsets_[static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] Index length(Index i) const noexcept {
+    auto const k = static_cast<std::size_t>(i);
+    return offsets_[k + 1] - offsets_[k];
+  }
+
+  std::vector<Index> offsets_;
+  std::shared_ptr<std::vector<std::array<float, 64>>> states_;
+};
+
+void compare_clips(Ratios& ratios, std::string const& where, char const* folder) {
+  ClipsFile const file(160, folder);
+  data::ArrayDataset const set{
+      data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
+  compare(ratios, "collate clips 17x256x256 uint8, batch 32, records of one file" + where, set, 32, data::PadCollate{},
+          std::size_t{160} * 17 * 256 * 256, [](auto const& batch) { return batch[&Clip::pixels].values.size(); });
 }
 
 }  // namespace
 
 int main() {
   Ratios ratios("data/collate");
-  auto const lengths_padded = [](auto const& column) { return column.values.size() * Index{4}; };
   {
-    std::size_t held = 0;
-    data::InMemoryDataset const set{samples<Trajectory>(3072, [&](Index i) {
-      auto const length = static_cast<std::size_t>(trajectory_length(i));
-      held += length * 256;
-      return Trajectory{std::vector<std::array<float, 64>>(length)};
+    constexpr Index count = 3072;
+    auto const states_bytes = [](auto const& batch) { return batch[&Trajectory::states].values.size() * Index{4}; };
+    auto const label = std::string("collate trajectories 80 to 160 x 64 float32, batch 256");
+    Arena const arena(count);
+    compare(ratios, label + ", padded, one arena", arena, 256, data::PadCollate{}, arena.bytes(), states_bytes);
+    data::InMemoryDataset const set{samples<Trajectory>(count, [&](Index i) {
+      return Trajectory{std::vector<std::array<float, 64>>(static_cast<std::size_t>(trajectory_length(i)))};
     })};
-    compare(ratios, "collate trajectories 80 to 160 x 64 float32, batch 256, padded", set, 256, data::PadCollate{},
-            held, [&](auto const& batch) { return lengths_padded(batch[&Trajectory::states]); });
-    compare(ratios, "collate trajectories 80 to 160 x 64 float32, batch 256, ragged", set, 256, data::RaggedCollate{},
-            held, [&](auto const& batch) { return lengths_padded(batch[&Trajectory::states]); });
+    compare(ratios, label + ", padded", set, 256, data::PadCollate{}, arena.bytes(), states_bytes);
+    compare(ratios, label + ", ragged", set, 256, data::RaggedCollate{}, arena.bytes(), states_bytes);
   }
   {
     std::size_t held = 0;
@@ -85,13 +147,8 @@ int main() {
       return Pose{std::vector<std::array<float, 399>>(length)};
     })};
     compare(ratios, "collate pose 30 to 600 x 133 x 3 float32, batch 32, padded", set, 32, data::PadCollate{}, held,
-            [&](auto const& batch) { return lengths_padded(batch[&Pose::frames]); });
+            [&](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; });
   }
-  {
-    ClipsFile const file(160);
-    data::ArrayDataset const set{
-        data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
-    compare(ratios, "collate clips 17x256x256 uint8, batch 32, records of one file", set, 32, data::PadCollate{},
-            std::size_t{160} * 17 * 256 * 256, [](auto const& batch) { return batch[&Clip::pixels].values.size(); });
-  }
+  compare_clips(ratios, "", nullptr);
+  compare_clips(ratios, ", tmpfs", "/dev/shm");
 }
