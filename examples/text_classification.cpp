@@ -26,6 +26,7 @@ namespace {
 struct Options : app::Options {
   Index d_model = 128, num_layers = 2, num_heads = 4, feed_forward = 256, max_length = 128, vocabulary = 20000;
   double dropout = 0.1;
+  app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
     command.add("--d-model", d_model, 1, 8192, "Width of the model");

@@ -2,16 +2,25 @@
 #include <lockstep/app/training.hpp>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/optim/sgd.hpp>
+
+#include "../temporary_folder.hpp"
 
 using namespace lockstep;
 
@@ -48,6 +57,30 @@ class Line {
 
  private:
   nn::Parameter slope_{{1}, nn::Initializer::constant(0)};
+};
+
+/// Of what type the activations were.
+struct Kinds {
+  int fp32 = 0, bf16 = 0;
+};
+Kinds kinds;
+
+/// A layer of the library's, so that it runs in either precision.
+class Affine {
+ public:
+  void visit(auto&& each) { each("map", map_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    ++(std::is_same_v<typename Context::Scalar, bfloat16> ? kinds.bf16 : kinds.fp32);
+    auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    return nn::mean_squared_error(context, map_.forward(context, x), batch[&Point::y]);
+  }
+
+ private:
+  nn::Linear map_{1, 1};
+};
+struct OptionsWithPrecision : app::Options {
+  app::Precision precision = app::Precision::fp32;
 };
 
 auto points(int count) {
@@ -118,5 +151,30 @@ TEST_CASE("fit trains the model that it is given") {
     CHECK(record.parallel == app::name(parallel));
     CHECK(record.steps == (parallel == app::Parallel::dp ? 100 : 200));
     CHECK(record.train_loss < 1e-6);
+  }
+}
+
+TEST_CASE("--precision chooses what activations are stored as, where a program offers it") {
+  OptionsWithPrecision options;
+  options.program = "training.test";
+  options.learning_rate = 0.02;
+  options.threads = 1;
+  options.batch_size = 10;
+  launch::World world;
+  for (auto precision : {app::Precision::fp32, app::Precision::bf16}) {
+    options.precision = precision;
+    lockstep_test::TemporaryFolder const folder;
+    options.save_dir = folder / "run";
+    std::filesystem::create_directories(options.save_dir);
+    kinds = {};
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    auto const record = training.fit(Affine{}, optim::SGD{}, loader);
+    CHECK((precision == app::Precision::bf16 ? kinds.fp32 : kinds.bf16) == 0);
+    CHECK(kinds.fp32 + kinds.bf16 == 30);
+    CHECK(record.train_loss < 1);
+    std::ifstream file(options.save_dir + "/run.json");
+    auto const json = json::parse(std::string(std::istreambuf_iterator<char>(file), {}), "run.json");
+    CHECK(json.at("precision").string() == app::name(precision));
   }
 }

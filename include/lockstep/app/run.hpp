@@ -13,6 +13,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/precision.hpp>
 #include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/training.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -56,6 +57,9 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     Options options;
     Command command;
     CommonFlags common(command, options);
+    if constexpr (requires { options.precision; })
+      command.add("--precision", options.precision, {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+                  "What activations are stored as; default fp32");
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse(argc, argv)) {
       if (speaks) std::fputs(command.help().c_str(), stdout);

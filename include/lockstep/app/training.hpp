@@ -12,9 +12,11 @@
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/options.hpp>
+#include <lockstep/app/precision.hpp>
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/launch/world.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
@@ -86,6 +88,16 @@ class Training {
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
                        train::Metadata const& metadata = {}) const {
     optimizer.learning_rate = options_.scaled_learning_rate();
+    if constexpr (requires { options_.precision; })
+      if (options_.precision == Precision::bf16)
+        return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
+    return fit_as(std::move(model), optimizer, loader, evaluation, metadata);
+  }
+
+ private:
+  template <class Model, class Optimizer, class Loader, class Evaluation>
+  train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
+                          train::Metadata const& metadata) const {
     return with_policy([&](auto policy) {
       Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
       auto fit = fit_options(loader);
@@ -102,7 +114,10 @@ class Training {
     });
   }
 
- private:
+  [[nodiscard]] Precision precision() const noexcept {
+    if constexpr (requires { options_.precision; }) return options_.precision;
+    return Precision::fp32;
+  }
   template <class Policy, class F>
   decltype(auto) on_backend(Policy policy, F& f) const {
     if constexpr (built_with_cuda<>)
@@ -141,6 +156,7 @@ class Training {
     train::RunLabels labels;
     labels.example = options_.program;
     labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
+    labels.precision = name(precision());
     labels.parameters_sha256 = train::parameters_sha256(layout, values);
     auto const verdict = scaling::judge(scaling::profile_of(record));
     labels.bound = verdict.bound;

@@ -9,6 +9,7 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
@@ -40,7 +41,7 @@ class Replica {
 
  public:
   using Space = Space_;
-  using Context = nn::Context<float, Space>;
+  using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
   /// A batch of the loader's as the model sees it.
   template <class Batch>
   using Brought = typename Device::template Brought<Batch>;

@@ -12,10 +12,11 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// What run.json says beyond the record of the run.
 struct RunLabels {
-  std::string example;            ///< the program's name
-  std::string backend = "host";   ///< "host" or "cuda"
-  std::string parameters_sha256;  ///< of the parameters at the end
-  std::string bound, says;        ///< the verdict: what bounds the run, in a word and in a sentence
+  std::string example;             ///< the program's name
+  std::string backend = "host";    ///< "host" or "cuda"
+  std::string parameters_sha256;   ///< of the parameters at the end
+  std::string bound, says;         ///< the verdict: what bounds the run, in a word and in a sentence
+  std::string precision = "fp32";  ///< of activations: "fp32" or "bf16"
 };
 
 namespace detail {
@@ -58,6 +59,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
   out.member("parallel", record.parallel).member("backend", labels.backend).member("engine", record.engine);
+  out.member("precision", labels.precision);
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
   out.member("parameters", record.parameters).member("resumed_at", std::array<Index, 0>{});

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// The value of --precision: what activations and their gradients are stored as. A program offers the flag by a member
+/// `app::Precision precision = app::Precision::fp32;` of its options; its model's own layers must then compile for
+/// both.
+enum class Precision {
+  fp32,  ///< float
+  bf16,  ///< bfloat16, as nn::InBfloat16
+};
+
+/// The flag's own word for it, as in run.json.
+[[nodiscard]] constexpr char const* name(Precision precision) noexcept {
+  return precision == Precision::bf16 ? "bf16" : "fp32";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app
