@@ -158,6 +158,10 @@ TEST_CASE("environments that contradict themselves are refused, with the variabl
       {"torchrun in each of four tasks",
        step + "RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4",
        {"4 tasks x 4 processes", "WORLD_SIZE=4", "SLURM_STEP_NUM_TASKS=4", "--nnodes"}},
+      {"the same in the first task",
+       "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 "
+       "SLURM_STEP_TASKS_PER_NODE=4 RANK=0 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=none",
+       {"4 tasks x 4 processes"}},
       {"the same, joined, on a node of four GPUs",
        step + "SLURM_GPUS_ON_NODE=4 RANK=1 WORLD_SIZE=16 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4",
        {"4 tasks x 4 processes for 4 GPUs", "LOCAL_WORLD_SIZE=4", "--ntasks-per-node=1"}},

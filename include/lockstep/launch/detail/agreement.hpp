@@ -15,12 +15,13 @@ inline std::string tell_source(LaunchSource const& source, Lookup variable) {
 }
 
 /// Whether `inner` can have been started by `outer`, or says the same.
-inline bool agrees(LaunchSource const& inner, LaunchSource const& outer) noexcept {
-  if (outer.size == 1 || outer.size < 0) return true;  // one of whatever it is
+inline bool agrees(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
+  if (outer.size == 1 || outer.size < 0) return true;                   // one of whatever it is
+  bool const multiplied = inner.size == outer.size * inner.local_size;  // an agent in each task
+  if (inner.launcher() == Launcher::torchrun && variable("TORCHELASTIC_RUN_ID")) return multiplied;
   bool const same_place = inner.local_size == outer.local_size || inner.local_size < 0 || outer.local_size < 0;
   if (inner.rank == outer.rank && inner.size == outer.size && same_place) return true;
-  if (inner.launcher() == Launcher::torchrun)  // an agent in each task
-    return inner.local_size > 1 && inner.size == outer.size * inner.local_size;
+  if (inner.launcher() == Launcher::torchrun) return multiplied;
   // mpirun has its daemons started by srun, one on each node, except where it runs itself.
   bool const daemons = outer.launcher() == Launcher::slurm && outer.local_size == 1;
   return daemons && inner.local_size < inner.size && inner.size >= outer.size;
@@ -42,7 +43,7 @@ inline void refuse_crowded_gpus(LaunchSource const& inner, LaunchSource const& o
 
 /// @throws ConfigError when the two cannot both be true
 inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer, Lookup variable) {
-  if (agrees(inner, outer)) return refuse_crowded_gpus(inner, outer, variable);
+  if (agrees(inner, outer, variable)) return refuse_crowded_gpus(inner, outer, variable);
   bool const multiplied = inner.size > 1 && inner.size == inner.local_size;
   std::string const both = tell_source(inner, variable) + " and " + tell_source(outer, variable);
   std::string const choice = ", or settle it with LOCKSTEP_LAUNCHER=single, torchrun, openmpi, mvapich, pmi or slurm";

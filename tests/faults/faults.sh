@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# faults.sh PROGRAM short|long: ends ranks of PROGRAM (rank.cpp) at random instants, under every launcher that is here, and
+# checks that the right one is named, and that nothing is left. Prints how long the news took.
+set -uo pipefail
+
+program=$1
+case $2 in
+  short) own=12 mpi=3 torch=0 jobs=20 ;;
+  long) own=300 mpi=60 torch=10 jobs=100 ;;
+  *) echo "faults.sh: short or long?" >&2; exit 2 ;;
+esac
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+python=${LOCKSTEP_PEER_PYTHON:-python3}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+fail() {
+  failures=$((failures + 1))
+  printf 'FAILED: %s\n' "$1" >&2
+  [[ -z ${2:-} ]] || sed 's/^/    /' "$2" >&2
+}
+
+# await SECONDS CONDITION…: whether it came true.
+await() {
+  local until=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS <= until)) || return 1
+    sleep 0.005
+  done
+}
+ended() { [[ ! -e /proc/$1 ]] || grep -q ') Z' "/proc/$1/stat" 2>/dev/null; }
+all_ended() { local pid; for pid; do ended "$pid" || return 1; done; }
+
+# start NAME SIZE LAUNCHER…: a job in the background; `job` is its process, FAULTS_FOLDER receives the ranks' numbers.
+start() {
+  export FAULTS_FOLDER=$folder/$1
+  mkdir "$FAULTS_FOLDER"
+  : >"$FAULTS_FOLDER/err"
+  "${@:2}" 2>"$FAULTS_FOLDER/err" >/dev/null &
+  job=$!
+}
+# The number of rank $1; of all.
+pid_of() { cat "$FAULTS_FOLDER/$1"; }
+pids() { cat "$FAULTS_FOLDER"/[0-9] 2>/dev/null; }
+
+# end_job: waits for it; kills what does not end.
+end_job() {
+  await 30 ended "$job" || { fail "$1: does not end" "$FAULTS_FOLDER/err"; kill -9 "$job"; }
+  wait "$job" 2>/dev/null
+  code=$?
+  # shellcheck disable=SC2046 # one number a word
+  await 5 all_ended $(pids) || { fail "$1: left a process" "$FAULTS_FOLDER/err"; kill -9 $(pids) 2>/dev/null; }
+}
+
+# kills COUNT WHAT VERDICT LAUNCHER…: kills a rank of three at a random instant, COUNT times.
+kills() {
+  local count=$1 what=$2 verdict=$3 i victim pid killed before err news=() rank
+  shift 3
+  for ((i = 0; i < count; ++i)); do
+    start "$what-$i" "$@"
+    err=$FAULTS_FOLDER/err
+    victim=$((RANDOM % 3))
+    # Every third as early as it can be found, the others when they have worked for a while.
+    ((i % 3 == 0)) || { await 20 grep -q 'added up' "$err"; sleep "0.$((RANDOM % 20 + 10))"; }
+    await 20 test -e "$FAULTS_FOLDER/$victim" || fail "$what: rank $victim does not start" "$err"
+    pid=$(pid_of "$victim")
+    before=$(grep -c 'added up' "$err")
+    killed=$(date +%s%N)
+    kill -9 "$pid"
+    end_job "$what"
+    ((code != 0)) || fail "$what: exit code 0 after a kill" "$err"
+    # Before the ranks have met, only their own launcher knows them.
+    [[ $what == own || $before != 0 ]] || continue
+    [[ $(grep -c "verdict: rank $victim (pid $pid) $verdict" "$err") == 1 && $(grep -c verdict: "$err") == 1 ]] ||
+      fail "$what: rank $victim (pid $pid) is not named, once" "$err"
+    grep -v "rank $victim (pid $pid)" "$err" | grep -q survivor && fail "$what: a survivor names another" "$err"
+    if [[ $before != 0 ]]; then
+      for rank in 0 1 2; do
+        [[ $rank == "$victim" ]] || grep -q "survivor $rank: rank $victim " "$err" ||
+          fail "$what: survivor $rank did not say" "$err"
+      done
+    fi
+    news+=($(($(grep -m1 verdict: "$err" | sed 's/.*\(rank [0-9]\] \)//; s/ .*//') / 1000000 - killed / 1000000)))
+  done
+  ((${#news[@]})) || return 0
+  # shellcheck disable=SC2207 # numbers
+  news=($(printf '%s\n' "${news[@]}" | sort -n))
+  printf '%s: %d kills, the news took %d ms (p50), %d ms (p99)\n' "$what" "$count" \
+    "${news[${#news[@]} / 2]}" "${news[${#news[@]} * 99 / 100]}"
+}
+
+kills "$own" own 'was killed by signal 9' "$program" --nproc 3
+if command -v mpirun.openmpi >/dev/null; then
+  kills "$mpi" mpirun 'is gone' mpirun.openmpi --oversubscribe -n 3 "$program"
+else
+  echo 'skipped: needs mpirun.openmpi (openmpi-bin): kills under mpirun'
+fi
+if ((torch)); then
+  if "$python" -c 'import torch' 2>/dev/null; then
+    kills "$torch" torchrun 'is gone' \
+      "$python" -m torch.distributed.run --no-python --standalone --nproc-per-node 3 "$program"
+  else
+    echo 'skipped: needs a Python with torch: kills under torchrun'
+  fi
+fi
+
+# A launcher that is killed takes its ranks with it.
+for what in own mpirun; do
+  launcher=("$program" --nproc 3)
+  [[ $what == own ]] || launcher=(mpirun.openmpi --oversubscribe -n 3 "$program")
+  command -v "${launcher[0]}" >/dev/null || continue
+  start "$what-launcher" "${launcher[@]}"
+  await 20 grep -q 'added up' "$FAULTS_FOLDER/err"
+  kill -9 "$job"
+  end_job "$what, launcher killed"
+done
+
+# A stopped rank is named while it is waited for, and no more is done about it.
+start stall "$program" --nproc 3 --warn 0.5
+await 20 grep -q 'added up' "$FAULTS_FOLDER/err"
+kill -STOP "$(pid_of 1)"
+await 5 grep -q "warning: .* for rank 1 (pid $(pid_of 1))" "$FAULTS_FOLDER/err" ||
+  fail 'a stopped rank: no warning' "$FAULTS_FOLDER/err"
+ended "$(pid_of 0)" && fail 'a stopped rank: rank 0 gave up' "$FAULTS_FOLDER/err"
+kill -9 "$job"
+end_job 'a stopped rank'
+
+# Many jobs at once do not meet each other: half started by the program itself, half as torchrun would.
+began=$(date +%s%N)
+for ((i = 0; i < jobs; ++i)); do
+  if ((i % 2)); then
+    "$program" --nproc 2 --steps 3 2>"$folder/job-$i" &
+  else
+    for rank in 0 1; do
+      RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=$((i + 1)) \
+        "$program" --steps 3 2>>"$folder/job-$i" &
+    done
+  fi
+done
+for job in $(jobs -p); do wait "$job" || fail "of $jobs jobs at once one failed"; done
+[[ $(cat "$folder"/job-* | grep -c 'added up') == "$jobs" ]] || fail "of $jobs jobs at once not all have added up"
+printf '%d jobs at once: %d ms\n' "$jobs" $((($(date +%s%N) - began) / 1000000))
+
+[[ -z $(find /dev/shm -name '*lockstep*' 2>/dev/null) ]] || fail 'left a name in /dev/shm'
+((failures == 0)) && echo 'all faults were told, and nothing was left'
+exit $((failures != 0))

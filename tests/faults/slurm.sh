@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# slurm.sh PROGRAM: runs PROGRAM (rank.cpp) under a Slurm of its own on this machine, on one node and on what Slurm takes for
+# two. As root; needs slurmctld, slurmd, slurm-client and munge.
+set -uo pipefail
+
+program=$(realpath "$1")
+folder=$(mktemp -d)
+daemons=()
+failures=0
+
+end_all() {
+  local pid file
+  for file in "$folder"/*.pid; do
+    [[ ! -e $file ]] || kill "$(cat "$file")" 2>/dev/null
+  done
+  for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null; done
+  wait
+  rm -rf "$folder"
+}
+trap end_all EXIT
+
+# expect WHAT CODE LINES TEXT COMMAND…: so many lines with the text, and that exit code (any but 0 for x).
+expect() {
+  local what=$1 code=$2 lines=$3 text=$4 got out=$folder/out
+  shift 4
+  timeout 60 "$@" >"$out" 2>&1
+  got=$?
+  if [[ ($code == x && $got == 0) || ($code != x && $got != "$code") || $(grep -c -- "$text" "$out") != "$lines" ]]; then
+    failures=$((failures + 1))
+    printf 'FAILED: %s: exit code %s, %s times "%s"\n' "$what" "$got" "$(grep -c -- "$text" "$out")" "$text"
+    sed 's/^/    /' "$out"
+  else
+    printf 'as expected: %s\n' "$what"
+  fi
+}
+
+# node NAME PORT: starts a daemon for it.
+node() {
+  slurmd -D -N "$1" -L "$folder/$1.log" >/dev/null 2>&1 &
+  daemons+=($!)
+}
+
+host=$(hostname -s 2>/dev/null || cat /proc/sys/kernel/hostname)
+mkdir "$folder"/{munge,state,spool}
+chmod 755 "$folder" "$folder/munge"
+head -c 1024 /dev/urandom >"$folder/munge/key"
+chmod 600 "$folder/munge/key"
+munged --force --key-file="$folder/munge/key" --socket="$folder/munge/socket" --pid-file="$folder/munge.pid" \
+  --log-file="$folder/munge.log" --seed-file="$folder/munge/seed" || { echo 'munged does not start' >&2; exit 1; }
+export SLURM_CONF=$folder/slurm.conf
+cat >"$SLURM_CONF" <<TEXT
+ClusterName=local
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+AuthInfo=socket=$folder/munge/socket
+ProctrackType=proctrack/linuxproc
+ReturnToService=2
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool/%n
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd-%n.pid
+NodeName=n[1-2] NodeHostname=$host NodeAddr=127.0.0.1 Port=[17001-17002] CPUs=2
+PartitionName=main Nodes=ALL Default=YES
+TEXT
+slurmctld -D -L "$folder/slurmctld.log" >/dev/null 2>&1 &
+daemons+=($!)
+node n1
+node n2
+for ((i = 0; i < 60; ++i)); do
+  [[ $(sinfo -h -N -o '%T' 2>/dev/null | grep -c idle) == 2 ]] && break
+  sleep 0.5
+done
+
+steps=(--steps 50)
+sum='all ranks have added up' # once for each run: ranks that each believed to be alone would say it twice
+for mpi in none pmi2 pmix; do
+  srun --mpi=list 2>&1 | grep -q -w "$mpi" || { echo "skipped: this Slurm has no --mpi=$mpi"; continue; }
+  expect "srun --mpi=$mpi" 0 1 "$sum" srun -N 1 -n 2 --mpi="$mpi" "$program" "${steps[@]}"
+done
+expect 'two steps of one job at once' 0 2 "$sum" srun -N 1 -n 1 -O bash -c \
+  "srun -O --overlap -n 2 '$program' ${steps[*]} & srun -O --overlap -n 2 '$program' ${steps[*]}; wait"
+expect 'one task that starts two ranks' 0 1 "$sum" srun -N 1 -n 1 "$program" --nproc 2 "${steps[@]}"
+expect 'two tasks that each start two' x 2 'each would start 2 more' srun -N 1 -n 2 "$program" --nproc 2
+expect 'a batch script without srun is one process' 0 1 "$sum" salloc -Q -N 1 -n 2 "$program" "${steps[@]}"
+expect 'two nodes' x 2 'on several hosts' srun -N 2 -n 2 "$program"
+export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun would, in each task for itself
+expect 'a torchrun in each task' x 2 '2 tasks x 2 processes' srun -N 1 -n 2 "$program"
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID
+if command -v mpirun.mpich >/dev/null; then
+  expect 'mpirun in an allocation' 0 1 "$sum" salloc -Q -N 1 -n 2 mpirun.mpich -n 2 "$program" "${steps[@]}"
+fi
+
+((failures == 0)) && echo 'Slurm: all as expected'
+exit $((failures != 0))
