@@ -22,6 +22,8 @@ char const* text(Need need) {
       return "an nvcc of version 12 or later";
     case Need::torch:
       return "a Python with torch";
+    case Need::strace:
+      return "an strace that may trace";
   }
   return "?";
 }

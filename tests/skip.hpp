@@ -10,6 +10,7 @@ enum class Need {
   shared,  ///< the data folder `../shared` beside the checkout
   nvcc,    ///< an nvcc of version 12 or later
   torch,   ///< a Python with PyTorch
+  strace,  ///< an strace that may trace processes, which some containers forbid
 };
 
 /// Reports the running case as skipped: its program then exits with 77, which ctest shows as skipped, unless a check of

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/uio.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,10 +99,18 @@ class FolderDataset {
   static void read(File const& file, std::span<std::uint8_t> out) {
     detail::Descriptor const open(file.path);
     if (open.get() < 0) throw DataError(file.path + ": cannot be opened: " + detail::system_message(errno));
-    auto const got = detail::read_at(open.get(), reinterpret_cast<char*>(out.data()), out.size(), 0, file.path);
-    char more = 0;
-    if (got != out.size() || detail::read_at(open.get(), &more, 1, out.size(), file.path) != 0) {
-      throw DataError(file.path + ": has " + (got != out.size() ? std::to_string(got) : "more") + " bytes, and had " +
+    std::size_t got = 0;
+    do {  // one call for most files: it asks for a byte more than there should be
+      char more = 0;
+      std::array<::iovec, 2> const parts{{{out.data() + got, out.size() - got}, {&more, 1}}};
+      auto const n = ::preadv(open.get(), parts.data(), 2, static_cast<::off_t>(got));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw DataError(file.path + ": cannot be read: " + detail::system_message(errno));
+      if (n == 0) break;
+      got += static_cast<std::size_t>(n);
+    } while (got < out.size());
+    if (got != out.size()) {
+      throw DataError(file.path + ": has " + (got < out.size() ? std::to_string(got) : "more") + " bytes, and had " +
                       std::to_string(out.size()) + " when it was listed; leave the files alone while training");
     }
   }
