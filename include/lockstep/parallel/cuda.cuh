@@ -5,6 +5,7 @@
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/move.cuh>
+#include <lockstep/kernel/step_key.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/parallel/detail/device.cuh>
 #include <lockstep/parallel/detail/replica_sum.cuh>

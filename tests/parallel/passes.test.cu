@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes that come back on a device are done as they were recorded: with the bits of passes that are queued anew.
+#include <lockstep/kernel/cross_entropy.cuh>
+#include <lockstep/kernel/dropout.cuh>
+#include <lockstep/kernel/linear.cuh>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/cuda.cuh>
+#include <lockstep/parallel/optimizer_state.hpp>
+#include <lockstep/parallel/replica.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "memory/device.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr Index width = 5, classes = 3;
+
+template <class Space>
+struct Batch {
+  TensorView<float const, 2, Space> x;              // [rows, width]
+  TensorView<std::uint8_t const, 1, Space> labels;  // [rows]
+  TensorView<Index const, 1, Space> positions;      // [rows]
+  bool second = false;                              // whether the second head makes the prediction
+  bool operator==(Batch const&) const = default;
+};
+template <class Space, class Move>
+Batch<typename Move::Space> moved(Batch<Space> const& batch, Move const& move) {
+  return {move(batch.x), move(batch.labels), move(batch.positions), batch.second};
+}
+
+/// Counts how often the host runs it. Parameters are used in some passes only.
+class Model {
+ public:
+  explicit Model(int* runs) : runs_(runs) {}
+  void visit(auto&& each) { each("body", body_), each("first", first_), each("second", second_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, Batch<typename Context::Space> const& batch) const {
+    ++*runs_;
+    auto const x = dropout_.forward(context, body_.forward(context, context.input(batch.x)), batch.positions);
+    if (waits) context.on_backward(x, std::tuple{}, [](Context& c) { c.stream().synchronize(); });
+    return nn::cross_entropy(context, (batch.second ? second_ : first_).forward(context, x), batch.labels);
+  }
+  bool waits = false;
+
+ private:
+  int* runs_;
+  nn::Linear body_{width, 8};
+  nn::Dropout dropout_{0.4};
+  nn::Linear first_{8, classes}, second_{8, classes};
+};
+
+/// A batch of its own content for every number, in page-locked memory.
+class Content {
+ public:
+  Content(Index rows, unsigned number, bool second = false) {
+    auto* const x = reinterpret_cast<float*>(block_.data());
+    auto* const positions = reinterpret_cast<Index*>(x + rows * (width + 1));
+    auto* const labels = reinterpret_cast<std::uint8_t*>(positions + rows);
+    for (Index i = 0; i < rows * width; ++i) x[i] = static_cast<float>((i * 7 + number * 13) % 11) / 8 - 0.6f;
+    for (Index i = 0; i < rows; ++i) positions[i] = 100 * number + i;
+    for (Index i = 0; i < rows; ++i) labels[i] = static_cast<std::uint8_t>((i + number) % classes);
+    batch = {{x, {rows, width}}, {labels, {rows}}, {positions, {rows}}, second};
+  }
+  Batch<HostSpace> batch;
+
+ private:
+  memory::Block block_ = memory::PinnedResource{}.allocate(std::size_t{1} << 20);
+};
+
+/// A replica and its optimizer. One that somebody listens to queues every pass anew.
+class Trained {
+ public:
+  explicit Trained(bool listens, bool waits = false) : sink_{listens ? [](void*, Index, Index) {} : Call{}, nullptr} {
+    model_.waits = waits;
+    std::vector<float> values(static_cast<std::size_t>(layout_.size()));
+    nn::initialize(layout_, 3, values.data());
+    replica.set_values(values);
+  }
+  void run(Content const& content, parallel::MicroStep const& step) { replica.run(content.batch, step, {}, sink_); }
+  /// Values, and the loss of the step before.
+  std::vector<double> update() {
+    replica.zero_unused();
+    ++step_;
+    state_.update(optim::AdamW{.learning_rate = 0.1}, replica, replica.loss(),
+                  {.step = step_, .learning_rate = 0.1 / static_cast<double>(step_), .clip_norm = 0.3});
+    auto const loss = replica.read_loss();
+    std::vector<double> seen{loss.sum, loss.weight};
+    auto const values = replica.values();
+    seen.insert(seen.end(), values.begin(), values.end());
+    return seen;
+  }
+
+  int runs = 0;
+
+ private:
+  using Call = decltype(nn::ReadySink::call);
+  Model model_{&runs};
+  nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);
+
+ public:
+  parallel::Replica<Model, CudaSpace> replica{model_, layout_, {}};
+
+ private:
+  parallel::OptimizerState<optim::AdamW, CudaSpace> state_{layout_};
+  nn::ReadySink sink_;
+  Index step_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("recorded passes have the bits of plain ones: other keys, contents, rates and shapes, accumulated or not") {
+  if (!lockstep_test::has_gpu("recorded passes")) return;
+  Trained recorded(false), plain(true);
+  unsigned number = 0;
+  for (unsigned step = 0; step < 40; ++step) {
+    CAPTURE(step);
+    auto const micro_steps = step % 4 == 3 ? 2u : 1u;
+    for (unsigned micro = 0; micro < micro_steps; ++micro, ++number) {
+      // From step 16 on there is a batch that outgrows the memory of activations.
+      Index const rows = step == 16 ? 9000 : step % 4 == 2 ? 33 : 6;
+      Content const content(rows, number, step % 8 == 1);
+      for (auto* each : {&recorded, &plain}) {
+        if (number % 3 == 1) each->replica.send(content.batch);
+        each->run(content, {.key = number, .first = micro == 0, .last = micro + 1 == micro_steps});
+      }
+    }
+    CHECK(recorded.update() == plain.update());
+  }
+  CHECK(plain.runs == static_cast<int>(number));
+  // Five kinds of pass (two heads, two sizes, and the second one of a step) in two places: once plainly, once recorded,
+  // and once more after step 16; and the large batch.
+  CHECK(recorded.runs <= 5 * 2 * 3 + 1);
+}
+
+TEST_CASE("a model that waits for the device is never recorded, and trains") {
+  if (!lockstep_test::has_gpu("recorded passes")) return;
+  Trained recorded(false, true), plain(true);
+  for (unsigned step = 0; step < 8; ++step) {
+    Content const content(6, step);
+    for (auto* each : {&recorded, &plain}) each->run(content, {.key = step});
+    CHECK(recorded.update() == plain.update());
+  }
+  CHECK(recorded.runs == 8 + 2 * 2);  // two tries for each of two places
+}
+
+TEST_CASE("a batch that was sent and forgotten, or overtaken, is brought anew") {
+  if (!lockstep_test::has_gpu("recorded passes")) return;
+  Trained sent(false), plain(true);
+  Content first(6, 1);
+  sent.replica.send(first.batch);
+  sent.replica.forget_sent();
+  first.~Content();
+  new (&first) Content(6, 2);  // at the same address
+  for (auto* each : {&sent, &plain}) each->run(first, {.key = 1});
+  CHECK(sent.update() == plain.update());
+  Content const second(6, 3), third(33, 4);
+  sent.replica.send(second.batch);
+  for (auto const* content : {&third, &second}) {
+    for (auto* each : {&sent, &plain}) each->run(*content, {.key = 2});
+    CHECK(sent.update() == plain.update());
+  }
+}
