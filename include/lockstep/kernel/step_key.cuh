@@ -10,8 +10,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// One thread. The key is an argument, so that nothing on the host must stay as it is until the kernel runs.
-LOCKSTEP_CUDA_KERNEL inline void store_key(std::uint64_t key, std::uint64_t* to) { *to = key; }
+/// One thread. The key is an argument, so that nothing on the host must stay as it is until the kernel runs. A
+/// template, since nvcc does not know inline kernels.
+template <class Key>
+LOCKSTEP_CUDA_KERNEL void store_key(Key key, Key* to) {
+  *to = key;
+}
 
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
@@ -21,7 +25,7 @@ class StepKey<CudaSpace> {
  public:
   /// From here on in the stream; not to be recorded.
   void set(memory::Stream<CudaSpace> stream, std::uint64_t key) const {
-    detail::launch_grid("kernel::StepKey", stream, 1, 1, detail::store_key, key, key_.data());
+    detail::launch_grid("kernel::StepKey", stream, 1, 1, detail::store_key<std::uint64_t>, key, key_.data());
   }
   /// As on the host, bit for bit; the key is made where it is used.
   [[nodiscard]] DropoutMask mask(std::uint64_t number, std::uint32_t dropped) const noexcept {
