@@ -144,6 +144,46 @@ for job in $(jobs -p); do wait "$job" || fail "of $jobs jobs at once one failed"
 [[ $(cat "$folder"/job-* | grep -c 'added up') == "$jobs" ]] || fail "of $jobs jobs at once not all have added up"
 printf '%d jobs at once: %d ms\n' "$jobs" $((($(date +%s%N) - began) / 1000000))
 
+# Two hosts between which all packets are dropped, with nobody told: both sides of the store notice.
+lost_network() {
+  local a=lockstep-a-$$ b=lockstep-b-$$ began port=$folder/port one two took
+  ip netns add "$a" && ip netns add "$b" &&
+    ip link add eth0 netns "$a" type veth peer name eth0 netns "$b" || return 77
+  ip -n "$a" addr add 10.77.0.1/24 dev eth0
+  ip -n "$b" addr add 10.77.0.2/24 dev eth0
+  ip -n "$a" link set eth0 up
+  ip -n "$a" link set lo up
+  ip -n "$b" link set eth0 up
+  ip netns exec "$a" "$program" --store 0 127.0.0.1 "$port" 2>"$folder/store-0" &
+  one=$!
+  await 10 test -s "$port"
+  ip netns exec "$b" "$program" --store 1 10.77.0.1 "$port" 2>"$folder/store-1" &
+  two=$!
+  await 10 grep -q 'both have met' "$folder/store-1" || fail 'lost network: the ranks do not meet' "$folder/store-1"
+  began=$(date +%s%N)
+  # To an address that no card has: frames leave, and arrive nowhere.
+  ip -n "$a" neigh replace 10.77.0.2 lladdr 02:00:00:00:00:77 dev eth0 nud permanent
+  ip -n "$b" neigh replace 10.77.0.1 lladdr 02:00:00:00:00:77 dev eth0 nud permanent
+  wait "$one"
+  took=$((($(date +%s%N) - began) / 1000000))
+  wait "$two"
+  grep -q 'survivor 0: rank 1 is lost to the store' "$folder/store-0" ||
+    fail 'lost network: the store does not name rank 1' "$folder/store-0"
+  grep -q 'survivor 1: .* has lost the store' "$folder/store-1" ||
+    fail 'lost network: rank 1 does not notice' "$folder/store-1"
+  ((took <= 5000)) || fail "lost network: noticed after $took ms"
+  printf 'lost network: the store noticed after %d ms\n' "$took"
+  ip netns del "$a"
+  ip netns del "$b"
+}
+if [[ $2 == short ]]; then
+  :
+elif ((EUID)) || ! command -v ip >/dev/null; then
+  echo 'skipped: needs root and ip (iproute2): the lost network'
+else
+  lost_network || echo 'skipped: needs network namespaces: the lost network'
+fi
+
 [[ -z $(find /dev/shm -name '*lockstep*' 2>/dev/null) ]] || fail 'left a name in /dev/shm'
 ((failures == 0)) && echo 'all faults were told, and nothing was left'
 exit $((failures != 0))

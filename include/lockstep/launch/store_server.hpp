@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/store_wire.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch {
+
+/// Keeps what the ranks of a run tell each other, for those that share no memory: bytes under names, over TCP, on a
+/// thread of its own until it is destroyed. Only ranks of this run are let in. A rank whose connection ends without a
+/// word, or falls silent, is lost, and all who wait are told.
+class StoreServer {
+ public:
+  struct Options {
+    std::uint64_t job = 0;   ///< the run's number, which strangers do not know
+    int size = 1;            ///< ranks
+    std::uint16_t port = 0;  ///< 0: a free one, see `port()`
+    double silence_seconds = 4;
+  };
+
+  /// @throws ConfigError when the port cannot be had
+  explicit StoreServer(Options const& options) : options_(options), door_(::socket(AF_INET6, type, 0)) {
+    int const on = 1, off = 0;
+    ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    ::setsockopt(door_.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    sockaddr_in6 any{};
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(options.port);
+    bool open = door_.get() >= 0 && ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
+    if (!open) {  // a system without IPv6
+      door_ = detail::File(::socket(AF_INET, type, 0));
+      ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      sockaddr_in any4{};
+      any4.sin_family = AF_INET;
+      any4.sin_port = htons(options.port);
+      open = ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any4), sizeof any4) == 0;
+    }
+    if (!open || ::listen(door_.get(), 256) != 0)
+      throw ConfigError("StoreServer: port " + std::to_string(options.port) + " cannot be had (" +
+                        std::strerror(errno) + "); name another, or 0 for a free one");
+    thread_ = std::thread([this] { run(); });
+  }
+  StoreServer(StoreServer const&) = delete;
+  StoreServer& operator=(StoreServer const&) = delete;
+  ~StoreServer() {
+    ::eventfd_write(stop_.get(), 1);
+    thread_.join();
+  }
+
+  [[nodiscard]] std::uint16_t port() const noexcept {
+    sockaddr_in6 name{};
+    socklen_t bytes = sizeof name;
+    ::getsockname(door_.get(), reinterpret_cast<sockaddr*>(&name), &bytes);
+    return ntohs(name.sin6_port);  // where an IPv4 address has it too
+  }
+
+ private:
+  static constexpr int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+  struct Guest {
+    detail::File file;
+    int rank = -1;  // until it has said who it is
+    bool waits = false, over = false;
+    std::string in, out, key;  // key: of what it waits for
+    Deadline patience = no_deadline;
+  };
+
+  void run() {
+    std::vector<pollfd> polled;
+    for (;;) {
+      polled = {{stop_.get(), POLLIN, 0}, {door_.get(), POLLIN, 0}};
+      auto until = no_deadline;
+      for (auto const& guest : guests_) {
+        polled.push_back({guest.file.get(), static_cast<short>(guest.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        until = std::min(until, guest.patience);
+      }
+      ::poll(polled.data(), polled.size(), detail::milliseconds_until(until));
+      if (polled[0].revents != 0) return;
+      for (std::size_t i = 0; i + 2 < polled.size(); ++i) {
+        auto& guest = guests_[i];
+        if (polled[i + 2].revents != 0) serve(guest);
+        if (guest.rank < 0 && Clock::nanoseconds() >= guest.patience) guest.over = true;
+      }
+      std::erase_if(guests_, [](Guest const& guest) { return guest.over; });
+      if (polled[1].revents != 0) admit();
+    }
+  }
+
+  void admit() {
+    detail::File file(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (file.get() < 0) return;
+    detail::notice_silence(file.get(), options_.silence_seconds);
+    Guest guest;
+    guest.file = std::move(file);
+    guest.patience = deadline_in(options_.silence_seconds);
+    guests_.push_back(std::move(guest));
+  }
+
+  void serve(Guest& guest) {
+    char buffer[4096];
+    ssize_t got = 0;
+    while (!guest.over && (got = ::recv(guest.file.get(), buffer, sizeof buffer, 0)) > 0) {
+      guest.in.append(buffer, static_cast<std::size_t>(got));
+      listen_to(guest);
+    }
+    if (!guest.over && (got == 0 || (errno != EAGAIN && errno != EINTR)))
+      lose(guest, got == 0 ? "its connection has ended" : std::strerror(errno));
+    send(guest);
+  }
+
+  void send(Guest& guest) {
+    auto const sent = ::send(guest.file.get(), guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
+    if (sent > 0) guest.out.erase(0, static_cast<std::size_t>(sent));
+  }
+
+  void listen_to(Guest& guest) {
+    if (guest.rank < 0) {
+      detail::StoreHello hello;
+      auto const known = std::min(guest.in.size(), sizeof hello.magic);
+      if (std::memcmp(guest.in.data(), &hello.magic, known) != 0) {
+        guest.over = true;  // a stranger: not a word to it
+        return;
+      }
+      if (guest.in.size() < sizeof hello) return;
+      std::memcpy(&hello, guest.in.data(), sizeof hello);
+      guest.in.erase(0, sizeof hello);
+      if (!welcome(guest, hello)) return;
+    }
+    detail::StoreHead head;
+    while (!guest.over && guest.in.size() >= sizeof head) {
+      std::memcpy(&head, guest.in.data(), sizeof head);
+      if (head.key_bytes > detail::most_store_bytes || head.value_bytes > detail::most_store_bytes)
+        return lose(guest, "it sent what cannot be");
+      auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
+      if (guest.in.size() < bytes) return;
+      auto const key = guest.in.substr(sizeof head, head.key_bytes);
+      auto const value = guest.in.substr(sizeof head + head.key_bytes, head.value_bytes);
+      guest.in.erase(0, bytes);
+      answer(guest, static_cast<detail::StoreCall>(head.what), key, value);
+    }
+  }
+
+  bool welcome(Guest& guest, detail::StoreHello const& hello) {
+    std::string refusal;
+    auto const who = "rank " + std::to_string(hello.rank);
+    if (hello.version != detail::StoreHello::right_version)
+      refusal = who + " speaks version " + std::to_string(hello.version) + " of the store, the server version " +
+                std::to_string(detail::StoreHello::right_version) + "; start the same program everywhere";
+    else if (hello.job != options_.job)
+      refusal = who + " is of another run than this port; two runs were given one port";
+    else if (hello.size != options_.size || hello.rank < 0 || hello.rank >= options_.size)
+      refusal = who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(options_.size);
+    else if (std::any_of(guests_.begin(), guests_.end(), [&](Guest const& g) { return g.rank == hello.rank; }))
+      refusal = who + " has come already";
+    if (!refusal.empty()) {
+      reply(guest, detail::StoreReply::refused, refusal);
+      send(guest);
+      guest.over = true;
+      return false;
+    }
+    guest.rank = hello.rank;
+    guest.patience = no_deadline;
+    reply(guest, detail::StoreReply::done, {});
+    return true;
+  }
+
+  void answer(Guest& guest, detail::StoreCall call, std::string const& key, std::string const& value) {
+    switch (call) {
+      case detail::StoreCall::set:
+        values_[key] = value;
+        reply(guest, detail::StoreReply::done, {});
+        return tell_waiting();
+      case detail::StoreCall::get:
+        guest.waits = true;
+        guest.key = key;
+        return tell_waiting();
+      case detail::StoreCall::add: {
+        std::int64_t more = 0, sum = 0;
+        std::memcpy(&more, value.data(), std::min(value.size(), sizeof more));
+        auto& text = values_[key];
+        std::memcpy(&sum, text.data(), std::min(text.size(), sizeof sum));
+        sum += more;
+        text.assign(reinterpret_cast<char const*>(&sum), sizeof sum);
+        reply(guest, detail::StoreReply::done, text);
+        return tell_waiting();
+      }
+      case detail::StoreCall::leave:
+        guest.over = true;
+        return;
+    }
+    lose(guest, "it sent what cannot be");
+  }
+
+  /// What is there is given even after a rank was lost: only who would wait in vain is told instead.
+  void tell_waiting() {
+    for (auto& guest : guests_) {
+      if (!guest.waits || guest.over) continue;
+      auto const found = values_.find(guest.key);
+      if (found == values_.end() && lost_.empty()) continue;
+      guest.waits = false;
+      if (found != values_.end())
+        reply(guest, detail::StoreReply::done, found->second);
+      else
+        reply(guest, detail::StoreReply::lost, lost_, lost_rank_);
+      send(guest);
+    }
+  }
+
+  void lose(Guest& guest, std::string const& why) {
+    guest.over = true;
+    if (guest.rank < 0 || !lost_.empty()) return;
+    lost_rank_ = guest.rank;
+    lost_ = "rank " + std::to_string(guest.rank) + " is lost to the store: " + why;
+    tell_waiting();
+  }
+
+  static void reply(Guest& guest, detail::StoreReply what, std::string_view value, int rank = 0) {
+    guest.out += detail::store_message(static_cast<std::uint8_t>(what), {}, value, rank);
+  }
+
+  Options options_;
+  detail::File door_;
+  detail::File stop_{::eventfd(0, EFD_CLOEXEC)};
+  std::vector<Guest> guests_;
+  std::map<std::string, std::string> values_;
+  std::string lost_;
+  int lost_rank_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch
