@@ -85,7 +85,8 @@ TEST_CASE("float results lie within their bound of the definition") {
                             {512, 20, 9},
                             {513, 9, 20},
                             {1100, 33, 5},
-                            {600, 3, 512}}) {
+                            {600, 3, 512},
+                            {700, 64, 33}}) {
     Index const rows = std::get<0>(shape);
     Index const inputs = std::get<1>(shape);
     Index const outputs = std::get<2>(shape);

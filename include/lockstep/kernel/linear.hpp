@@ -114,9 +114,16 @@ struct Linear<HostSpace> {
     bool const weight_in_place = alone && dweight_write == Write::overwrite;
     bool const bias_in_place = alone && dbias_write == Write::overwrite;
     auto const grain = chunk_rows(outputs), stride = size + outputs, sums = alone ? 1 : chunks(rows, outputs);
+    auto const inputs = x.extent[1];
     stream.pool().for_ranges(rows, grain, [&](Index begin, Index end) {
+      // Both products need dy, and the second x: the one asks for what the other reads, and for the next chunk's.
+      Index const next = std::min(end - begin, rows - end);
+      auto before = detail::Ahead::of(x.data + begin * inputs, (end - begin) * inputs);
+      auto after = detail::Ahead::of(dy.data + end * outputs, next * outputs, x.data + end * inputs,
+                                     dx.data ? Index{0} : next * inputs);
       if (dx.data) {
         auto block = to_dx;
+        block.ahead = &before;
         block.m = end - begin;
         block.a = to_dx.a.at(begin, 0);
         block.c += begin * to_dx.c_row;
@@ -132,6 +139,7 @@ struct Linear<HostSpace> {
       block.b = to_dweight.b.at(begin, 0);
       block.beta = beta(write);
       block.c = weight_in_place ? dweight.data : own;
+      block.ahead = &after;
       detail::multiply_on_this_thread(block);
       if (dbias.data)
         detail::sum_rows(dy.data + begin * outputs, outputs, outputs, detail::Consecutive{}, end - begin,

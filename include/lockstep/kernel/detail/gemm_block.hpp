@@ -17,7 +17,8 @@ struct GemmBlock {
   T beta;
   T* c;  ///< [m, n]
   Index c_row;
-  T const* bias;  ///< [n], or null
+  T const* bias;           ///< [n], or null
+  Ahead* ahead = nullptr;  ///< what is read after this product
 };
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
@@ -30,12 +31,20 @@ inline constexpr Index rows_together = 48;
 /// cache, so that fewer fit.
 [[nodiscard]] constexpr Index pass_depth(Index stride) noexcept { return stride % 512 == 0 ? 256 : 512; }
 
+/// Whether B is read where it lies: where few rows of A meet it, packing it costs more than nearer reads return, unless
+/// its own rows are so far apart that they fall into few sets of the caches.
+template <class T, class Tile>
+[[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
+  return block.b.column == 1 && block.n % Tile::columns == 0 && block.b.row * Index{sizeof(T)} <= 1024 &&
+         block.m <= pass_depth(1);
+}
+
 /// One pass over some columns of B, as they are packed.
 template <class T>
 struct GemmPass {
   Index p, depth;    ///< its steps
   Index j, columns;  ///< its columns
-  T const* packed;
+  T const* packed;   ///< null where they are read where they lie
 };
 
 /// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
@@ -43,18 +52,21 @@ template <class T, class Tile>
 void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, Index rows, Index jj, Index columns) {
   auto const a = block.a.at(i, pass.p);
   auto const j = pass.j + jj;
+  if (block.ahead) block.ahead->advance();
   Tile::multiply({.rows = rows,
                   .columns = columns,
                   .k = pass.depth,
                   .a = a.data,
                   .a_row = a.row,
                   .a_step = a.column,
-                  .b = pass.packed + jj * pass.depth,
+                  .b = pass.packed ? pass.packed + jj * pass.depth : block.b.at(pass.p, j).data,
+                  .b_step = pass.packed ? Tile::columns : block.b.row,
                   .alpha = block.alpha,
                   .beta = pass.p == 0 ? block.beta : T(1),
                   .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
                   .c = block.c + i * block.c_row + j,
-                  .c_row = block.c_row});
+                  .c_row = block.c_row,
+                  .ahead = block.ahead});
 }
 
 /// How many of `columns` go into panels of the wide tile; the others fit the narrow one.
@@ -97,12 +109,16 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   alignas(64) T packed[static_cast<std::size_t>(capacity)];
   auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a.column)));
   auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
+  bool const in_place = reads_in_place<T, Tile>(block);
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += most) {
-      GemmPass<T> const pass{p, std::min(most, block.k - p), j, std::min(columns_together, block.n - j), packed};
+      GemmPass<T> const pass{p, std::min(most, block.k - p), j, std::min(columns_together, block.n - j),
+                             in_place ? nullptr : packed};
       auto const wide = wide_columns<Tile>(pass.columns);
-      Tile::pack(block.b.at(p, j), pass.depth, wide, packed);
-      Tile::Narrow::pack(block.b.at(p, j + wide), pass.depth, pass.columns - wide, packed + wide * pass.depth);
+      if (!in_place) {
+        Tile::pack(block.b.at(p, j), pass.depth, wide, packed);
+        Tile::Narrow::pack(block.b.at(p, j + wide), pass.depth, pass.columns - wide, packed + wide * pass.depth);
+      }
       for (Index i = 0; i < block.m; i += rows_together) {
         Index const rows = std::min(rows_together, block.m - i);
         multiply_pass<T, Tile>(block, pass, i, i + rows);

@@ -4,6 +4,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/ahead.hpp>
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -15,11 +16,13 @@ struct GemmTile {
   Index k;
   T const* a;  ///< element (i, p) at a[i * a_row + p * a_step]
   Index a_row, a_step;
-  T const* b;  ///< packed: step p's columns at b + p * panel width, zero beyond the valid ones
+  T const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero beyond the valid ones
+  Index b_step;
   T alpha, beta;
   T const* bias;  ///< one per column, or null
   T* c;
   Index c_row;
+  Ahead* ahead;  ///< what is read after this tile, or null
 };
 
 /// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
@@ -37,8 +40,9 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   constexpr Index steps_ahead = 8;
   Vector sum[rows][vectors];
   T const* row[rows];
-  auto const k = tile.k, step = tile.a_step, a_row = tile.a ? tile.a_row : 0;
+  auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
+  auto ahead = tile.ahead ? *tile.ahead : Ahead{};
   auto const fetch_c = [&](Index i) {
     if (i < tile.rows)
       for (Index j = 0; j < static_cast<Index>(width); j += line) __builtin_prefetch(tile.c + i * tile.c_row + j, 1);
@@ -50,10 +54,11 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   }
   for (Index p = 0; p < k;) {
     if (p / line < last_row) fetch_c(p / line);
+    ahead.fetch();
     // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
     if (step == 1)
       for (Index i = 0; i < last_row; ++i) __builtin_prefetch(row[i] + p + last_row * a_row);
-    for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += width) {
+    for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += b_step) {
       if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
       Vector y[vectors];
       for (Index v = 0; v < last_vector; ++v) __builtin_memcpy(&y[v], b + v * lanes, sizeof(Vector));
@@ -63,6 +68,7 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
       }
     }
   }
+  if (tile.ahead) *tile.ahead = ahead;
   // A narrow tile passes through full rows, so that nothing beyond its columns is read or written.
   bool const narrow = tile.columns < static_cast<Index>(width);
   T full[width] = {}, full_bias[width] = {};

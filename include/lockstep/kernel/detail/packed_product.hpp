@@ -33,11 +33,13 @@ struct PackedProduct {
                         .a_row = a.row,
                         .a_step = a.column,
                         .b = packed + j * depth,
+                        .b_step = Tile::columns,
                         .alpha = alpha,
                         .beta = beta,
                         .bias = nullptr,
                         .c = c + i * c_row + j,
-                        .c_row = c_row});
+                        .c_row = c_row,
+                        .ahead = nullptr});
   }
 };
 
