@@ -43,6 +43,7 @@ template <class D>
 void load(D dataset, std::string const& name, int workers) {
   data::DataLoader loader{
       std::move(dataset), data::ShuffledSampler{}, data::RaggedCollate{}, {.batch_size = 8, .workers = workers}};
+  loader.start({}, 0, 0, 0);  // its threads
   mark("begin/" + name + std::to_string(workers));
   loader.start({}, 0, 0, epochs);
   for (Index i = 0; i < epochs * loader.steps(); ++i) static_cast<void>(loader.next());
@@ -62,6 +63,11 @@ std::map<std::string, int> calls_of(std::string const& record, std::string const
       ++out[record.substr(record.find_first_not_of(' ', call), open - record.find_first_not_of(' ', call))];
   }
   out.erase("access");
+  for (auto const* pipe : {"pipe", "pipe2"}) {  // with which sanitizers look at memory
+    out["close"] -= 2 * out[pipe];
+    out.erase(pipe);
+  }
+  if (out["close"] == 0) out.erase("close");
   return out;
 }
 
@@ -96,9 +102,10 @@ TEST_CASE("a sample is one read, a file is opened and closed once for it, and no
   if (std::system((strace + "access true 2>/dev/null").c_str()) != 0)
     return skip(Need::strace, "it is not there or may not trace");
   auto const self = std::filesystem::read_symlink("/proc/self/exe").string();
-  auto const all_calls = "access,open,openat,creat,read,pread64,readv,preadv,preadv2,mmap,close,flock,fcntl";
-  REQUIRE(std::system(("LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + strace + all_calls + " '" + self +
-                       "' --no-skip --test-case='loads from each*' > /dev/null")
+  auto const all_calls = "access,open,openat,creat,read,pread64,readv,preadv,preadv2,mmap,pipe,pipe2,close,flock,fcntl";
+  // The leak checker cannot work under another tracer.
+  REQUIRE(std::system(("ASAN_OPTIONS=detect_leaks=0 LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + strace +
+                       all_calls + " '" + self + "' --no-skip --test-case='loads from each*' > /dev/null")
                           .c_str()) == 0);
   auto const text = read_file(record);
   for (std::string const workers : {"0", "2"}) {
