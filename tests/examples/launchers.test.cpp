@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/json.hpp>
+
+#include "examples/program.hpp"
+#include "skip.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool runs(std::string const& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+struct Training {
+  TemporaryFolder folder;
+  std::string data;
+  int count = 0;
+
+  Training() {
+    std::string csv;
+    for (int i = 0; i < 120; ++i)
+      csv += "\"" + std::to_string(i % 4 + 1) + "\",\"title\",\"word" + std::to_string(i % 9) + " more\"\n";
+    data = save(folder, "train.csv", csv);
+  }
+
+  /// Starts the example through `launcher`, which may be empty, and returns how it ended and what it saved.
+  std::string sha256(Words launcher, Words const& flags) {
+    auto const directory = folder / std::to_string(count++);
+    launcher.push_back(example("text_classification"));
+    launcher.insert(launcher.end(), flags.begin(), flags.end());
+    for (auto const& word : {"--data", data.c_str(), "--save-dir", directory.c_str(), "--d-model", "16", "--num-heads",
+                             "2", "--epochs", "1", "--global-batch-size", "12", "--threads", "1"})
+      launcher.emplace_back(word);
+    auto const outcome = Program("/usr/bin/env", launcher).wait(120);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    auto const run = json::parse(read_file(directory + "/run.json"), "run.json");
+    CHECK(run.at("world_size").integer() == 2);
+    return run.at("parameters_sha256").string();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("two ranks train to the same bits, whoever started them") {
+  Training training;
+  auto const ours = training.sha256({}, {"--nproc", "2"});
+  CHECK(training.sha256({}, {"--parallel", "ddp", "--devices", "2"}) == ours);
+  REQUIRE(runs("mpirun.openmpi --version"));
+  CHECK(training.sha256({"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun.openmpi",
+                         "--oversubscribe", "-n", "2"},
+                        {}) == ours);
+
+  auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
+  std::string const python = peer ? peer : "python3";
+  if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun");
+  CHECK(training.sha256({python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"},
+                        {}) == ours);
+}
+
+TEST_CASE("wrong input under a launcher is one sentence") {
+  REQUIRE(runs("mpirun.openmpi --version"));
+  auto const outcome =
+      Program("/usr/bin/env", {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun.openmpi",
+                               "--oversubscribe", "-n", "2", example("text_classification"), "--batch-size", "0"})
+          .wait(60);
+  CHECK(outcome.exit_code == 2);
+  auto const sentence = outcome.err.find("text_classification: --batch-size");
+  CHECK(sentence != std::string::npos);
+  CHECK(outcome.err.find("text_classification: ", sentence + 1) == std::string::npos);
+}
