@@ -192,22 +192,19 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;  // we capture one stream at a time
-  auto const mark = ++event->event->recorded;
-  return cuda_emulation::queue(stream, [=, state = event->event] { state->reached = mark; });
+  return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
-  cuda_emulation::Device::instance().push(stream, {{}, event->event, event->event->recorded});
-  return cudaSuccess;
+  return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
-  return cuda_emulation::Device::instance().finish(*event->event, event->event->recorded), cudaSuccess;
+  return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
-  cuda_emulation::Device::instance().pass_time();
-  return event->event->reached == event->event->recorded ? cudaSuccess : cudaErrorNotReady;
+  return cuda_emulation::Device::instance().has_reached(*event->event) ? cudaSuccess : cudaErrorNotReady;
 }
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {

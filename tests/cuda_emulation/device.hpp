@@ -80,13 +80,24 @@ class Device {
       return true;
     });
   }
-  void finish(Event const& event, std::uint64_t mark) {
-    run_until([&] { return event.reached >= mark; });
+  void finish(Event const& event) {
+    std::lock_guard const lock(mutex_);
+    run_until([&, mark = event.recorded] { return event.reached >= mark; });
   }
-  /// Somebody has looked: a device may have got further meanwhile.
-  void pass_time() {
+  void record(CUstream_st* stream, std::shared_ptr<Event> const& event) {
+    std::lock_guard const lock(mutex_);
+    auto const mark = ++event->recorded;
+    push(stream, {[=] { event->reached = mark; }, nullptr});
+  }
+  void wait(CUstream_st* stream, std::shared_ptr<Event> const& event) {
+    std::lock_guard const lock(mutex_);
+    push(stream, {{}, event, event->recorded});
+  }
+  /// Somebody looks: a device may have got further meanwhile.
+  [[nodiscard]] bool has_reached(Event const& event) {
     std::lock_guard const lock(mutex_);
     if (auto* const stream = choose()) run_one(*stream);
+    return event.reached == event.recorded;
   }
 
   /// Memory that CUDA has given; other host memory is pageable.

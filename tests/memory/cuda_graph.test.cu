@@ -51,12 +51,11 @@ TEST_CASE("an exception ends the recording, and the stream goes on") {
   OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});
   memory::CudaStream const stream;
   auto const queue = [&] { queue_add(stream.view(), to.view(1).data, by.view(1).data, 0); };
-  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(),
-                                         [&] {
-                                           queue();
-                                           throw std::runtime_error("no");
-                                         }),
-                       "no", std::runtime_error);
+  auto const fail = [&] {
+    queue();
+    throw std::runtime_error("no");
+  };
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaGraph(stream.view(), fail)), "no", std::runtime_error);
   queue();
   CHECK(to.values()[0] == 10);
 }
@@ -65,13 +64,15 @@ TEST_CASE("what cannot be recorded is an error that says so") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0});
   memory::CudaStream const stream;
-  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [&] { stream.view().synchronize(); }),
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaGraph(stream.view(), [&] { stream.view().synchronize(); })),
                        doctest::Contains("cudaStreamSynchronize: operation not permitted when stream is capturing"),
                        CudaError);
-  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [] { static_cast<void>(memory::CudaResource{}.allocate(8)); }),
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaGraph(
+                           stream.view(), [] { static_cast<void>(memory::CudaResource{}.allocate(8)); })),
                        doctest::Contains("cudaMalloc of 8 bytes"), CudaError);
-  CHECK_THROWS_WITH_AS(memory::CudaGraph(stream.view(), [] { static_cast<void>(cudaDeviceSynchronize()); }),
-                       doctest::Contains("cudaStreamEndCapture"), CudaError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(memory::CudaGraph(stream.view(), [] { static_cast<void>(cudaDeviceSynchronize()); })),
+      doctest::Contains("cudaStreamEndCapture"), CudaError);
   static_cast<void>(cudaGetLastError());
   stream.view().synchronize();
 }
