@@ -92,7 +92,7 @@ class Trial {
   Model model;
   nn::ParameterLayout layout;
   using Real = lockstep::Accumulate<Scalar>;
-  std::vector<Real> values, gradients;
+  std::vector<Real> values, gradients, buffers;
 
   explicit Trial(Model m, int threads = 1)
       : model(std::move(m)),
@@ -104,6 +104,9 @@ class Trial {
     for (double v : exact) values.push_back(static_cast<Real>(static_cast<float>(v)));
     gradients.assign(values.size(), Real{0});
     context_.bind(values.data(), gradients.data(), layout.entries().size());
+    buffers.resize(static_cast<std::size_t>(layout.buffer_size()));
+    nn::initialize_buffers(layout, buffers.data());
+    context_.bind_buffers(buffers.data());
   }
 
   [[nodiscard]] nn::Context<Scalar, HostSpace>& context() { return context_; }

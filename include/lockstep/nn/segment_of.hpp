@@ -8,6 +8,7 @@
 #include <lockstep/kernel/every_row.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -19,7 +20,7 @@ template <class Context>
 [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> segment_of(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index number,
     SequenceLayout<typename Context::Space> const& segment) {
-  using Scalar = typename Context::Scalar;
+  using Real = typename Context::Real;
   using Kernel = kernel::EveryRow<typename Context::Space>;
   auto const slots = segment.slots, stride = slots == 0 ? number + 1 : x.layout.slots / slots;
   expect<ShapeError>(x.layout.slots == slots * stride && number >= 0 && number < stride, [&] {
@@ -28,10 +29,13 @@ template <class Context>
            "; interleaved segments have equally many each, and are counted from 0";
   });
   auto const y = context.template variable<2>({slots, x.width()});
-  Kernel::template forward<Scalar>(context.stream(), x.tokens.value, stride, number, y.value);
+  Staging work(context);
+  Kernel::template forward<Real>(context.stream(), work.read(x.tokens.value), stride, number, work.write(y.value));
   context.on_backward(y, std::tuple{}, [x = x.tokens, y, stride, number](Context& c) {
-    if (auto const dx = c.gradient(x))
-      Kernel::template backward<Scalar>(c.stream(), y.gradient(), stride, number, {dx.data, x.value.extent}, dx.write);
+    Staging back(c);
+    if (auto const dx = back.gradient(x))
+      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()), stride, number, {dx.data, x.value.extent},
+                                      dx.write);
   });
   return {y, segment};
 }
