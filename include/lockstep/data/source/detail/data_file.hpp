@@ -35,15 +35,18 @@ class DataFile {
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }  // when it was opened
+  [[nodiscard]] std::uint64_t size_now() const noexcept {
+    struct ::stat status {};
+    return ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
+  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
   /// @throws DataError when the file ends before
   void read(std::uint64_t offset, std::span<std::byte> out) const {
     auto const got =
         read_at(file_.get(), reinterpret_cast<char*>(out.data()), out.size(), static_cast<std::size_t>(offset), path_);
     if (got == out.size()) return;
-    struct ::stat status {};
-    ::fstat(file_.get(), &status);
-    fail("ends at byte " + std::to_string(status.st_size) + ", and " + std::to_string(out.size()) +
+    fail("ends at byte " + std::to_string(size_now()) + ", and " + std::to_string(out.size()) +
          " bytes are wanted from byte " + std::to_string(offset) + " on; it was cut off or has changed, write it anew");
   }
   template <class T>
