@@ -17,3 +17,9 @@ TEST_CASE("the clock never goes back, and passes while we sleep") {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
   CHECK(Clock::seconds() - before >= 0.003 - 1e-6);  // seconds are rounded to some 1e-10 of an uptime of weeks
 }
+
+TEST_CASE("the coarse clock is the same, a little behind") {
+  auto const before = Clock::seconds();
+  CHECK(Clock::coarse_seconds() <= Clock::seconds());
+  CHECK(Clock::coarse_seconds() > before - 0.1);  // ticks are 10 ms at most
+}

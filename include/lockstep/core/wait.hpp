@@ -33,14 +33,18 @@ inline constexpr Deadline no_deadline = std::numeric_limits<Deadline>::max();
 /// between processors, and a yield that took long means that others need the core and that it is better to sleep.
 class Backoff {
  public:
+  Backoff() = default;
+  /// Without spinning where those that are awaited may need this core.
+  explicit Backoff(bool alone) : spinning_(alone) {}
+
   /// Passes a little time. False, at once, when it is time to sleep instead.
   bool pause() noexcept {
-    if (spinning_ && spins_++ % spins_per_look != 0) {
+    if (spinning_ && ++spins_ % spins_per_look != 0) {
       relax();
       return true;
     }
     auto const now = Clock::nanoseconds();
-    if (spins_ == 1) start_ = now;
+    if (start_ == 0) start_ = now;
     spinning_ = spinning_ && now - start_ < longest_spin_ns;
     if (spinning_) {
       relax();
@@ -105,10 +109,9 @@ class alignas(64) Signal {
       if (!backoff.pause()) return sleep(holds, deadline);
     }
   }
-
- private:
+  /// The same for who has spun and yielded already, looking at more than this number.
   template <class Predicate>
-  bool sleep(Predicate& holds, Deadline deadline) noexcept {
+  bool sleep(Predicate&& holds, Deadline deadline = no_deadline) noexcept {
     // The count rises before the value is read, and wake() reads the count after the value changed: one sees the other.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     auto const limit = to_timespec(deadline);
@@ -123,6 +126,7 @@ class alignas(64) Signal {
     return held;
   }
 
+ private:
   static std::timespec to_timespec(Deadline deadline) noexcept {
     return {static_cast<std::time_t>(deadline / 1'000'000'000), static_cast<long>(deadline % 1'000'000'000)};
   }

@@ -28,13 +28,19 @@ struct Descriptor {
   double started_seconds;
 };
 
-/// A Descriptor that may be read while it is written; the reader finds out that it was.
-class SharedDescriptor {
+/// A Descriptor with the number of its operation, in one cache line, so that whoever waits for it has both at once. It
+/// may be read while it is written; the reader finds out that it was.
+class alignas(64) SharedDescriptor {
  public:
-  void store(Descriptor const& d) noexcept {
+  /// What was written before is visible to whoever sees the number.
+  void store(Descriptor const& d, std::uint32_t number) noexcept {
     std::array<std::uint64_t, words> plain;
     std::memcpy(plain.data(), &d, sizeof d);
     for (std::size_t i = 0; i < words; ++i) words_[i].store(plain[i], std::memory_order_relaxed);
+    number_.store(number + 1, std::memory_order_release);
+  }
+  [[nodiscard]] bool is_of(std::uint32_t number) const noexcept {
+    return number_.load(std::memory_order_acquire) == number + 1;
   }
   [[nodiscard]] Descriptor load() const noexcept {
     std::array<std::uint64_t, words> plain;
@@ -50,17 +56,18 @@ class SharedDescriptor {
 
  private:
   static constexpr std::size_t words = sizeof(Descriptor) / sizeof(std::uint64_t);
-  static_assert(sizeof(Descriptor) == words * sizeof(std::uint64_t) && sizeof(Descriptor) <= 64);
+  static_assert(sizeof(Descriptor) == words * sizeof(std::uint64_t) && sizeof(Descriptor) < 64);
 
   std::array<std::atomic<std::uint64_t>, words> words_;
+  std::atomic<std::uint32_t> number_;
 };
 
 /// A rank's side of one operation.
 struct Slot {
-  static constexpr std::size_t small_bytes = 256;  // up to here every rank reads all inputs: one meeting, more reading
-  static constexpr std::size_t copy_bytes = 4096;  // up to here a copy stands in for memory that cannot be reached
+  static constexpr std::size_t small_bytes = 2048;  // up to here every rank reads all inputs: one meeting, more reading
+  static constexpr std::size_t copy_bytes = 4096;   // up to here a copy stands in for memory that cannot be reached
 
-  alignas(64) SharedDescriptor descriptor;
+  SharedDescriptor descriptor;
   alignas(64) std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
   alignas(64) std::array<std::byte, copy_bytes> input;  // a copy, where the others do not read the input itself
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -55,7 +57,9 @@ class SharedMemoryRank {
              .counts = piece.counts,
              .rider = piece.rider,
              .piece = &piece,
-             .started_seconds = piece.started_seconds = Clock::seconds()});
+             .started_seconds = Clock::coarse_seconds()});
+    if (!failure_ && !mismatch_) publish_next();
+    piece.started_seconds = Clock::seconds();  // while the others have not seen it yet
     progress();
   }
 
@@ -80,7 +84,7 @@ class SharedMemoryRank {
       auto const number = requests_.end();
       request({.kind = Kind::allocate,
                .count = static_cast<Index>(bytes),
-               .started_seconds = Clock::seconds(),
+               .started_seconds = Clock::coarse_seconds(),
                .address = memory_.offset(data)});
       finish();
       for (int r = 0; r < size(); ++r)
@@ -142,7 +146,9 @@ class SharedMemoryRank {
         requests_(mine().posted.signal.load()),
         published_(requests_.first()),
         combining_(requests_.first()),
-        chunks_(mine().staged.signal.load()) {
+        all_done_(requests_.first() - RankBlock::slots),
+        chunks_(mine().staged.signal.load()),
+        crowded_(memory_.control().head.size > ::sysconf(_SC_NPROCESSORS_ONLN)) {
     auto const refuse = [&](char const* why) {
       throw ConfigError("comm::connect: rank " + std::to_string(rank_) + " " + why);
     };
@@ -157,8 +163,11 @@ class SharedMemoryRank {
   void wait_until(Holds const& holds) {
     for (;;) {
       if (failure_) std::rethrow_exception(failure_);
-      progress();
-      if (holds()) return;
+      for (Backoff backoff(!crowded_);;) {
+        progress();
+        if (holds()) return;
+        if (mismatch_ || !backoff.pause()) break;
+      }
       try {
         if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor(rank_));
         if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
@@ -188,14 +197,26 @@ class SharedMemoryRank {
   /// Posts the next operation, once all ranks have done with the one whose slot it takes.
   bool publish_next() {
     if (published_ == requests_.end() || published_ - requests_.first() == RankBlock::slots) return false;
-    if (!waiting_.all_reached(&RankBlock::done, published_ - RankBlock::slots + 1)) return false;
+    if (!slot_is_free(published_ - RankBlock::slots + 1)) return false;
     auto& what = requests_[published_];
     auto& slot = mine().slot[slot_of(published_)];
     post_input(what, slot);
-    slot.descriptor.store(what.descriptor(rank_));
     std::copy(what.rider.begin(), what.rider.end(), slot.rider.begin());
+    slot.descriptor.store(what.descriptor(rank_), published_);
     mine().posted.signal.post(++published_);
     return true;
+  }
+
+  /// Whether all ranks have done `target` operations. Looks at their counters only when what was last seen there does
+  /// not say so: each look takes a cache line from another core.
+  bool slot_is_free(std::uint32_t target) noexcept {
+    if (reached(all_done_, target)) return true;
+    all_done_ = mine().done.signal.load();
+    for (int r = 0; r < size(); ++r) {
+      auto const done = memory_.block(r).done.signal.load();
+      if (reached(all_done_, done)) all_done_ = done;
+    }
+    return reached(all_done_, target) || waiting_.all_reached(&RankBlock::done, target);
   }
 
   void post_input(Request& what, Slot& slot) const {
@@ -225,7 +246,8 @@ class SharedMemoryRank {
   }
 
   bool meet(Request& what) {
-    if (!waiting_.all_reached(&RankBlock::posted, combining_ + 1)) return false;
+    if (!waiting_.all_posted(combining_)) return false;
+    bool const small = what.small(size());
     bool reachable = true;
     auto const expected = what.descriptor(rank_);
     for (int r = 0; r < size(); ++r) {
@@ -235,17 +257,17 @@ class SharedMemoryRank {
     }
     if (mismatch_) return false;
     transfer_.sum_riders(what, slot_of(combining_));
-    what.needs_all = !what.small(size());
+    what.needs_all = !small;
     if (what.needs_all && !reachable) {
       what.needs_all = false;  // its chunks have meetings of their own
       chunk_begin_ = 0;
       phase_ = Phase::stage;
       return true;
     }
-    if (what.needs_all)
-      transfer_.combine(what, slot_of(combining_), 0, what.largest_part());
-    else
+    if (small)
       transfer_.combine_small(what, slot_of(combining_));
+    else
+      transfer_.combine(what, slot_of(combining_), 0, what.largest_part());
     mine().done.signal.post(++combining_);
     return true;
   }
@@ -310,10 +332,12 @@ class SharedMemoryRank {
   RequestQueue requests_;                // from the oldest incomplete to the newest
   std::uint32_t published_;              // requests before this one are posted
   std::uint32_t combining_;              // requests before this one have had this rank's part of the work
+  std::uint32_t all_done_;               // operations that all ranks have done, or more of them
   std::uint32_t chunks_;                 // staged chunks so far
   Phase phase_ = Phase::meet;
   Index chunk_begin_ = 0;
   bool mismatch_ = false;
+  bool crowded_;  // the run has more ranks than this machine has cores
   std::exception_ptr failure_;
 };
 

@@ -40,13 +40,23 @@ class Waiting {
     return true;
   }
 
-  /// Returns when the counter that `all_reached` last missed has reached its target.
+  /// Whether all other ranks have posted the operation; if not, `wait` waits for the first that has not.
+  bool all_posted(std::uint32_t number) noexcept {
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_ || memory_->block(r).slot[number % RankBlock::slots].descriptor.is_of(number)) continue;
+      blocked_ = {&RankBlock::posted, number + 1, r};
+      return false;
+    }
+    return true;
+  }
+
+  /// Sleeps until the counter that `all_reached` last missed has reached its target.
   /// @throws RankLost when a rank has failed, or the awaited one has ended; RankStalled after the limit
   void wait(std::uint32_t number, Descriptor const& operation) {
     auto const holds = [target = blocked_.target](std::uint32_t value) { return reached(value, target); };
     auto& awaited = signal(blocked_.rank, blocked_.counter);
     auto const since = Clock::seconds();
-    for (bool warned = false; !awaited.wait(holds, deadline_in(look_seconds));) {
+    for (bool warned = false; !awaited.sleep(holds, deadline_in(look_seconds));) {
       if (control().first_failure() >= 0 || control().over(memory_->run_rank(blocked_.rank))) {
         if (holds(awaited.load())) return;  // it had done its part before
         throw_lost(number, operation);

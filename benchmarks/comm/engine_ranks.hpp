@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/comm/all_reduce.hpp>
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/detail/group_memory.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/launch/run.hpp>
+
+#include <probe.hpp>
+
+namespace lockstep_bench {
+
+/// One rank of an engine that sums `bytes` of float32 when it is told to, or does the same work on the same memory
+/// without waiting for anyone: the roof.
+class EngineRank {
+ public:
+  EngineRank(lockstep::launch::World const& world, std::size_t bytes)
+      : here_(processors()[static_cast<std::size_t>(world.rank) % processors().size()]),
+        communicator_(lockstep::comm::connect(world)),
+        block_(communicator_.allocate(bytes)),
+        mine_(reinterpret_cast<float*>(block_.data()), bytes / sizeof(float)) {
+    lockstep::comm::detail::GroupMemory const memory(world.segment, world.size);
+    auto const offset = memory.offset(block_.data());
+    std::vector<lockstep::Index> offsets(static_cast<std::size_t>(world.size));
+    communicator_.all_gather(&offset, offsets.data(), sizeof offset);
+    for (auto const at : offsets) all_.push_back(reinterpret_cast<float*>(memory.at(at)));
+  }
+
+  /// Rank 0 obeys; the others do what it does. Seconds are told, negative ones for the roof; answered is one over the
+  /// median time, of the rank with the longest.
+  int obey() {
+    double turn = 0;
+    if (rank() == 0) {
+      std::puts("ready");
+      std::fflush(stdout);
+    }
+    for (;;) {
+      if (rank() == 0 && std::scanf("%lf", &turn) != 1) turn = 0;
+      communicator_.broadcast(&turn, sizeof turn, 0);
+      if (turn == 0) return 0;
+      auto& estimate = turn > 0 ? sum_estimate_ : roof_estimate_;
+      auto const times = static_cast<long>(std::clamp(std::abs(turn) / estimate, 5.0, 20000.0));
+      auto const begin = lockstep::Clock::seconds();
+      auto const median = measure(times, turn > 0);
+      double spent = (lockstep::Clock::seconds() - begin) / static_cast<double>(times);
+      communicator_.broadcast(&spent, sizeof spent, 0);
+      estimate = spent;
+      if (rank() != 0) continue;
+      std::printf("%.9g\n", 1 / median);
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  [[nodiscard]] int rank() const { return communicator_.rank(); }
+
+  double measure(long times, bool sum) {
+    times_.clear();
+    for (long i = 0; i < times; ++i) {
+      // A sum of what is in everybody's cache already, or of what nobody wrote, would measure something else.
+      std::fill(mine_.begin(), mine_.end(), static_cast<float>(i % 8 + rank()));
+      communicator_.barrier();
+      auto const begin = lockstep::Clock::nanoseconds();
+      if (sum)
+        lockstep::comm::all_reduce(communicator_, mine_).wait();
+      else
+        work_without_waiting();
+      times_.push_back(static_cast<double>(lockstep::Clock::nanoseconds() - begin));
+      communicator_.barrier();
+    }
+    auto const middle = times_.begin() + static_cast<std::ptrdiff_t>(times_.size() / 2);
+    std::nth_element(times_.begin(), middle, times_.end());
+    double longest = *middle * 1e-9;
+    lockstep::comm::all_reduce(communicator_, std::span(&longest, 1), lockstep::comm::Operation::max).wait();
+    return longest;
+  }
+
+  void work_without_waiting() {
+    auto const lines = (std::ssize(mine_) + 15) / 16;
+    auto const begin = std::min(std::ssize(mine_), lines * rank() / communicator_.size() * 16),
+               end = std::min(std::ssize(mine_), lines * (rank() + 1) / communicator_.size() * 16);
+    if (all_.size() == 2)
+      lockstep::with_best_instructions([a = all_[0], b = all_[1], begin, end] {
+#pragma GCC ivdep
+        for (auto i = begin; i < end; ++i) a[i] = b[i] = a[i] + b[i];
+      });
+    else if (all_.size() == 4)
+      lockstep::with_best_instructions([a = all_[0], b = all_[1], c = all_[2], d = all_[3], begin, end] {
+#pragma GCC ivdep
+        for (auto i = begin; i < end; ++i) a[i] = b[i] = c[i] = d[i] = (a[i] + b[i]) + (c[i] + d[i]);
+      });
+  }
+
+  Pinned here_;
+  lockstep::comm::AnyCommunicator communicator_;
+  lockstep::memory::Block block_;
+  std::span<float> mine_;
+  std::vector<float*> all_;
+  std::vector<double> times_;
+  double sum_estimate_ = 1e-2, roof_estimate_ = 1e-2;
+};
+
+/// The ranks of an engine: "thread" or "process", how many, and the bytes of each.
+inline int run_engine(std::string const& engine, int ranks, std::size_t bytes) {
+  lockstep::launch::Options options;
+  (engine == "thread" ? options.threads : options.nproc) = ranks;
+  options.limits = {.warn_seconds = 3600, .stall_seconds = 3600};
+  options.report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); };
+  return lockstep::launch::run(options,
+                               [&](lockstep::launch::World& world) { return EngineRank(world, bytes).obey(); });
+}
+
+}  // namespace lockstep_bench
