@@ -103,7 +103,7 @@ class Trainer {
     std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
     session_.share_buffers();
     auto const steps = evaluation.loader.steps(split());
-    evaluation.loader.start(split(), 0, 0, 1);
+    start(evaluation.loader, 1);
     for (Index step = 0; step < steps; ++step) {
       auto const held = evaluation.loader.next();
       session_.each([&](int device, auto& replica) {
@@ -154,6 +154,13 @@ class Trainer {
   }
   [[nodiscard]] data::Split split() { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
 
+  /// From the first step to the end of an epoch; for a device, in memory that it reads by itself.
+  template <class Loader>
+  void start(Loader& loader, Index epochs) {
+    if constexpr (!Space::host_accessible) loader.use(Session::DeviceReplica::batch_memory());
+    loader.start(split(), 0, 0, epochs);
+  }
+
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     auto record = describe(loader, options);
@@ -169,8 +176,7 @@ class Trainer {
     for (auto* observer : options.observers) observer->start({steps, options.epochs});
 
     auto const run_began = Clock::seconds();
-    if constexpr (!Space::host_accessible) loader.use(Session::DeviceReplica::batch_memory());
-    loader.start(split(), 0, 0, options.epochs);
+    start(loader, options.epochs);
     auto const whole_epochs = steps / std::max<Index>(1, epoch_steps), rest = steps - whole_epochs * epoch_steps;
     train::BatchFeed feed(loader, session_, whole_epochs * micro_steps + rest * accumulation);
     for (Index epoch = 0; record.steps < steps; ++epoch) {
