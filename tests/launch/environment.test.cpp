@@ -155,6 +155,7 @@ TEST_CASE("environments that contradict themselves are refused, with the variabl
       {"mpirun -n 1 in each task", step + tasks(0), {"OMPI_COMM_WORLD_SIZE=1", "SLURM_STEP_NUM_TASKS=4", "--mpi=pmix"}},
       {"mpirun -n 1 in a task of each node", step_task_per_node + tasks(0), {"OMPI_COMM_WORLD_SIZE=1"}},
       {"mpirun of its own in a task of each node", step_task_per_node + openmpi_4, {"SLURM_STEP_NUM_TASKS=2"}},
+      {"mpirun over two hosts in one of four tasks", step + openmpi_2_hosts, {"OMPI_COMM_WORLD_SIZE=8"}},
       {"torchrun in each of four tasks",
        step + "RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4",
        {"4 tasks x 4 processes", "WORLD_SIZE=4", "SLURM_STEP_NUM_TASKS=4", "--nnodes"}},
