@@ -57,13 +57,14 @@ class KeyedPermutation {
   template <class Positions>
   void replace(Positions&& positions) const noexcept {
     auto* const all = positions.data();
-    auto const count = static_cast<std::size_t>(positions.size());
-    with_best_instructions([self = *this, all, count] {
-      for (std::size_t i = 0; i < count; ++i) all[i] = self.walked(all[i]);
+    auto const count = static_cast<std::size_t>(positions.size()), whole = count / lanes * lanes;
+    with_best_instructions([self = *this, all, whole] {
+      for (std::size_t i = 0; i < whole; i += lanes) self.replace_lanes(all + i);
     });
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < whole; ++i) {
       if (static_cast<std::uint64_t>(all[i]) >= n_) all[i] = (*this)(all[i]);  // walks on, from where it is
     }
+    for (std::size_t i = whole; i < count; ++i) all[i] = (*this)(all[i]);
   }
 
   /// The position of an element: inverse(p(i)) == i.
@@ -81,24 +82,33 @@ class KeyedPermutation {
   }
 
  private:
-  static constexpr std::size_t rounds = 8;
+  static constexpr std::size_t rounds = 8, lanes = 64;
 
-  /// Where one walk from a cell leads, perhaps beyond n: in whole words, without a branch or a loop, so that many can
-  /// be had at a time.
-  [[nodiscard]] Index walked(Index at) const noexcept {
+  /// One walk of `lanes` cells, which may end beyond n. A walk is a long chain of multiplications: the chains of so
+  /// many cells hide behind one another.
+  [[gnu::always_inline]] void replace_lanes(Index* at) const noexcept {
+    // Whole words throughout, so that each line is one instruction on several lanes.
+    std::uint64_t row[lanes], column[lanes];
     std::uint64_t const rows = rows_, columns = columns_;
-    // Exact: operands below 2^49, and a quotient below 2^25 misses the next whole number by at least 2^-25.
-    auto row = static_cast<std::uint64_t>(static_cast<Index>(static_cast<double>(at) / static_cast<double>(columns)));
-    auto column = static_cast<std::uint64_t>(at) - row * columns;
-    auto const round = [&](std::size_t number) {
-      row += wide_hash(column, key_[number]) * rows >> 32;
-      row -= row >= rows ? rows : 0;
-      column += wide_hash(row, key_[number + 1]) * columns >> 32;
-      column -= column >= columns ? columns : 0;
-    };
-    static_assert(rounds == 8);
-    round(0), round(2), round(4), round(6);
-    return static_cast<Index>(row * columns + column);
+    for (std::size_t j = 0; j < lanes; ++j) {
+      // Exact: operands below 2^49, and a quotient below 2^25 misses the next whole number by at least 2^-25.
+      row[j] =
+          static_cast<std::uint64_t>(static_cast<Index>(static_cast<double>(at[j]) / static_cast<double>(columns)));
+      column[j] = static_cast<std::uint64_t>(at[j]) - row[j] * columns;
+    }
+    for (std::size_t round = 0; round < rounds; round += 2) {
+      for (std::size_t j = 0; j < lanes; ++j) {
+        auto const by = wide_hash(column[j], key_[round]) * rows >> 32;
+        auto const next = row[j] + by;
+        row[j] = next >= rows ? next - rows : next;
+      }
+      for (std::size_t j = 0; j < lanes; ++j) {
+        auto const by = wide_hash(row[j], key_[round + 1]) * columns >> 32;
+        auto const next = column[j] + by;
+        column[j] = next >= columns ? next - columns : next;
+      }
+    }
+    for (std::size_t j = 0; j < lanes; ++j) at[j] = static_cast<Index>(row[j] * columns + column[j]);
   }
 
   [[nodiscard]] static std::uint64_t wide_hash(std::uint64_t x, std::uint64_t key) noexcept {
