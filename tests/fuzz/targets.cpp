@@ -19,6 +19,7 @@
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
 #include <lockstep/data/source/json_lines_dataset.hpp>
+#include <lockstep/data/source/line_stream.hpp>
 #include <lockstep/data/source/mds_dataset.hpp>
 #include <lockstep/data/source/open_idx.hpp>
 #include <lockstep/data/source/open_npy.hpp>
@@ -26,6 +27,7 @@
 #include <lockstep/data/source/open_raw.hpp>
 #include <lockstep/data/source/open_safetensors.hpp>
 #include <lockstep/data/source/tar_dataset.hpp>
+#include <lockstep/data/source/text_lines_dataset.hpp>
 #include <lockstep/data/source/uci_har_dataset.hpp>
 #include <lockstep/data/text/vocabulary.hpp>
 
@@ -118,6 +120,15 @@ void csv(std::string_view input) {
   read_samples(data::CsvDataset<CsvRow>(file.path()));
 }
 void json_lines(std::string_view input) { read_samples(data::JsonLinesDataset(MemoryFile(input).path())); }
+/// A stream of lines and their index tell the same.
+void lines(std::string_view input) {
+  MemoryFile const file(input);
+  data::TextLinesDataset const indexed(file.path());
+  auto lane = data::LineStream({file.path()}, 1, [](std::string_view line) { return std::string(line); }).lane(0, 0);
+  for (Index i = 0; i < indexed.size(); ++i)
+    if (lane.next() != indexed.get(i)) throw std::logic_error("a line differs");
+  if (lane.next()) throw std::logic_error("there is a line more");
+}
 void npy(std::string_view input) { read_rows(data::open_npy(MemoryFile(input).path())); }
 void npz(std::string_view input) { read_rows(data::open_npz(MemoryFile(input).path(), "x")); }
 void safetensors(std::string_view input) { read_rows(data::open_safetensors(MemoryFile(input).path(), "x")); }
@@ -223,6 +234,7 @@ std::span<FuzzTarget const> fuzz_targets() {
       FuzzTarget{"idx", idx},
       FuzzTarget{"json", json},
       FuzzTarget{"json_lines", json_lines},
+      FuzzTarget{"lines", lines},
       FuzzTarget{"loader_state", loader_state},
       FuzzTarget{"mds", mds},
       FuzzTarget{"npy", npy},

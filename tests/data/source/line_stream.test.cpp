@@ -31,7 +31,7 @@ std::vector<std::string> rest_of(Lane lane) {
 TEST_CASE("lines of files, a lane for every n-th file") {
   TemporaryFolder const folder;
   write_file(folder / "a", "one\r\n\n \t\ntwo\n");
-  write_file(folder / "b", "three");
+  write_file(folder / "b", "\xef\xbb\xbfthree");
   write_file(folder / "c", "");
   write_file(folder / "d", "\nfour\n");
   std::vector<std::string> const paths{folder / "a", folder / "b", folder / "c", folder / "d"};

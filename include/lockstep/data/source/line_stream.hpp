@@ -75,6 +75,7 @@ class LineReader {
       text_.resize(searched + block);
       auto const got = read_at(open_->get(), text_.data() + searched, block, offset_, path());
       text_.resize(searched + got);
+      if (offset_ == 0 && text_.starts_with("\xef\xbb\xbf")) begin_ = searched = 3;
       offset_ += got;
       ended_ = got < block;
     }
@@ -92,9 +93,9 @@ class LineReader {
 }  // namespace detail
 
 /// The lines of text files that are read from beginning to end and never held as a whole, without their ends (LF or CR
-/// LF); lines of blanks are left out. `lanes` files are read at a time: lane k takes the files k, k + lanes, ...
-/// `convert` makes a sample of a line, which it gets as a std::string_view, from several threads at once:
-/// `Streamed{LineStream{paths, 4, to_sample}}` is for a DataLoader.
+/// LF); lines of blanks are left out, and a byte order mark. `lanes` files are read at a time: lane k takes the files
+/// k, k + lanes, ... `convert` makes a sample of a line, which it gets as a std::string_view, from several threads at
+/// once: `Streamed{LineStream{paths, 4, to_sample}}` is for a DataLoader.
 /// @throws ConfigError when there is no lane, or more than files
 /// @throws DataError from the lanes' `next` when a file cannot be read, which ends it, or `convert` refuses a line;
 /// names file and line
