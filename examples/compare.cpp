@@ -58,10 +58,14 @@ SavedRun read(std::string const& directory) {
                    .effective_batch_size = json.at("effective_batch_size").integer(),
                    .samples_per_second = json.at("samples_per_second").number(),
                    .data_wait_ms = phases.at("data_wait").number(),
-                   .forward_ms = phases.at("forward").number(),
-                   .backward_ms = phases.at("backward").number(),
                    .communication_ms = phases.at("communication_exposed").number(),
                    .optimizer_ms = phases.at("optimizer").number()};
+    if (auto const* const pass = phases.find("forward_and_backward")) {  // of a GPU
+      run.profile.pass_ms = pass->number();
+    } else {
+      run.profile.forward_ms = phases.at("forward").number();
+      run.profile.backward_ms = phases.at("backward").number();
+    }
     run.loss = final.at("eval_loss").number();
     run.accuracy = final.at("eval_accuracy").number();
     run.parameters_sha256 = json.at("parameters_sha256").string();

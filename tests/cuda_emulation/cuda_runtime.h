@@ -71,7 +71,7 @@ using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
 using cudaGraph_t = CUgraph_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
-inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
 inline char const* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -201,6 +201,11 @@ inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
+}
+/// A millisecond for each piece of work that was done meanwhile.
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  auto const passed = cuda_emulation::Device::instance().between(*begin->event, *end->event);
+  return *milliseconds = static_cast<float>(passed), passed < 0 ? cudaErrorNotReady : cudaSuccess;
 }
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;

@@ -17,6 +17,7 @@ namespace cuda_emulation {
 /// How often an event was recorded, and how many of the records the streams have come to.
 struct Event {
   std::uint64_t recorded = 0, reached = 0;
+  std::uint64_t when = 0;  // it was reached, in pieces of work
 };
 
 /// What a stream does, once `event`, where there is one, has come as far as `mark`.
@@ -87,7 +88,7 @@ class Device {
   void record(CUstream_st* stream, std::shared_ptr<Event> const& event) {
     std::lock_guard const lock(mutex_);
     auto const mark = ++event->recorded;
-    push(stream, {[=] { event->reached = mark; }, nullptr});
+    push(stream, {[this, event, mark] { event->reached = mark, event->when = now_; }, nullptr});
   }
   void wait(CUstream_st* stream, std::shared_ptr<Event> const& event) {
     std::lock_guard const lock(mutex_);
@@ -98,6 +99,13 @@ class Device {
     std::lock_guard const lock(mutex_);
     if (auto* const stream = choose()) run_one(*stream);
     return event.reached == event.recorded;
+  }
+
+  /// How much work was done between two events; negative where one has not been reached.
+  [[nodiscard]] double between(Event const& begin, Event const& end) {
+    std::lock_guard const lock(mutex_);
+    bool const reached = begin.reached == begin.recorded && end.reached == end.recorded;
+    return reached ? static_cast<double>(end.when - begin.when) : -1;
   }
 
   /// Memory that CUDA has given; other host memory is pageable.
@@ -143,7 +151,8 @@ class Device {
       run_one(*stream);
     }
   }
-  static void run_one(CUstream_st& stream) {
+  void run_one(CUstream_st& stream) {
+    ++now_;
     auto const work = std::move(stream.work.front());
     stream.work.pop_front();
     if (work.run) work.run();
@@ -174,7 +183,7 @@ class Device {
   std::vector<CUstream_st*> streams_;
   std::map<std::byte const*, Given> given_;
   CUstream_st* last_ = nullptr;
-  std::uint64_t stay_ = 0, random_ = 1;
+  std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
 };
 
 }  // namespace cuda_emulation

@@ -87,6 +87,7 @@ struct Outcome {
   std::vector<float> values;
   std::vector<double> losses;
   train::EvaluationReport evaluation;
+  parallel::PhaseSeconds phases;
 };
 
 template <class Policy>
@@ -99,17 +100,16 @@ Outcome fit(Policy policy) {
   Losses losses;
   auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}},
                                   {.epochs = 2, .accumulation = 2, .clip_norm = 0.5, .observers = {&losses}});
-  return {{trainer.values().begin(), trainer.values().end()}, losses.values, record.evaluations.back()};
+  return {{trainer.values().begin(), trainer.values().end()}, losses.values, record.evaluations.back(), record.phases};
 }
 
-template <class Wrap>
-Outcome fit_on_ranks(int ranks, Wrap const& wrap) {
+Outcome fit_on_ranks(int ranks) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
     outcomes[static_cast<std::size_t>(world.rank)] =
-        fit(wrap(parallel::DistributedDataParallel{comm::connect(world), 256, 1}));
+        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}});
     return 0;
   });
   for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);
@@ -140,6 +140,9 @@ void check_alike(Outcome const& device, Outcome const& host) {
   CHECK(device.evaluation.metrics == host.evaluation.metrics);
   CHECK(device.losses.size() == 8);
   CHECK(device.losses.back() < device.losses.front());
+  CHECK(device.phases.pass > 0);
+  CHECK(device.phases.optimizer > 0);
+  CHECK(device.phases.forward + device.phases.backward == 0);
 }
 
 }  // namespace
@@ -147,12 +150,15 @@ void check_alike(Outcome const& device, Outcome const& host) {
 TEST_CASE("training on CUDA ends where the host's does, but for roundings, under every policy") {
   if (!lockstep_test::has_gpu("training")) return;
   using parallel::OnCuda;
-  check_alike(fit(OnCuda{parallel::SingleDevice{}}), fit(parallel::SingleDevice{.threads = 1}));
+  auto const host = fit(parallel::SingleDevice{.threads = 1});
+  auto const single = fit(OnCuda{parallel::SingleDevice{}});
+  check_alike(single, host);
+  CHECK(fit(OnCuda{parallel::SingleDevice{}}).values == single.values);
   for (int n : {2, 4}) {
     CAPTURE(n);
     auto const dp = fit(OnCuda{parallel::DataParallel{.devices = n}});
-    auto const ddp = fit_on_ranks(n, [](auto policy) { return OnCuda{std::move(policy)}; });
-    check_alike(dp, fit(parallel::DataParallel{.devices = n, .threads = 1}));
+    auto const ddp = fit_on_ranks(n);
+    check_alike(dp, host);
     CHECK(ddp.values == dp.values);
     CHECK(ddp.losses == dp.losses);
   }

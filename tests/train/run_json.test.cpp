@@ -45,6 +45,14 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 
+TEST_CASE("forward and backward of a GPU are one phase") {
+  auto r = record();
+  r.phases = {.communication = 0.01, .pass = 0.3};
+  auto const json = json::parse(train::run_json(r, {}), "run.json");
+  CHECK(json.at("phases_ms").at("forward_and_backward").number() == doctest::Approx(150));
+  CHECK(json.at("phases_ms").find("forward") == nullptr);
+}
+
 TEST_CASE("a run without evaluation or steps says nothing of them") {
   auto r = record();
   r.evaluations.clear();

@@ -60,16 +60,17 @@ struct DataParallel {
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
-      auto const begin = Clock::seconds();
+      auto& device = first().device();
+      auto const begin = device.now();
       nn::Loss<Space> const loss = sum_.gather(size_);
-      auto const reduced = Clock::seconds();
+      auto const reduced = device.now();
       state_.update(optimizer, first(), loss, settings);
-      auto const updated = Clock::seconds();
+      auto const updated = device.now();
       sum_.spread();
-      auto const read = first().device().read(loss);
-      phases_.communication += (reduced - begin) + (Clock::seconds() - updated);
-      phases_.optimizer += updated - reduced;
-      return read;
+      device.took(&PhaseSeconds::communication, begin, reduced);
+      device.took(&PhaseSeconds::optimizer, reduced, updated);
+      device.took(&PhaseSeconds::communication, updated, device.now());
+      return device.read(loss);
     }
 
     template <class F>
@@ -91,11 +92,9 @@ struct DataParallel {
     [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
     /// Forward and backward are the first device's; its wait for slower devices counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
-      auto phases = std::exchange(phases_, {});
+      auto phases = first().device().take_phases();
       phases.communication += *std::max_element(busy_.begin(), busy_.end()) - busy_[0];
       std::fill(busy_.begin(), busy_.end(), 0.0);
-      phases.forward = first().take_forward_seconds();
-      phases.backward = first().take_backward_seconds();
       return phases;
     }
     [[nodiscard]] SessionReport report() const {
@@ -130,7 +129,6 @@ struct DataParallel {
     detail::ReplicaSum<DeviceReplica> sum_;
     OptimizerState<Optimizer, Space> state_;
     std::vector<double> busy_;  // seconds in micro-steps, per device
-    PhaseSeconds phases_;
   };
 };
 static_assert(ParallelPolicy<DataParallel>);

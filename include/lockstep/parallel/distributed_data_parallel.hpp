@@ -74,6 +74,7 @@ struct DistributedDataParallel {
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
+      replica_.stream().synchronize();
       auto const begin = Clock::seconds();
       replica_.zero_unused();
       if constexpr (!Space::host_accessible) {
@@ -86,10 +87,11 @@ struct DistributedDataParallel {
       if constexpr (!Space::host_accessible) {
         replica_.device().write(summed_in_, replica_.gradient_data());
       }
-      auto const reduced = Clock::seconds();
+      phases_.communication += Clock::seconds() - begin;
+      auto& device = replica_.device();
+      auto const reduced = device.now();
       state_.update(optimizer, replica_, summed_loss(loss), settings);
-      phases_.communication += reduced - begin;
-      phases_.optimizer += Clock::seconds() - reduced;
+      device.took(&PhaseSeconds::optimizer, reduced, device.now());
       return loss;
     }
 
@@ -118,9 +120,12 @@ struct DistributedDataParallel {
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});
       auto const inside = buckets_.take_seconds_in_backward();
+      auto const computed = replica_.device().take_phases();
       phases.communication += inside;
-      phases.forward = replica_.take_forward_seconds();
-      phases.backward = replica_.take_backward_seconds() - inside;
+      phases.forward = computed.forward;
+      phases.backward = computed.backward - inside;
+      phases.pass = computed.pass;
+      phases.optimizer = computed.optimizer;
       return phases;
     }
     [[nodiscard]] SessionReport report() {

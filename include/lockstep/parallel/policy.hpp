@@ -50,6 +50,7 @@ struct PhaseSeconds {
   double backward = 0;
   double communication = 0;  ///< not hidden behind backward, waiting for slower peers included
   double optimizer = 0;
+  double pass = 0;  ///< of a GPU: forward and backward, which are one piece of work there
 };
 
 /// One gradient bucket of the last step; seconds are Clock::seconds().

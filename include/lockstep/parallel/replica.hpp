@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include <lockstep/core/clock.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
@@ -67,26 +66,31 @@ class Replica {
   /// Forward and backward of one batch: adds its loss and its gradients to those of the step.
   template <class Batch>
   void run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {}) {
-    auto const begin = Clock::seconds();
     device_.enter();
     if (step.first) {
       context_.begin_step();
-      device_.clear_loss();
+      device_.begin_step();
     }
+    auto const begin = device_.now();
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto middle = begin;
     auto const pass = [&] {
       device_.add_loss(nn::loss_of(*model_, context_, brought));
       if (loss_sink.call) loss_sink.call(loss_sink.self);
-      middle = Clock::seconds();
+      if constexpr (Space::host_accessible) middle = device_.now();
       context_.backward(ready_sink);
     };
     bool const unheard = !loss_sink.call && !ready_sink.call;
     if (!unheard || !device_.repeat(context_, brought, pass)) pass();
+    auto const end = device_.now();
     device_.release();
-    forward_seconds_ += middle - begin;
-    backward_seconds_ += Clock::seconds() - middle;
+    if constexpr (Space::host_accessible) {
+      device_.took(&PhaseSeconds::forward, begin, middle);
+      device_.took(&PhaseSeconds::backward, middle, end);
+    } else {
+      device_.took(&PhaseSeconds::pass, begin, end);
+    }
   }
 
   /// Where batches should lie on the host, of a device other than the host.
@@ -135,7 +139,7 @@ class Replica {
   /// Of the step so far, where the replica computes.
   [[nodiscard]] nn::Loss<Space> const& loss() const noexcept { return device_.loss(); }
   /// The same on the host. Waits for the device.
-  [[nodiscard]] nn::Loss<HostSpace> read_loss() const { return device_.read(device_.loss()); }
+  [[nodiscard]] nn::Loss<HostSpace> read_loss() { return device_.read(device_.loss()); }
   /// The parameters on the host: themselves or, of a device, a copy that the next call overwrites.
   [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
   void set_values(std::span<float const> values) { device_.write(values, values_.data()); }
@@ -155,9 +159,6 @@ class Replica {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return 2 * bytes_of(layout_->size()) + context_.activation_bytes();
   }
-  /// Since the last call.
-  [[nodiscard]] double take_forward_seconds() noexcept { return std::exchange(forward_seconds_, 0); }
-  [[nodiscard]] double take_backward_seconds() noexcept { return std::exchange(backward_seconds_, 0); }
 
  private:
   [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {
@@ -175,7 +176,6 @@ class Replica {
   detail::Arena<Space> values_, buffers_;
   memory::Block gradients_;
   Context context_;
-  double forward_seconds_ = 0, backward_seconds_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -41,12 +41,12 @@ struct SingleDevice {
 
     /// Applies the gradients of all micro-batches since the first; returns the step's loss over all shards.
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
-      auto const begin = Clock::seconds();
+      auto& device = replica_.device();
+      auto const begin = device.now();
       replica_.zero_unused();
       state_.update(optimizer, replica_, replica_.loss(), settings);
-      auto const loss = replica_.read_loss();
-      phases_.optimizer += Clock::seconds() - begin;
-      return loss;
+      device.took(&PhaseSeconds::optimizer, begin, device.now());
+      return replica_.read_loss();
     }
 
     /// Calls f(device, replica) for each local device, each on the device's own threads.
@@ -62,18 +62,12 @@ struct SingleDevice {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
-    [[nodiscard]] PhaseSeconds take_phases() {
-      auto phases = std::exchange(phases_, {});
-      phases.forward = replica_.take_forward_seconds();
-      phases.backward = replica_.take_backward_seconds();
-      return phases;
-    }
+    [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
     [[nodiscard]] SessionReport report() const { return {{}, {replica_.bytes() + state_.bytes()}}; }
 
    private:
     DeviceReplica replica_;
     OptimizerState<Optimizer, Space> state_;
-    PhaseSeconds phases_;
   };
 };
 static_assert(ParallelPolicy<SingleDevice>);

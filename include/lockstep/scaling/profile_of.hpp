@@ -16,7 +16,8 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
           .forward_ms = record.phases.forward * scale,
           .backward_ms = record.phases.backward * scale,
           .communication_ms = record.phases.communication * scale,
-          .optimizer_ms = record.phases.optimizer * scale};
+          .optimizer_ms = record.phases.optimizer * scale,
+          .pass_ms = record.phases.pass * scale};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::scaling

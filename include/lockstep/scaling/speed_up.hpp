@@ -26,8 +26,8 @@ class SpeedUp {
     auto const samples =
         static_cast<double>(together.effective_batch_size) / static_cast<double>(alone.effective_batch_size);
     auto lost = [&](double StepProfile::*phase) { return together.*phase - alone.*phase * samples / ratio_; };
-    auto const compute_alone = (alone.forward_ms + alone.backward_ms) * samples / ratio_;
-    auto const compute = lost(&StepProfile::forward_ms) + lost(&StepProfile::backward_ms);
+    auto const compute_alone = (alone.forward_ms + alone.backward_ms + alone.pass_ms) * samples / ratio_;
+    auto const compute = lost(&StepProfile::forward_ms) + lost(&StepProfile::backward_ms) + lost(&StepProfile::pass_ms);
     slower_ = compute_alone == 0 ? 0 : compute / compute_alone;
     losses_ = {{{"compute", compute},
                 {"communication", lost(&StepProfile::communication_ms)},

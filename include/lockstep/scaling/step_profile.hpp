@@ -15,6 +15,7 @@ struct StepProfile {
   double backward_ms = 0;
   double communication_ms = 0;  ///< not hidden behind backward
   double optimizer_ms = 0;
+  double pass_ms = 0;  ///< forward and backward together, where they are one piece of work
 
   /// Processors at work.
   [[nodiscard]] Index processors() const noexcept { return shards * threads; }

@@ -24,8 +24,11 @@ namespace detail {
 inline void write_phases(json::Writer& out, RunRecord const& record) {
   double const scale = record.steps == 0 ? 0 : 1e3 / static_cast<double>(record.steps);
   out.key("phases_ms").begin_object();
-  out.member("data_wait", record.data_wait_seconds * scale).member("forward", record.phases.forward * scale);
-  out.member("backward", record.phases.backward * scale);
+  out.member("data_wait", record.data_wait_seconds * scale);
+  if (record.phases.pass > 0)
+    out.member("forward_and_backward", record.phases.pass * scale);
+  else
+    out.member("forward", record.phases.forward * scale).member("backward", record.phases.backward * scale);
   out.member("communication_exposed", record.phases.communication * scale);
   out.member("optimizer", record.phases.optimizer * scale).end_object();
 }

@@ -18,6 +18,7 @@
 #include <lockstep/memory/cuda_recordings.cuh>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/device_clock.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -159,17 +160,27 @@ class Device<CudaSpace> {
                          "cudaMemsetAsync");
   }
 
-  void clear_loss() const {
+  using Moment = std::size_t;
+  [[nodiscard]] Moment now() {
+    enter();
+    return clock_.now(stream());
+  }
+  void took(double PhaseSeconds::*phase, Moment begin, Moment end) { clock_.took(phase, begin, end); }
+  [[nodiscard]] PhaseSeconds take_phases() { return clock_.take(); }
+
+  void begin_step() {
+    if (clock_.is_full()) clock_.settle();
     memory::check_cuda(cudaMemsetAsync(totals_.data(), 0, 2 * sizeof(double), stream().get()), "cudaMemsetAsync");
   }
   void add_loss(Loss const& loss) const {
     kernel::Add<CudaSpace>::backward<double>(stream(), {loss.totals, {2}}, {totals_.data(), {2}}, Write::add);
   }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
-  [[nodiscard]] nn::Loss<HostSpace> read(Loss const& loss) const {
+  [[nodiscard]] nn::Loss<HostSpace> read(Loss const& loss) {
     auto* const to = on_host(0);
     copy(to, loss.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost);
     stream().synchronize();
+    clock_.settle();
     return {to[0], to[1]};
   }
   /// What was added up elsewhere becomes this device's loss. The one before has been read.
@@ -217,6 +228,7 @@ class Device<CudaSpace> {
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
   memory::CudaInbox inbox_;
+  DeviceClock clock_;
   std::uint64_t received_ = 0;
   Loss loss_{totals_.data(), nullptr, nullptr};
 };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <utility>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -54,7 +56,15 @@ class Device<HostSpace> {
   }
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
 
-  void clear_loss() noexcept { loss_ = {}; }
+  /// A moment of the work that is queued.
+  using Moment = double;
+  [[nodiscard]] Moment now() const noexcept { return Clock::seconds(); }
+  void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept { phases_.*phase += end - begin; }
+  /// Since the last call.
+  [[nodiscard]] PhaseSeconds take_phases() noexcept { return std::exchange(phases_, {}); }
+
+  /// The loss starts anew.
+  void begin_step() noexcept { loss_ = {}; }
   void add_loss(Loss const& loss) noexcept { loss_ += loss; }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> const& read(Loss const& loss) const noexcept { return loss; }
@@ -62,6 +72,7 @@ class Device<HostSpace> {
  private:
   std::unique_ptr<ThreadPool> pool_;
   Loss loss_;
+  PhaseSeconds phases_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
