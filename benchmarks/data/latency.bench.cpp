@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one waits for: the first batch of an epoch, the first batch of a loader; and what a training thread loses to the
+// loader's worker beside it. All by the clock on the wall: figures of an idle machine.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/source/array_dataset.hpp>
+#include <lockstep/data/source/open_raw.hpp>
+
+#include <data/clips_file.hpp>
+#include <data/samples.hpp>
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+using namespace lockstep;
+using namespace lockstep_bench;
+
+namespace {
+
+constexpr Index batch = 256, steps = 16;  // an epoch of the 4,096 samples of peers/loader_latency.py
+
+using TokensSet = data::InMemoryDataset<Tokens>;
+using Loader = data::DataLoader<TokensSet, data::ShuffledSampler, data::PadCollate>;
+
+Loader loader_of(TokensSet const& set) {
+  Loader loader(set, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = batch, .workers = 2});
+  loader.start({}, 0, 0, Index{1} << 40);
+  return loader;
+}
+
+double p99(std::vector<double> waits) {
+  std::sort(waits.begin(), waits.end());
+  return waits[static_cast<std::size_t>(0.99 * static_cast<double>(waits.size()))];
+}
+
+/// Seconds that `next` takes: at the first step of an epoch, and at the others.
+struct Waits {
+  std::vector<double> border, within;
+
+  Waits(Loader& loader, double duration) {
+    auto const end = seconds(Time::wall) + duration;
+    for (Index step = 0; seconds(Time::wall) < end || step % steps != 0; ++step) {
+      auto const begin = seconds(Time::wall);
+      static_cast<void>(loader.next().batches()[0].rows());
+      (step % steps == 0 ? border : within).push_back(seconds(Time::wall) - begin);
+    }
+  }
+};
+
+void compare_waits(Ratios& ratios) {
+  TokensSet const set{samples<Tokens>(batch * steps, [](Index) { return Tokens{}; })};
+  auto loader = loader_of(set);
+  ratios.compare(
+      "epoch border, 99th percentile, 2 workers", "99th percentile within an epoch",
+      [&](double duration) { return 1 / p99(Waits(loader, duration).border); },
+      [&](double duration) { return 1 / p99(Waits(loader, duration).within); }, {.seconds = 0.3, .count = 5});
+  if (auto peer = python_peer("loader_latency.py", {"border", "2"})) {
+    ratios.compare("epoch border, 99th percentile, 2 workers", "pytorch",
+                   [&](double duration) { return 1 / p99(Waits(loader, duration).border); }, std::ref(*peer),
+                   {.seconds = 0.5, .count = 3});
+  }
+  if (auto peer = python_peer("loader_latency.py", {"first", "2"})) {
+    auto const first = [&](double duration) {
+      double waited = 0, count = 0;
+      for (auto const end = seconds(Time::wall) + duration; seconds(Time::wall) < end; ++count) {
+        auto const begin = seconds(Time::wall);
+        auto fresh = loader_of(set);
+        static_cast<void>(fresh.next().batches()[0].rows());
+        waited += seconds(Time::wall) - begin;
+      }
+      return count / waited;
+    };
+    ratios.compare("first batch after construction, 2 workers", "pytorch", first, std::ref(*peer),
+                   {.seconds = 0.5, .count = 3});
+  }
+}
+
+/// Twenty milliseconds or so of arithmetic on what stays in the second-level cache.
+class Step {
+ public:
+  [[gnu::noinline]] double operator()() {
+    for (int pass = 0; pass < 400; ++pass) {
+      for (auto& value : values_) value = value * 0.999f + 0.001f;
+    }
+    return static_cast<double>(values_[0]);
+  }
+
+ private:
+  std::vector<float> values_ = std::vector<float>(128 << 10, 2.0f);
+};
+
+/// Steps per second of a thread that takes a batch of clips before each, against one that takes none.
+void compare_training(Ratios& ratios) {
+  ClipsFile const file(160);
+  data::ArrayDataset const clips{
+      data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
+  data::DataLoader loader{clips, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = 8, .workers = 1}};
+  loader.start({}, 0, 0, Index{1} << 40);
+  Step step;
+  double sum = 0;
+  ratios.compare(
+      "training beside a loader of clips, 8 a step", "training alone",
+      [&](double duration) {
+        return rate(duration, Time::wall, [&] {
+          auto const held = loader.next();
+          sum += step() + held.batches()[0][&Clip::pixels].values(0, 0);
+        });
+      },
+      [&](double duration) { return rate(duration, Time::wall, [&] { sum += step(); }); },
+      {.seconds = 0.5, .count = 9});
+  std::printf("  %s%s\n", loader.stats().verdict().c_str(), sum == 1 ? "." : "");
+}
+
+}  // namespace
+
+int main() {
+  Ratios ratios("data/latency");
+  compare_waits(ratios);
+  compare_training(ratios);
+}

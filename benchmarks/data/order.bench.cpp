@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an order costs: per index against a hash of eight bytes (xxh64), to resume in, and in padding.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+
+#include <lockstep/core/keyed_permutation.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/length_bucketed_sampler.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+
+#include <data/samples.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+#if __has_include(<xxhash.h>)
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#define LOCKSTEP_BENCH_XXHASH 1
+#else
+#define LOCKSTEP_BENCH_XXHASH 0
+#endif
+
+using namespace lockstep;
+using namespace lockstep_bench;
+
+namespace {
+
+constexpr std::size_t at_once = 1024;  // indices, as many as a batch of tiny samples has
+
+/// Indices per second, as the loader asks for them, against hashes per second.
+void compare_with_hash(Ratios& ratios) {
+#if LOCKSTEP_BENCH_XXHASH
+  std::vector<Index> indices(at_once);
+  std::vector<std::uint64_t> hashes(at_once);
+  for (auto const& [name, n] : {std::pair{"10^6", Index{1'000'000}},
+                                {"10^9", Index{1'000'000'000}},
+                                {"2^20 + 1", (Index{1} << 20) + 1},
+                                {"2^40 + 1", (Index{1} << 40) + 1}}) {
+    KeyedPermutation const order(n, 7);
+    Index next = 0;
+    ratios.compare(
+        std::string("index of a shuffled order of ") + name, "xxh64",
+        [&](double duration) {
+          return at_once * rate(duration, Time::processor, [&] {
+                   if (next + static_cast<Index>(at_once) > n) next = 0;
+                   std::iota(indices.begin(), indices.end(), next);
+                   next += static_cast<Index>(at_once);
+                   order.replace(indices);
+                 });
+        },
+        [&](double duration) {
+          std::uint64_t hashed = 0;
+          return at_once * rate(duration, Time::processor, [&] {
+                   for (auto& hash : hashes) hash = XXH64(&hashed, sizeof hashed, 7), ++hashed;
+                 });
+        },
+        {.seconds = 0.2, .count = 5});
+  }
+#else
+  static_cast<void>(ratios);
+  std::puts("skipped: order against xxh64: there is no xxhash.h (Debian: libxxhash-dev)");
+#endif
+}
+
+/// As many samples as one likes, without memory.
+struct Numbers {
+  struct Sample {
+    std::int32_t number = 0;
+  };
+  Index count;
+  [[nodiscard]] Index size() const noexcept { return count; }
+  [[nodiscard]] Sample get(Index i) const noexcept { return {static_cast<std::int32_t>(i)}; }
+};
+
+double resident_megabytes() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_maxrss) / 1024;
+}
+
+/// Resumes per second, each with the batch that it leads to.
+void compare_resume(Ratios& ratios) {
+  constexpr Index batch = 32;
+  struct Resume {
+    data::DataLoader<Numbers, data::ShuffledSampler, data::PadCollate> loader;
+    data::LoaderState state;
+
+    Resume(Index samples, Index step)
+        : loader(Numbers{samples}, data::ShuffledSampler{.seed = 1}, data::PadCollate{},
+                 {.batch_size = batch, .workers = 0}) {
+      loader.start({}, 0, step, 1);
+      state = loader.state_after(loader.next());
+    }
+    double operator()(double duration) {
+      return rate(duration, Time::processor, [&] {
+        loader.resume({}, data::LoaderState::from_json(state.to_json()), 1);
+        static_cast<void>(loader.next().batches()[0].rows());
+      });
+    }
+  };
+  Resume small(1000, 10);
+  auto const before = resident_megabytes();
+  Resume large(1'000'000'000, 1'000'000);
+  ratios.compare("resume at step 10^6 of 10^9 samples", "10^3 samples", std::ref(large), std::ref(small),
+                 {.seconds = 0.2, .count = 5});
+  std::printf("  its state: %zu bytes; memory grown by %.1f MB meanwhile\n", large.state.to_json().size(),
+              resident_megabytes() - before);
+}
+
+/// The part of a batch's slots that is padding, for lengths that are lognormal between 30 and 600.
+void report_padding(Ratios& ratios) {
+  constexpr Index count = 65'536;
+  std::vector<std::int32_t> lengths;
+  std::uint64_t drawn = 0;
+  auto const uniform = [&] { return (static_cast<double>(mix(5, drawn++) >> 11) + 0.5) * 0x1p-53; };
+  while (lengths.size() < count) {
+    auto const normal = std::sqrt(-2 * std::log(uniform())) * std::cos(2 * 3.141592653589793 * uniform());
+    auto const length = std::exp(std::log(134.0) + 0.6 * normal);  // the middle of 30 and 600, by their logarithms
+    if (length >= 30 && length <= 600) lengths.push_back(static_cast<std::int32_t>(length));
+  }
+  std::vector<Tiny> const samples(count);
+  data::InMemoryDataset const set{samples};
+  auto const waste = [&](auto const& sampler, Index batch) {
+    auto const order = sampler.over(set);
+    auto at = order.in(0);
+    double slots = 0, tokens = 0;
+    for (Index begin = 0; begin < count; begin += batch) {
+      std::int32_t longest = 0;
+      for (Index i = begin; i < begin + batch; ++i) {
+        auto const length = lengths[static_cast<std::size_t>(at(i))];
+        longest = std::max(longest, length);
+        tokens += length;
+      }
+      slots += static_cast<double>(longest) * static_cast<double>(batch);
+    }
+    return 100 * (1 - tokens / slots);
+  };
+  for (auto const& [batch, window] : {std::pair{16, 1024}, {32, 1024}, {32, 4096}}) {
+    auto const random = waste(data::ShuffledSampler{.seed = 1}, batch);
+    auto const bucketed = waste(data::LengthBucketedSampler{lengths, batch, window, 1}, batch);
+    auto const label =
+        "padding of batches of " + std::to_string(batch) + ", by length in windows of " + std::to_string(window);
+    char how[64];
+    std::snprintf(how, sizeof how, "counted: %.1f %%, and %.1f %% at random", bucketed, random);
+    auto const times = random / bucketed;
+    ratios.report(label, "random", {times, times, times}, how);
+  }
+}
+
+}  // namespace
+
+int main() {
+  Ratios ratios("data/order");
+  compare_with_hash(ratios);
+  compare_resume(ratios);
+  report_padding(ratios);
+}

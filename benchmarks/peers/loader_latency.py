@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What PyTorch's DataLoader makes one wait for: loader_latency.py border|first WORKERS. The samples are 4,096 token sequences
+of 1,024 uint16, the batches 256. Each answer is one over seconds.
+
+`border`: without persistent workers, the 99th percentile from asking for the first batch of an epoch until it is there.
+`first`: the mean from making a loader until its first batch is there.
+"""
+import sys
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.set_num_threads(1)
+
+
+class Tokens(Dataset):
+    def __init__(self):
+        self.samples = list(torch.zeros(4096, 1024, dtype=torch.uint16))
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        return self.samples[i]
+
+
+def first(dataset, workers):
+    """Seconds until the first batch of a new loader; ending its workers is not counted."""
+    begin = time.perf_counter()
+    loader = DataLoader(dataset, batch_size=256, shuffle=True, drop_last=True, num_workers=workers)
+    batches = iter(loader)
+    next(batches)
+    return time.perf_counter() - begin
+
+
+def border(loader):
+    """Seconds until the first batch of an epoch, which is then used up."""
+    begin = time.perf_counter()
+    batches = iter(loader)
+    next(batches)
+    waited = time.perf_counter() - begin
+    for _ in batches:
+        pass
+    return waited
+
+
+def main(what, workers):
+    dataset, workers = Tokens(), int(workers)
+    loader = DataLoader(dataset, batch_size=256, shuffle=True, drop_last=True, num_workers=workers)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        end, waits = time.perf_counter() + float(line), []
+        while time.perf_counter() < end or len(waits) < 3:
+            waits.append(border(loader) if what == "border" else first(dataset, workers))
+        waits.sort()
+        print(1 / (waits[int(0.99 * len(waits))] if what == "border" else sum(waits) / len(waits)), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
