@@ -8,6 +8,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_rows.hpp>
+#include <lockstep/kernel/detail/log.hpp>
 #include <lockstep/kernel/detail/packed_product.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
@@ -231,15 +232,19 @@ struct Attention<HostSpace> {
   static void soften(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys, Scratch<T> const& at,
                      T* log_sums, T* reciprocals) {
     with_best_instructions([=, &in, &head, p = at.p, stride = at.stride] {
+      T sums[query_block];
       for (Index q = 0; q < queries; ++q) {
         auto* const row = p + q * stride;
         Index const here = met(in, head, i + q);
         auto const sum = detail::softmax_row(row, bias(in, head, i + q), here);
-        log_sums[i + q] = sum.logarithm;
-        reciprocals[q] = sum.reciprocal;
+        log_sums[i + q] = sum.most;
+        sums[q] = sum.sum;
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
         detail::clear_behind(row, here, keys);
       }
+      // Together, not row by row: logarithms and divisions fill whole vectors then.
+      for (Index q = 0; q < queries; ++q) log_sums[i + q] += detail::log(sums[q]);
+      for (Index q = 0; q < queries; ++q) reciprocals[q] = 1 / sums[q];
     });
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -57,23 +56,22 @@ inline T exponentials(T* x, T most, Index count) noexcept {
   return sum_of_lanes<T>(sums);
 }
 
-/// A query's logarithm of the sum of its scores' exponentials, and what their row is divided by to give probabilities.
+/// Of a query's scores: the largest, and the sum of the exponentials of what the others fall behind it by.
 template <class T>
 struct SoftmaxSum {
-  T logarithm, reciprocal;
+  T most, sum;
 };
 
 /// Scores become exponentials, and zeros fill the last vector. A query that meets no key attends to nothing.
 template <class T>
 inline SoftmaxSum<T> softmax_row(T* row, T const* bias, Index count) noexcept {
   constexpr T none = -std::numeric_limits<T>::infinity();
-  if (count == 0) return {none, 0};
+  if (count == 0) return {none, 1};
   add_bias(row, bias, count);
   Index const all = whole<T>(count);
   fill_last(row, count, none);
   T const most = largest(row, all);
-  T const sum = exponentials(row, most, all);
-  return {most + std::log(sum), 1 / sum};
+  return {most, exponentials(row, most, all)};
 }
 
 /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <limits>
 
 #include <lockstep/core/index.hpp>
@@ -22,14 +23,31 @@ struct LanesOf {
 template <class T>
 using Lanes = typename LanesOf<T>::type;
 
+enum class Fold { sum, largest };
+
+/// `bytes` bytes of lanes become one, by halves. In registers: a row's sum is waited for, and a detour through memory
+/// is most of it.
+template <class T, Fold fold, std::size_t bytes, class Vector>
+[[nodiscard, gnu::always_inline]] inline T folded(Vector const& lanes) noexcept {
+  if constexpr (bytes == sizeof(T)) {
+    return lanes[0];
+  } else {
+    typedef T Half __attribute__((vector_size(bytes / 2)));
+    Half low, high;
+    __builtin_memcpy(&low, &lanes, bytes / 2);
+    __builtin_memcpy(&high, reinterpret_cast<char const*>(&lanes) + bytes / 2, bytes / 2);
+    if constexpr (fold == Fold::sum) {
+      return folded<T, fold, bytes / 2>(low + high);
+    } else {
+      return folded<T, fold, bytes / 2>(high > low ? high : low);
+    }
+  }
+}
+
 /// The sum of the lanes, by halves: lane i takes lane i + 8, then i + 4, and so on.
 template <class T>
 [[nodiscard, gnu::always_inline]] inline T sum_of_lanes(Lanes<T> const& lanes) noexcept {
-  T sums[LanesOf<T>::count];
-  __builtin_memcpy(sums, &lanes, sizeof sums);
-  for (Index half = LanesOf<T>::count / 2; half > 0; half /= 2)
-    for (Index lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-  return sums[0];
+  return folded<T, Fold::sum, 64>(lanes);
 }
 
 /// Sum over i of x[i], by lanes, then over the lanes.
@@ -60,7 +78,7 @@ template <class T>
       __builtin_memcpy(&next, x + i, sizeof next);
       mosts = next > mosts ? next : mosts;
     }
-    for (Index lane = 0; lane < lanes; ++lane) most = mosts[lane] > most ? mosts[lane] : most;
+    most = folded<T, Fold::largest, 64>(mosts);
   }
   for (; i < count; ++i) most = x[i] > most ? x[i] : most;
   return most;
