@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training steps of the text classifier on a GPU: passes that are done again as they were recorded against passes whose
+// kernels are queued each time, and a batch that was sent ahead against one that is copied when its turn comes.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <lockstep/cuda.cuh>
+#include <lockstep/parallel/optimizer_state.hpp>
+
+#include <kernel/device_roof.cuh>
+#include <rate.hpp>
+#include <ratios.hpp>
+#include <train/classifier.hpp>
+
+using namespace lockstep_bench;
+
+namespace {
+
+enum class Passes {
+  recorded,  ///< once they have come back
+  queued,    ///< each time, because somebody listens
+};
+enum class Batches {
+  sent_ahead,
+  copied,  ///< when they are run
+};
+
+class Steps {
+ public:
+  Steps(Sizes const& sizes, Passes passes, Batches batches)
+      : model_(sizes), loader_(batch_of<data::PadCollate>(sizes)), passes_(passes), batches_(batches) {
+    std::vector<float> values(static_cast<std::size_t>(layout_.size()));
+    nn::initialize(layout_, 1, values.data());
+    replica_.set_values(values);
+    loader_.use(decltype(replica_)::batch_memory());
+    loader_.start({}, 0, 0, 1);
+  }
+
+  void step() {
+    ++steps_;
+    if (!held_) held_.emplace(loader_.next());
+    auto const& batch = held_->batches()[0];
+    nn::ReadySink listener;
+    if (passes_ == Passes::queued) listener.call = [](void*, Index, Index) {};
+    replica_.run(batch, {.key = static_cast<std::uint64_t>(steps_)}, {}, listener);
+    if (batches_ == Batches::sent_ahead) replica_.send(batch);
+    replica_.zero_unused();
+    state_.update(optim::AdamW{}, replica_, replica_.loss(), {.step = steps_, .learning_rate = 3e-4});
+    static_cast<void>(replica_.read_loss());
+  }
+
+ private:
+  using Loader = decltype(batch_of<data::PadCollate>(Sizes{}));
+
+  Classifier model_;
+  nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);
+  Loader loader_;
+  Passes passes_;
+  Batches batches_;
+  parallel::Replica<Classifier, CudaSpace> replica_{model_, layout_, {}};
+  parallel::OptimizerState<optim::AdamW, CudaSpace> state_{layout_};
+  std::optional<Loader::Held> held_;
+  Index steps_ = 0;
+};
+
+}  // namespace
+
+int main() {
+  if (!DeviceRoof::there("cuda/train/step")) return 0;
+  Ratios ratios("cuda/train/step");
+  for (Index const width : {128, 256}) {
+    Sizes const sizes{.width = width, .feed_forward = 2 * width};
+    Steps best(sizes, Passes::recorded, Batches::sent_ahead), queued(sizes, Passes::queued, Batches::sent_ahead),
+        copied(sizes, Passes::recorded, Batches::copied);
+    auto const rate_of = [](Steps& steps) {
+      return [&steps](double duration) { return rate(duration, Time::wall, [&] { steps.step(); }); };
+    };
+    auto const name = "step text classification, d=" + std::to_string(width) + ", padded, gpu";
+    ratios.compare(name, "queued", rate_of(best), rate_of(queued));
+    ratios.compare(name, "copied", rate_of(best), rate_of(copied));
+  }
+}
