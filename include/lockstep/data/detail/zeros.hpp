@@ -10,7 +10,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 /// Where the memory of a batch is known to be zero, because the padding of the batch before stood there: most of the
-/// next one's padding needs not be written. Rows note their own runs, at the same time if they like.
+/// next one's padding needs not be written. Rows note their own runs, at the same time if they like; runs are reserved
+/// in the order of their addresses, as a slab in one piece hands out its memory.
 class Zeros {
  public:
   struct Run {
@@ -23,7 +24,6 @@ class Zeros {
     earlier_.swap(noted_);
     noted_.clear();
     std::erase_if(earlier_, [](Run const& run) { return run.begin == run.end; });
-    std::sort(earlier_.begin(), earlier_.end(), [](Run const& a, Run const& b) { return a.begin < b.begin; });
   }
   /// Nothing is known: the memory is another.
   void forget() noexcept {
@@ -51,7 +51,7 @@ class Zeros {
   }
 
  private:
-  std::vector<Run> earlier_, noted_;  // the former by address; runs do not overlap
+  std::vector<Run> earlier_, noted_;  // by address; runs do not overlap
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
