@@ -49,5 +49,6 @@ while True:
     dist.all_reduce(plan, dist.ReduceOp.MAX)
     if rank == 0:
         print(1 / float(plan[0]), flush=True)
+dist.destroy_process_group()
 for other in others:
     other.wait()

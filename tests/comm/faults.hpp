@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
+#include <lockstep/comm/all_gather.hpp>
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/detail/group_memory.hpp>
+#include <lockstep/comm/reduce_scatter.hpp>
 
 /// What can go wrong between ranks, for the tests of all engines.
 namespace lockstep_test {
@@ -18,7 +21,7 @@ inline void start_counters_at(lockstep::launch::World const& world, std::uint32_
   }
 }
 
-/// Rank 1 asks for something else than the others.
+/// Rank 1, of three, asks for something else than the others.
 inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
   using namespace lockstep;
   bool const other = c.rank() == 1;
@@ -41,8 +44,22 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
     case 4:
       if (other) return c.barrier();
       break;
-    default:
+    case 5:
       return c.broadcast(x.data(), 8, other ? 1 : 0);
+    case 6:
+      return lockstep::comm::reduce_scatter(c, std::span(x.data(), 3), std::span(riders.data(), 1),
+                                            other ? comm::Operation::max : comm::Operation::sum)
+          .wait();
+    case 7: {
+      std::vector<lockstep::Index> counts{4, 4, 4};
+      if (other) counts = {5, 3, 4};
+      auto const n = static_cast<std::size_t>(counts[static_cast<std::size_t>(c.rank())]);
+      return lockstep::comm::all_gather(c, std::span(x.data(), n), std::span(x.data() + 8, 12), counts).wait();
+    }
+    default: {
+      auto const n = other ? 2U : 1U;
+      return lockstep::comm::all_gather(c, std::span(x.data(), n), std::span(x.data() + 8, 3 * n)).wait();
+    }
   }
   c.start(piece);
   c.finish();
@@ -61,8 +78,14 @@ inline std::string disagreement(int kind, bool other) {
       return other ? "all_reduce of 10 float32 (sum, 2 riders)" : "all_reduce of 10 float32 (sum, 1 rider)";
     case 4:
       return other ? "barrier" : "all_reduce of 10 float32 (sum, 0 riders)";
-    default:
+    case 5:
       return other ? "broadcast of 8 bytes from rank 1" : "broadcast of 8 bytes from rank 0";
+    case 6:
+      return other ? "reduce_scatter of 1 float64 per rank (max)" : "reduce_scatter of 1 float64 per rank (sum)";
+    case 7:
+      return other ? "all_gather of 12 float64 in parts, 3 here" : "all_gather of 12 float64 in parts, 4 here";
+    default:
+      return other ? "all_gather of 2 float64 per rank" : "all_gather of 1 float64 per rank";
   }
 }
 

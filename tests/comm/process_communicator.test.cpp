@@ -154,7 +154,9 @@ TEST_CASE("a rank killed from outside at any instant is named") {
 TEST_CASE("rank: stopped" * doctest::skip()) {
   launch::Options options;
   options.limits = {.warn_seconds = 0.1, .stall_seconds = 0.5};
-  options.warn = [](std::string const& text) { Scratch::write("warning", text); };
+  options.warn = [](std::string const& text) {
+    Scratch::write(contains(text, "still waiting") ? "warning" : "history", text);
+  };
   be_rank(
       [](launch::World& world) {
         return work_until(world, [&](int step) {
@@ -173,6 +175,8 @@ TEST_CASE("a stopped rank is warned of, then given up, and does not outlive the 
   CHECK(outcome.code == 8);
   CHECK(contains(Scratch::read("warning"), "for rank 1 (pid "));
   CHECK(contains(Scratch::read("warning"), "It is alive; still waiting"));
+  CHECK(contains(Scratch::read("history"), "\nrank 1 (pid "));
+  CHECK(contains(Scratch::read("history"), "all_reduce of 50000 float32 (sum, 2 riders)"));
   CHECK((note_of(0).starts_with("stalled 1: ") || note_of(2).starts_with("stalled 1: ")));
 }
 

@@ -89,8 +89,9 @@ struct RankBlock {
   Counter staged;    // chunks of unreachable memory that lie in `staging`
   Counter combined;  // chunks of which this rank's part is complete
   alignas(128) std::atomic<std::uint32_t> connected;
-  std::atomic<std::uint32_t>
-      warned;  // of rank 0 only, written by all: the last operation that someone was warned of, + 1
+  // Of rank 0 only, written by all:
+  std::atomic<std::uint32_t> warned;  // the last operation that someone was warned of, + 1
+  std::atomic<std::uint32_t> told;    // 1 when someone has told what the ranks did last
   std::array<Slot, slots> slot;
   alignas(4096) std::array<std::byte, staging_bytes> staging;
 };

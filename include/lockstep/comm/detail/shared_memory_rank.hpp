@@ -172,8 +172,9 @@ class SharedMemoryRank {
         if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor(rank_));
         if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
         waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor(rank_));
-      } catch (CommunicationError const&) {
+      } catch (CommunicationError const& error) {
         failure_ = std::current_exception();
+        waiting_.tell_history(error.history());
         throw;
       }
     }

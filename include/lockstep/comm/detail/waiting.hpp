@@ -87,6 +87,12 @@ class Waiting {
                              history());
   }
 
+  /// Tells, as one rank for all, what the ranks did last.
+  void tell_history(std::string const& history) const {
+    if (settings_.warn && memory_->block(0).told.exchange(1) == 0)
+      settings_.warn("the last operations of each rank:\n" + history);
+  }
+
   /// "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier 0.020 s ago, under way", and the
   /// same of every other rank, a line each.
   [[nodiscard]] std::string history() const {
