@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// CASE shuffled: Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler
+// CASE without_zstd: Lockstep: unpack_mds decompresses with zstd: link the target lockstep::zstd
+#include <optional>
+#include <string>
+
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/data/source/streamed.hpp>
+#include <lockstep/data/source/unpack_mds.hpp>
+
+using namespace lockstep;
+
+struct Sample {
+  float x;
+};
+struct Endless {
+  struct Lane {
+    std::optional<Sample> next() { return Sample{}; }
+  };
+  Index lanes() const { return 1; }
+  Lane lane(Index, Index) const { return {}; }
+};
+
+#if defined(CASE_shuffled)
+using Sampler = data::ShuffledSampler;
+#else
+using Sampler = data::SequentialSampler;
+#endif
+
+data::DataLoader<data::Streamed<Endless>, Sampler, data::PadCollate> make() {
+  return {data::Streamed{Endless{}}, Sampler{}, data::PadCollate{}};
+}
+#if defined(CASE_without_zstd)
+std::string unpacked() { return data::unpack_mds("shards"); }
+#endif
