@@ -5,6 +5,7 @@
 set -uo pipefail
 
 program=$1
+here=$(dirname -- "${BASH_SOURCE[0]}")
 case $2 in
   short) own=12 mpi=3 torch=0 jobs=20 ;;
   long) own=300 mpi=60 torch=10 jobs=100 ;;
@@ -106,6 +107,27 @@ if ((torch)); then
     echo 'skipped: needs a Python with torch: kills under torchrun'
   fi
 fi
+
+# Beside them, PyTorch over Gloo under torchrun: how long until a survivor says something, and whether it names the rank.
+gloo() {
+  local i victim killed news=() named=0
+  for ((i = 0; i < torch; ++i)); do
+    start "gloo-$i" "$python" -m torch.distributed.run --standalone --nproc-per-node 3 "$here/gloo.py"
+    await 60 grep -q 'added up' "$FAULTS_FOLDER/err" || fail 'gloo: does not start' "$FAULTS_FOLDER/err"
+    victim=$((RANDOM % 3))
+    killed=$(date +%s%N)
+    kill -9 "$(pid_of "$victim")"
+    end_job gloo
+    grep -q survivor "$FAULTS_FOLDER/err" || continue
+    news+=($(($(grep -m1 survivor "$FAULTS_FOLDER/err" | sed 's/ .*//') / 1000000 - killed / 1000000)))
+    grep survivor "$FAULTS_FOLDER/err" | grep -q "rank $victim\b" && named=$((named + 1))
+  done
+  # shellcheck disable=SC2207 # numbers
+  news=($(printf '%s\n' "${news[@]}" | sort -n))
+  printf 'for comparison, gloo: %d kills, a survivor said something in %d, after %d ms (p50), and named the rank in %d\n' \
+    "$torch" "${#news[@]}" "${news[${#news[@]} / 2]:-0}" "$named"
+}
+((torch == 0)) || ! "$python" -c 'import torch' 2>/dev/null || gloo
 
 # A launcher that is killed takes its ranks with it.
 for what in own mpirun; do

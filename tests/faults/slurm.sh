@@ -87,6 +87,25 @@ expect 'two nodes' x 2 'on several hosts' srun -N 2 -n 2 "$program"
 export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun would, in each task for itself
 expect 'a torchrun in each task' x 2 '2 tasks x 2 processes' srun -N 1 -n 2 "$program"
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID
+# A rank of three that is killed is named once, by the survivors, for srun would let them wait.
+one_killed() {
+  local pid out=0
+  export FAULTS_FOLDER=$folder/ranks
+  mkdir "$FAULTS_FOLDER"
+  srun -N 1 -n 3 -O "$program" >"$FAULTS_FOLDER/err" 2>&1 &
+  out=$!
+  for ((i = 0; i < 400; ++i)); do
+    grep -q "$sum" "$FAULTS_FOLDER/err" && break
+    sleep 0.05
+  done
+  pid=$(cat "$FAULTS_FOLDER/1")
+  kill -9 "$pid"
+  wait "$out"
+  cat "$FAULTS_FOLDER/err"
+}
+export -f one_killed
+export folder program sum
+expect 'a rank that is killed under srun' 0 1 'verdict: rank 1 (pid .*) is gone' bash -c one_killed
 if command -v mpirun.mpich >/dev/null; then
   expect 'mpirun in an allocation' 0 1 "$sum" salloc -Q -N 1 -n 2 mpirun.mpich -n 2 "$program" "${steps[@]}"
 fi

@@ -282,7 +282,10 @@ bool runs(std::string const& command) { return std::system((command + " >/dev/nu
 TEST_CASE("under a real mpirun") {
   REQUIRE(runs("mpirun.openmpi --version"));
   check_launched({"mpirun.openmpi", "--oversubscribe", "-n", "3"});
-  if (runs("mpirun.mpich --version")) check_launched({"mpirun.mpich", "-n", "3"});
+  if (runs("mpirun.mpich --version"))
+    check_launched({"mpirun.mpich", "-n", "3"});
+  else
+    MESSAGE("skipped: MPICH's mpirun is not here");
 }
 
 TEST_CASE("under a real torchrun") {
