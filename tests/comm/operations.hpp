@@ -296,13 +296,17 @@ inline void impossible_operations_are_refused(comm::AnyCommunicator& c) {
   c.barrier();
 }
 
-inline int operations(launch::World const& world) {
-  auto c = comm::connect(world);
+inline void has_every_operation(comm::AnyCommunicator& c) {
   every_operation_of_every_type(c);
   parts_may_be_unequal(c);
   work_is_waited_for(c);
   groups_may_be_split(c);
   impossible_operations_are_refused(c);
+}
+
+inline int operations(launch::World const& world) {
+  auto c = comm::connect(world);
+  has_every_operation(c);
   return 0;
 }
 

@@ -29,6 +29,7 @@ bool is_cuda_header(std::string_view name) {
 /// Headers of a library that one kernel has behind a target of its own.
 bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/dnnl/"); }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
+bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
 
 /// Why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty when it may.
 std::string objection(std::string_view header, std::string_view included) {
@@ -40,7 +41,8 @@ std::string objection(std::string_view header, std::string_view included) {
     bool const cuda = header.ends_with(".cuh") && is_cuda_header(name);
     bool const onednn = header.ends_with("_onednn.hpp") && is_onednn_header(name);
     bool const zstd = header.ends_with("_zstd.hpp") && is_zstd_header(name);
-    return leaf || cuda || onednn || zstd || is_system_header(name)
+    bool const mpi = header.ends_with("_mpi.hpp") && is_mpi_header(name);
+    return leaf || cuda || onednn || zstd || mpi || is_system_header(name)
                ? ""
                : "third-party headers belong to app/, interop/ and leaf headers";
   }
@@ -66,6 +68,8 @@ TEST_CASE("the rules refuse what they should") {
   CHECK(objection("memory/a.cuh", "<cuda_runtime.h>").empty());
   CHECK(objection("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
   CHECK(objection("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
+  CHECK(objection("comm/detail/a_mpi.hpp", "<mpi.h>").empty());
+  CHECK_FALSE(objection("comm/a.hpp", "<mpi.h>").empty());
   CHECK_FALSE(objection("data/source/a.hpp", "<zstd.h>").empty());
   CHECK_FALSE(objection("kernel/a.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
   CHECK_FALSE(objection("data/a.hpp", "<lockstep/kernel/b.hpp>").empty());

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/detail/rank_mpi.hpp>
+#include <lockstep/launch/wait_limits.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+#if defined(LOCKSTEP_MPI)
+
+/// Joins the ranks of an MPI communicator, on one host or several: `comm::AnyCommunicator{comm::MpiCommunicator{}}`
+/// between MPI_Init and MPI_Finalize. MPI's own waiting takes a core. Not thread-safe: MPI is called by whoever calls
+/// this. `allocate` gives this rank's own memory. A rank that is lost is the launcher's affair; one that does not come
+/// is not named. @determinism bitwise, equal to all engines of Lockstep
+class MpiCommunicator {
+ public:
+  /// Collective.
+  explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
+                           std::function<void(std::string const&)> warn = {})
+      : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
+
+  [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  [[nodiscard]] int size() const noexcept { return self_->size(); }
+  [[nodiscard]] char const* name() const noexcept { return "mpi"; }
+  [[nodiscard]] memory::Block allocate(std::size_t bytes) const { return memory::HostResource{}.allocate(bytes); }
+  /// @throws ConfigError when no engine could do it
+  void start(Piece& piece) { self_->start(piece); }
+  void progress() { self_->progress(); }
+  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  void wait(Piece const& piece) { self_->wait(piece); }
+  /// @throws RankStalled, CollectiveMismatch, CommunicationError
+  void finish() { self_->finish(); }
+  /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
+  [[nodiscard]] MpiCommunicator split(int color, int key) {
+    return MpiCommunicator(std::make_unique<detail::RankMpi>(self_->split(color, key), self_->limits(), self_->warn()));
+  }
+
+ private:
+  explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
+  /// Messages of this engine and of the program's own MPI calls do not meet.
+  static MPI_Comm copy(MPI_Comm group) {
+    MPI_Comm out = MPI_COMM_NULL;
+    if (MPI_Comm_dup(group, &out) != MPI_SUCCESS) throw CommunicationError("MpiCommunicator: MPI_Comm_dup failed");
+    return out;
+  }
+
+  std::unique_ptr<detail::RankMpi> self_;
+};
+static_assert(Communicator<MpiCommunicator>);
+
+#else
+
+template <bool linked = false>
+class MpiCommunicator {
+  static_assert(linked, "Lockstep: MpiCommunicator needs the target lockstep::mpi (Debian: libopenmpi-dev)");
+};
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm
