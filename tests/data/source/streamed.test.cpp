@@ -55,9 +55,20 @@ struct SkippingNumbers : Numbers {
 static_assert(data::StreamDataset<Numbers> && data::StreamDataset<SkippingNumbers>);
 static_assert(data::Dataset<data::Streamed<Numbers>>);
 
+/// A stream for the loader that counts what it is asked for.
+template <class Stream>
+struct Counting : data::Streamed<Stream> {
+  std::shared_ptr<std::atomic<Index>> taken;
+  auto take(data::SampleKey const& key) const {
+    ++*taken;
+    return data::Streamed<Stream>::take(key);
+  }
+};
 template <class Stream = Numbers>
-auto loader_of(Stream stream, data::DataLoaderOptions options, Index samples = data::Streamed<Stream>::unknown) {
-  return data::DataLoader{data::Streamed{stream, samples}, data::SequentialSampler{}, data::PadCollate{}, options};
+auto loader_of(Stream stream, data::DataLoaderOptions options, Index samples = data::Streamed<Stream>::unknown,
+               std::shared_ptr<std::atomic<Index>> taken = std::make_shared<std::atomic<Index>>(0)) {
+  return data::DataLoader{Counting<Stream>{data::Streamed{stream, samples}, taken}, data::SequentialSampler{},
+                          data::PadCollate{}, options};
 }
 std::vector<Sample> rows_of(data::Columns<Sample> const& batch) {
   std::vector<Sample> out;
@@ -163,7 +174,8 @@ TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
 TEST_CASE("a sample that fails is told at its batch, and the stream goes on behind it") {
   Numbers const stream{{9, 9}, 4};  // position 8, in the third batch of four
   for (int workers : {0, 1, 3}) {
-    auto loader = loader_of(stream, {.batch_size = 4, .workers = workers});
+    auto const taken = std::make_shared<std::atomic<Index>>(0);
+    auto loader = loader_of(stream, {.batch_size = 4, .workers = workers}, 20, taken);
     loader.start({}, 0, 0, 1);
     std::vector<Sample> found;
     int failures = 0;
@@ -179,6 +191,7 @@ TEST_CASE("a sample that fails is told at its batch, and the stream goes on behi
       }
     }
     CHECK(failures == 1);
+    CHECK(*taken == 20);  // none is kept for somebody who never asks
     auto wanted = expected(stream, 0);
     std::erase_if(wanted, [](Sample const& s) { return s.number == 4 || s.number == 5; });  // the batch
     CHECK(found == wanted);
