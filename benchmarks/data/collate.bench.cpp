@@ -15,6 +15,7 @@
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/data/source/array_dataset.hpp>
+#include <lockstep/data/source/mapped_reads.hpp>
 #include <lockstep/data/source/open_raw.hpp>
 
 #include <data/clips_file.hpp>
@@ -115,11 +116,10 @@ class Arena {
   std::shared_ptr<std::vector<std::array<float, 64>>> states_;
 };
 
-void compare_clips(Ratios& ratios, std::string const& where, char const* folder) {
-  ClipsFile const file(160, folder);
-  data::ArrayDataset const set{
-      data::ArrayMember{&Clip::pixels, data::open_raw<std::uint8_t>(file.path(), {17, 256, 256})}};
-  compare(ratios, "collate clips 17x256x256 uint8, batch 32, records of one file" + where, set, 32, data::PadCollate{},
+/// Clips that are read from a file, or copied from its mapping.
+void compare_clips(Ratios& ratios, std::string const& how, data::FileArray const& array) {
+  data::ArrayDataset const set{data::ArrayMember{&Clip::pixels, array}};
+  compare(ratios, "collate clips 17x256x256 uint8, batch 32, one file" + how, set, 32, data::PadCollate{},
           std::size_t{160} * 17 * 256 * 256, [](auto const& batch) { return batch[&Clip::pixels].values.size(); });
 }
 
@@ -149,6 +149,12 @@ int main() {
     compare(ratios, "collate pose 30 to 600 x 133 x 3 float32, batch 32, padded", set, 32, data::PadCollate{}, held,
             [&](auto const& batch) { return batch[&Pose::frames].values.size() * Index{4}; });
   }
-  compare_clips(ratios, "", nullptr);
-  compare_clips(ratios, ", tmpfs", "/dev/shm");
+  data::MappedReads const leave;
+  for (char const* folder : {static_cast<char const*>(nullptr), "/dev/shm"}) {
+    ClipsFile const file(160, folder);
+    auto const array = data::open_raw<std::uint8_t>(file.path(), {17, 256, 256});
+    std::string const where = folder == nullptr ? "" : " in tmpfs";
+    compare_clips(ratios, where + ", read", array);
+    compare_clips(ratios, where + ", mapped", array.mapped(leave));
+  }
 }
