@@ -151,6 +151,7 @@ inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, v
 }
 
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
   return cuda_emulation::queue(stream, [=] { std::memset(to, value, bytes); });
 }
 inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
@@ -163,11 +164,12 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return device.finish(device.of(stream)), cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
-  if (auto const status = cudaStreamSynchronize(nullptr); status != cudaSuccess) return status;
+  if (auto const status = cudaStreamSynchronize(nullptr); status != cudaSuccess || bytes == 0) return status;
   return std::memmove(to, from, bytes), cudaSuccess;
 }
 /// Pageable memory is read before the call returns, and written before it returns; other memory when its time comes.
 inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
   auto& device = cuda_emulation::Device::instance();
   bool const from_pageable = !device.given(from), to_pageable = !device.given(to);
   if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
