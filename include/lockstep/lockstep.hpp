@@ -63,7 +63,6 @@
 #include <lockstep/data/slab.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/data/subset.hpp>
-#include <lockstep/data/token_budget_sampler.hpp>
 #include <lockstep/data/transform.hpp>
 #include <lockstep/data/weighted_sampler.hpp>
 #include <lockstep/data/zip.hpp>
