@@ -58,7 +58,7 @@ class Classifier(nn.Module):
         return self.head(x.mean(1) if lengths is None else (x * tokens[..., None]).sum(1) / lengths)
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser()
     sizes = {"vocabulary": 20000, "width": 128, "layers": 2, "heads": 4, "feed-forward": 256, "length": 128, "batch": 32,
              "classes": 4}
@@ -67,8 +67,12 @@ def main():
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--norm-first", action="store_true")
     parser.add_argument("--unequal", action="store_true", help="lengths as Sizes::length_of gives them, padded to the longest")
-    o = parser.parse_args()
+    parser.add_argument("--autocast", action="store_true", help="in bfloat16 where PyTorch thinks it right")
+    return parser.parse_args()
 
+
+def main():
+    o = arguments()
     model = Classifier(o)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
@@ -81,7 +85,9 @@ def main():
 
     def step():
         optimizer.zero_grad()
-        F.cross_entropy(model(ids, lengths), labels).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=o.autocast):
+            loss = F.cross_entropy(model(ids, lengths), labels)
+        loss.backward()
         optimizer.step()
 
     take_turns(step, per_call=o.batch)

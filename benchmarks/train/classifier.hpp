@@ -94,12 +94,12 @@ auto batch_of(Sizes const& s) {
 }
 
 /// The classifier under a policy, and a batch to train it on again and again.
-template <class Policy, class Collate = data::PadCollate>
+template <class Policy, class Collate = data::PadCollate, class Model = Classifier>
 class Training {
  public:
   explicit Training(Policy policy, Sizes const& sizes = {})
       : policy_(std::move(policy)),
-        model_(sizes),
+        model_(Classifier(sizes)),
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values()),
         loader_(batch_of<Collate>(sizes)),
@@ -109,6 +109,11 @@ class Training {
   Training& operator=(Training const&) = delete;
 
   [[nodiscard]] Policy& policy() noexcept { return policy_; }
+  /// What the first device holds beyond parameters, their gradients and AdamW's two moments.
+  [[nodiscard]] double activation_bytes() const {
+    return static_cast<double>(session_.report().peak_bytes_per_device.at(0)) -
+           4 * static_cast<double>(layout_.size()) * sizeof(float);
+  }
 
   void step() {
     ++steps_;
@@ -130,9 +135,9 @@ class Training {
   }
 
   Policy policy_;
-  Classifier model_;
+  Model model_;
   nn::ParameterLayout layout_;
-  typename Policy::template Session<Classifier, optim::AdamW> session_;
+  typename Policy::template Session<Model, optim::AdamW> session_;
   Loader loader_;
   typename Loader::Held held_;
   Index steps_ = 0;

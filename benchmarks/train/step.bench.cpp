@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of the text classifier against PyTorch's eager mode: same model, shapes, dropout and optimizer, both
 // on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest.
+// bfloat16: activations of that type and parameters of float, in PyTorch by autocast.
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/parallel/single_device.hpp>
 
 #include <python_peer.hpp>
@@ -15,15 +18,16 @@
 using namespace lockstep_bench;
 
 namespace {
-template <class Collate>
+template <class Collate, class Model = Classifier>
 void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
   std::vector<std::string> arguments{"--dropout",      std::to_string(sizes.dropout),
                                      "--width",        std::to_string(sizes.width),
                                      "--feed-forward", std::to_string(sizes.feed_forward)};
   if (sizes.rows == Rows::unequal) arguments.emplace_back("--unequal");
+  if (!std::is_same_v<nn::ActivationsOf<Model>, float>) arguments.emplace_back("--autocast");
   auto peer = python_peer("text_classification.py", arguments);
   if (!peer) return;
-  Training<parallel::SingleDevice, Collate> training(parallel::SingleDevice{.threads = 1}, sizes);
+  Training<parallel::SingleDevice, Collate, Model> training(parallel::SingleDevice{.threads = 1}, sizes);
   auto const samples = static_cast<double>(sizes.batch);
   ratios.compare(name, "pytorch",
                  [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
@@ -37,6 +41,7 @@ int main() {
     auto const step = "step text classification, d=" + std::to_string(width);
     Sizes sizes{.width = width, .feed_forward = 2 * width};
     compare<data::PadCollate>(ratios, step + ", padded, 1 thread", sizes);
+    compare<data::PadCollate, nn::InBfloat16<Classifier>>(ratios, step + ", padded, bfloat16, 1 thread", sizes);
     sizes.rows = Rows::unequal;
     compare<data::RaggedCollate>(ratios, step + ", ragged, 1 thread", sizes);
     sizes.dropout = 0;
