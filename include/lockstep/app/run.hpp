@@ -13,6 +13,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
+#include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/app/save_dir.hpp>
 #include <lockstep/app/training.hpp>
@@ -66,6 +67,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
       return 0;
     }
     common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
+    if constexpr (requires { options.precision; }) check_precision(options.precision, options.backend);
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir);
@@ -75,6 +77,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     speaks = true;
     launch::Options ranks;
     ranks.nproc = options.nproc;
+    ranks.engine = options.engine;
     ranks.max_restarts = options.max_restarts;
     ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
     ranks.arguments.assign(argv, argv + argc);
@@ -83,6 +86,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
       std::fprintf(stream == 1 ? stdout : stderr, "[rank %d] %s\n", rank, line.c_str());
     };
     return launch::run(ranks, [&](launch::World& world) {
+      detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
       return train(training);
     });

@@ -7,13 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/app/backend.hpp>
+#include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
-#include <lockstep/comm/connect.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/in_bfloat16.hpp>
@@ -55,7 +56,7 @@ class Training {
       case Parallel::dp:
         return on_backend(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads}, f);
       case Parallel::ddp:
-        return on_backend(parallel::DistributedDataParallel{comm::connect(world_), bucket_bytes(), options_.threads},
+        return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads},
                           f);
       case Parallel::single:
         break;
@@ -98,20 +99,31 @@ class Training {
   template <class Model, class Optimizer, class Loader, class Evaluation>
   train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
                           train::Metadata const& metadata) const {
-    return with_policy([&](auto policy) {
-      Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
-      auto fit = fit_options(loader);
-      train::ProgressBar progress(stdout);
-      std::optional<train::MetricsLog> metrics;
-      if (speaks()) {
-        announce(trainer.policy().engine(), trainer.layout().parameters());
-        fit.observers.push_back(&progress);
-        if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
+    return with_policy([&]<class Policy>(Policy policy) -> train::RunRecord {
+      constexpr bool on_cuda = requires { typename Policy::Space; };
+      if constexpr (on_cuda && !std::is_same_v<nn::ActivationsOf<Model>, float>) {
+        check_precision(precision(), options_.backend);  // which refuses it
+        return {};
+      } else {
+        return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata);
       }
-      auto record = trainer.fit(loader, evaluation, fit);
-      if (saves()) save(record, trainer.layout(), trainer.values(), trainer.buffers(), metadata);
-      return record;
     });
+  }
+  template <class Policy, class Model, class Optimizer, class Loader, class Evaluation>
+  train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
+                            Evaluation const& evaluation, train::Metadata const& metadata) const {
+    Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
+    auto fit = fit_options(loader);
+    train::ProgressBar progress(stdout);
+    std::optional<train::MetricsLog> metrics;
+    if (speaks()) {
+      announce(trainer.policy().engine(), trainer.layout().parameters());
+      fit.observers.push_back(&progress);
+      if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
+    }
+    auto record = trainer.fit(loader, evaluation, fit);
+    if (saves()) save(record, trainer.layout(), trainer.values(), trainer.buffers(), metadata);
+    return record;
   }
 
   [[nodiscard]] Precision precision() const noexcept {

@@ -14,18 +14,20 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
 template <class Policy>
 struct OnCuda : Policy {
+  using Space = CudaSpace;
+
   std::vector<int> gpus = {};  ///< of those that the process sees; none: all of them
 
   /// @throws CudaError with the driver's reason when there is no GPU
-  template <class Space = CudaSpace>
+  template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {
     auto const shard = this->first_shard() + device;
-    if (gpus.empty()) return {.gpu = shard % DevicesOf<Space>::count()};
+    if (gpus.empty()) return {.gpu = shard % DevicesOf<Where>::count()};
     return {.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()]};
   }
 
   template <class Model, class Optimizer>
-  using Session = typename Policy::template Session<Model, Optimizer, CudaSpace>;
+  using Session = typename Policy::template Session<Model, Optimizer, Space>;
 };
 template <class Policy>
 OnCuda(Policy) -> OnCuda<Policy>;
