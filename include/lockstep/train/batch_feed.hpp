@@ -14,6 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// asks for them. On the host they lie where they are wanted, and the loader alone works ahead.
 template <class Loader, class Session>
 class BatchFeed {
+  using Held = decltype(std::declval<Loader&>().next());
   static constexpr bool sends = !Session::DeviceReplica::Space::host_accessible;
 
  public:
@@ -68,7 +69,7 @@ class BatchFeed {
   Loader* loader_;
   Session* session_;
   Index left_;  // to be taken from the loader
-  std::optional<typename Loader::Held> held_, sent_;
+  std::optional<Held> held_, sent_;
   std::exception_ptr error_;
 };
 

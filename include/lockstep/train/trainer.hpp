@@ -15,6 +15,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/optimizer.hpp>
@@ -157,7 +158,8 @@ class Trainer {
   /// From the first step to the end of an epoch; for a device, in memory that it reads by itself.
   template <class Loader>
   void start(Loader& loader, Index epochs) {
-    if constexpr (!Space::host_accessible) loader.use(Session::DeviceReplica::batch_memory());
+    if constexpr (!Space::host_accessible && requires(memory::AnyHostResource memory) { loader.use(memory); })
+      loader.use(Session::DeviceReplica::batch_memory());
     loader.start(split(), 0, 0, epochs);
   }
 
