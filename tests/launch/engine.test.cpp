@@ -11,4 +11,5 @@ TEST_CASE("engines have the names that run records use") {
   CHECK(std::string(name(Engine::self)) == "self");
   CHECK(std::string(name(Engine::thread)) == "thread");
   CHECK(std::string(name(Engine::process)) == "process");
+  CHECK(std::string(name(Engine::mpi)) == "mpi");
 }

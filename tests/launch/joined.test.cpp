@@ -258,6 +258,13 @@ TEST_CASE("started by a launcher, a program starts no ranks of its own, and join
                        lockstep::ConfigError);
   CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 2), launch::Options{}), doctest::Contains("several hosts"),
                        lockstep::ConfigError);
+  CHECK_NOTHROW(launch::detail::check(place(4, 2), {.engine = launch::Engine::mpi}));
+  auto torchrun = place(4, 2);
+  torchrun.launcher = launch::Launcher::torchrun;
+  CHECK_THROWS_WITH_AS(launch::detail::check(torchrun, {.engine = launch::Engine::mpi}),
+                       doctest::Contains("MPI knows nothing"), lockstep::ConfigError);
+  CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 4), {.engine = launch::Engine::thread}),
+                       doctest::Contains("'thread' joins no processes"), lockstep::ConfigError);
   CHECK_THROWS_AS(launch::detail::check(place(300, 300), launch::Options{}), lockstep::ConfigError);
 }
 

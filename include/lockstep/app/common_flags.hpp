@@ -34,6 +34,7 @@ class CommonFlags {
   void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
     resolve_backend(gpus);
     check_local_rank(place);
+    check_engine(place);
     resolve_ranks(cores, place);
     resolve_batch_size();
     int const here = place.size > 1 ? place.local_size : options_.ranks;
@@ -68,6 +69,8 @@ class CommonFlags {
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
                 });
+    command.add("--engine", options_.engine, {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}},
+                "What joins ranks that a launcher has started: process on one host, mpi on several");
     command.add("--max-restarts", options_.max_restarts, 0, 1000,
                 "With --nproc: how often all ranks are started anew after one has failed");
     command.add("--local-rank,--local_rank", local_rank_, 0, most_ranks,
@@ -141,6 +144,16 @@ class CommonFlags {
       throw ConfigError(flag + ": no launcher's variables say how many ranks there are; pass on RANK, WORLD_SIZE, " +
                         "LOCAL_RANK and LOCAL_WORLD_SIZE, or start with torchrun --no-python");
     throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
+  }
+
+  void check_engine(launch::Environment const& place) const {
+    if (options_.engine != launch::Engine::mpi) return;
+#if !defined(LOCKSTEP_MPI)
+    throw ConfigError(
+        "--engine mpi: this program was built without MPI (Debian: libopenmpi-dev); use --engine process");
+#endif
+    if (place.launcher == launch::Launcher::single || place.launcher == launch::Launcher::lockstep)
+      throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");
   }
 
   void resolve_ranks(int cores, launch::Environment const& place) {

@@ -16,6 +16,10 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
       return AnyCommunicator(ThreadCommunicator(world));
     case launch::Engine::process:
       return AnyCommunicator(ProcessCommunicator(world));
+    case launch::Engine::mpi:
+      throw ConfigError(
+          "comm::connect: MPI joins this run's ranks; include lockstep/comm/mpi_communicator.hpp, and hand on "
+          "AnyCommunicator(MpiCommunicator(MPI_COMM_WORLD, world.limits, world.warn))");
     case launch::Engine::self:
       break;
   }

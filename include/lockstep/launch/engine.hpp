@@ -9,9 +9,10 @@ enum class Engine {
   self,     ///< one rank: this process
   thread,   ///< threads of this process
   process,  ///< processes on this host
+  mpi,      ///< processes that MPI joins, on one host or several
 };
 
-/// The engine's name in run records: "self", "thread", "process".
+/// The engine's name in run records: "self", "thread", "process", "mpi".
 [[nodiscard]] constexpr char const* name(Engine engine) noexcept {
   switch (engine) {
     case Engine::self:
@@ -20,6 +21,8 @@ enum class Engine {
       return "thread";
     case Engine::process:
       return "process";
+    case Engine::mpi:
+      return "mpi";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/launch/engine.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
@@ -23,6 +24,8 @@ struct Options {
   /// Of the started processes, the program's name first; empty: the same as this one's.
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
+  /// What joins ranks that another launcher has started: `process` on one host, `mpi` on any number of them.
+  Engine engine = Engine::process;
   double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;

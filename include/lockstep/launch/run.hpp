@@ -43,10 +43,36 @@ inline void check(Environment const& place, Options const& options) {
   if (options.nproc > 1 || options.threads > 1)
     throw ConfigError(started + ", and each would start " + std::to_string(std::max(options.nproc, options.threads)) +
                       " more; leave out either the launcher or --nproc and --devices");
+  if (options.engine == Engine::mpi) {
+    if (place.launcher == Launcher::torchrun)
+      throw ConfigError(started +
+                        ", of which MPI knows nothing; start with mpirun or srun, or leave the engine mpi out");
+    return;
+  }
+  if (options.engine != Engine::process)
+    throw ConfigError(started + ", and the engine '" + name(options.engine) +
+                      "' joins no processes; use process on one host, mpi on several");
   if (!place.one_host())
-    throw ConfigError(started + " on several hosts, which no engine of this program joins; start them on one host");
+    throw ConfigError(started +
+                      " on several hosts, which the engine process does not reach; use the engine mpi, with " +
+                      "mpirun or srun, or start them on one host");
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
+}
+
+/// Runs `train` as a rank whose peers are MPI's affair, and so is the end of them all when one fails.
+template <class Train>
+int run_mpi_rank(Environment const& place, Options const& options, Train& train) {
+  World world;
+  world.rank = place.rank;
+  world.size = place.size;
+  world.local_rank = place.local_rank;
+  world.local_size = place.local_size;
+  world.engine = Engine::mpi;
+  world.limits = options.limits;
+  world.warn = options.warn;
+  world.restarts = place.restarts;
+  return train(world);
 }
 }  // namespace detail
 
@@ -66,6 +92,7 @@ int run(Options const& options, Train&& train) {
     return detail::run_process_rank(detail::RankPlace::read({}), options, std::ref(train));
   if (auto const place = detect(); place.size > 1) {
     detail::check(place, options);
+    if (options.engine == Engine::mpi) return detail::run_mpi_rank(place, options, train);
     return detail::run_joined_rank(place, options, std::ref(train));
   }
   if (options.nproc > 1) return detail::supervise(options);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <exception>
+#include <string>
+
+#include <lockstep/comm/any_communicator.hpp>
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/world.hpp>
+
+#if defined(LOCKSTEP_MPI)
+#include <lockstep/comm/mpi_communicator.hpp>
+#endif
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// The communicator of a world, MPI's included where the program was built with it.
+[[nodiscard]] inline comm::AnyCommunicator connect(launch::World const& world) {
+#if defined(LOCKSTEP_MPI)
+  if (world.engine == launch::Engine::mpi)
+    return comm::AnyCommunicator(comm::MpiCommunicator(MPI_COMM_WORLD, world.limits, world.warn));
+#endif
+  return comm::connect(world);
+}
+
+/// MPI for as long as a rank trains, where it joins the ranks. After an exception it is not closed: that would wait for
+/// the others, whom mpirun ends when this process does.
+class [[nodiscard]] MpiSession {
+ public:
+#if defined(LOCKSTEP_MPI)
+  explicit MpiSession(launch::World const& world) : open_(world.engine == launch::Engine::mpi) {
+    if (!open_) return;
+    MPI_Init(nullptr, nullptr);
+    int rank = 0, size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank != world.rank || size != world.size)
+      throw ConfigError("--engine mpi: this is rank " + std::to_string(world.rank) + " of " +
+                        std::to_string(world.size) + " to its launcher and rank " + std::to_string(rank) + " of " +
+                        std::to_string(size) + " to MPI, which was started another way; use its own mpirun, or srun " +
+                        "--mpi=pmix");
+  }
+  ~MpiSession() {
+    if (open_ && std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+#else
+  explicit MpiSession(launch::World const&) {}
+#endif
+  MpiSession(MpiSession const&) = delete;
+  MpiSession& operator=(MpiSession const&) = delete;
+
+ private:
+  [[maybe_unused]] bool open_ = false;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

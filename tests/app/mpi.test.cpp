@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer whose ranks MPI joins, under a real mpirun.
+#include <lockstep/app/run.hpp>
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+void check(app::Options const&) {}
+
+/// Adds up the ranks, and leaves what came out.
+int add_up(app::Training<app::Options>& training) {
+  auto communicator = app::detail::connect(training.world());
+  std::vector<double> sum(1, training.world().rank + 1);
+  comm::Piece piece;
+  piece.type = ElementType::float64;
+  piece.data = sum.data();
+  piece.count = 1;
+  communicator.start(piece);
+  communicator.finish();
+  if (training.speaks())
+    write_file(std::string(std::getenv("LOCKSTEP_TEST_OUT")),
+               std::string(communicator.name()) + " " + std::to_string(static_cast<int>(sum[0])));
+  return 0;
+}
+
+/// This program's hidden case on three ranks, each of which is told that it is alone on its host, and what it left.
+std::string under_mpirun(std::string const& flags, int& code) {
+  TemporaryFolder const folder;
+  auto const program = std::filesystem::read_symlink("/proc/self/exe").string();
+  auto const command =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 LOCKSTEP_TEST_OUT=" + (folder / "out") +
+      " LOCKSTEP_TEST_FLAGS='" + flags +
+      "' mpirun.openmpi --oversubscribe -n 3 env OMPI_COMM_WORLD_LOCAL_RANK=0 "
+      "OMPI_COMM_WORLD_LOCAL_SIZE=1 '" +
+      program + "' '--test-case=rank: adds up' --no-skip=true >/dev/null 2>" + (folder / "err");
+  auto const status = std::system(command.c_str());
+  code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return code == 0 ? read_file(folder / "out") : read_file(folder / "err");
+}
+
+}  // namespace
+
+TEST_CASE("rank: adds up" * doctest::skip()) {
+  auto const* const flags = std::getenv("LOCKSTEP_TEST_FLAGS");
+  if (!flags) return;
+  std::string engine = flags, name = "--engine", program = "program";
+  std::vector<char*> argv{program.data(), name.data(), engine.data()};
+  std::_Exit(app::run(3, argv.data(), check, add_up));
+}
+
+TEST_CASE("ranks on several hosts are joined by MPI, and by no other engine") {
+  int code = 0;
+  CHECK(under_mpirun("mpi", code) == "mpi 6");
+  CHECK(code == 0);
+  CHECK(under_mpirun("process", code).find("on several hosts, which the engine process does not reach") !=
+        std::string::npos);
+  CHECK(code == 2);
+}
