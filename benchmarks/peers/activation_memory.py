@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory PyTorch takes at most in a forward and backward pass of the text classifier beyond parameters and their
+gradients: what its allocator reports to the profiler, summed in order. Takes the arguments of text_classification.py.
+Answers each line with that number of bytes."""
+import json
+import sys
+import tempfile
+
+import torch
+from torch.nn import functional as F
+from torch.profiler import ProfilerActivity, profile
+
+from kernels import zipf_ids
+from text_classification import Classifier, arguments
+
+
+def main():
+    o = arguments()
+    model = Classifier(o)
+    ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
+    labels = torch.arange(o.batch) % o.classes
+
+    def step():
+        for p in model.parameters():
+            p.grad = None
+        F.cross_entropy(model(ids, None), labels).backward()
+
+    step()
+    for p in model.parameters():
+        p.grad = None
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    with tempfile.NamedTemporaryFile(suffix=".json") as trace:
+        profiler.export_chrome_trace(trace.name)
+        events = [e for e in json.load(open(trace.name))["traceEvents"] if e.get("name") == "[memory]"]
+    events = [(e["ts"], e["args"]["Addr"], e["args"]["Bytes"]) for e in events if e["args"]["Device Type"] == 0]
+    events.sort(key=lambda e: e[0])
+
+    # A gradient is the last that was allocated at its address.
+    gradients = {p.grad.data_ptr() for p in model.parameters()}
+    last = {address: i for i, (_, address, size) in enumerate(events) if size > 0 and address in gradients}
+    kept = set(last.values())
+    held, most, alive = 0, 0, set()
+    for i, (_, address, size) in enumerate(events):
+        if i in kept or size < 0 and address not in alive:  # what is freed was allocated before the pass
+            continue
+        alive.add(address) if size > 0 else alive.discard(address)
+        held += size
+        most = max(most, held)
+
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(most, flush=True)
+
+
+if __name__ == "__main__":
+    main()
