@@ -59,7 +59,9 @@ struct BatchNorm<HostSpace> {
       with_best_instructions([=] {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V sum = V(), squares = V(), next;  // nvcc fails on V sum{}
+          V sum, squares, next;
+          detail::clear(sum);
+          detail::clear(squares);
           for (Index r = begin; r < end; ++r) {
             detail::load(next, x.data + r * width + c);
             sum += next;
@@ -112,14 +114,15 @@ struct BatchNorm<HostSpace> {
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V center, factor, shift, out;
+          V center, factor, shift, out, zero;
+          detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
           for (Index r = begin; r < end; ++r) {
             detail::load(out, x.data + r * width + c);
             out = (out - center) * factor + shift;
-            if (activation == Activation::relu) out = out < V{} ? V{} : out;  // a nan stays
+            if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
             detail::store(y.data + r * width + c, out);
           }
         });
@@ -142,7 +145,10 @@ struct BatchNorm<HostSpace> {
       with_best_instructions([=] {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, in, g, sum = V(), products = V();
+          V center, factor, shift, reciprocal, in, g, sum, products, zero;
+          detail::clear(sum);
+          detail::clear(products);
+          detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
@@ -151,7 +157,7 @@ struct BatchNorm<HostSpace> {
             detail::load(in, x.data + r * width + c);
             detail::load(g, dy.data + r * width + c);
             in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > V{} ? g : V{};
+            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
             sum += g;
             products += g * in;
           }
@@ -178,7 +184,8 @@ struct BatchNorm<HostSpace> {
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, mean_g, slope, in, g;
+          V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
+          detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
@@ -190,7 +197,7 @@ struct BatchNorm<HostSpace> {
             detail::load(in, x.data + r * width + c);
             detail::load(g, dy.data + r * width + c);
             in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > V{} ? g : V{};
+            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
             g = factor * (g - mean_g - in * slope);
             auto* const to = dx.data + r * width + c;
             if (dx_write == Write::add) {

@@ -16,6 +16,12 @@ template <class V, class T>
   __builtin_memcpy(to, &from, sizeof from);
 }
 
+// Not V{}: nvcc falls over that in a template of a lambda.
+template <class V>
+[[gnu::always_inline]] inline void clear(V& to) noexcept {
+  __builtin_memset(&to, 0, sizeof to);
+}
+
 /// Calls f.template operator()<V>(column) for columns that V covers together: 64 bytes of them while there are as many,
 /// then one by one. What belongs to columns then stays in registers while rows pass. To be called inside
 /// with_best_instructions.
