@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -166,6 +167,14 @@ class DataLoader {
   /// has passed, with the samples that workers are at: call again to wait on
   /// @throws ConfigError when no batch is left, or all are held
   Held next() { return Held(core_, core_->next()); }
+  /// The same for a stream of unknown length: none once no rank has a row left. All ranks call it the same number of
+  /// times; `sum_over_ranks(rows)` gives the sum of what they call it with.
+  template <class SumOverRanks>
+  std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
+    std::optional<Held> out(next());
+    if (sum_over_ranks(out->rows()) == 0) out.reset();
+    return out;
+  }
 
   /// Who has waited for whom, over the loader's life; `stats().verdict()` says it in a sentence.
   [[nodiscard]] LoaderStats stats() const { return core_->stats(); }

@@ -125,6 +125,20 @@ TEST_CASE("the global sequence is the same for any ranks and workers, and each s
   }
 }
 
+TEST_CASE("an epoch of unknown length ends for all ranks at the same step") {
+  Numbers const stream{{3, 12}};  // rank 0 has three samples, rank 1 twelve
+  auto mine = loader_of(stream, {.batch_size = 2}), others = loader_of(stream, {.batch_size = 2});
+  mine.start({0, 1, 2}, 0, 0, 1);
+  others.start({1, 1, 2}, 0, 0, 1);
+  std::vector<Index> rows;
+  for (auto other = others.next();; other = others.next()) {
+    auto const held = mine.next_while_any([&](Index own) { return own + other.rows(); });
+    if (!held) break;
+    rows.push_back(held->rows());
+  }
+  CHECK(rows == std::vector<Index>{2, 1, 0, 0, 0, 0});
+}
+
 TEST_CASE("epochs of a given number of samples end alike on all ranks, and go over into each other") {
   Numbers const stream{{10, 10, 4, 10}};
   for (Index samples : {0, 1, 24, 37, 60}) {

@@ -24,8 +24,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 ///
 /// An epoch has `samples` positions. Where a lane has ended, rows are left out; a rank whose lanes have all ended gets
 /// empty batches, which weigh nothing. Ranks take equally many steps, by arithmetic, when `samples` is given. Without
-/// it an epoch is over when no rank has a row left (`held.rows()`), which the ranks find out among themselves; then
-/// `start` begins the next. A copy shares the stream, and reads it on its own. Thread-safe.
+/// it an epoch is over when no rank has a row left, which `DataLoader::next_while_any` finds out; then `start` begins
+/// the next. A copy shares the stream, and reads it on its own. Thread-safe.
 template <StreamDataset S>
 class Streamed {
  public:
