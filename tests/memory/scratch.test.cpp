@@ -65,6 +65,21 @@ TEST_CASE("once the largest use has been seen, nothing is allocated any more") {
   CHECK(scratch.peak_bytes() == 10 * mebibyte);
 }
 
+TEST_CASE("a chunk that holds all is kept, and a little more fits it") {
+  int allocations = 0;
+  Scratch<Counting> scratch(Counting{&allocations});
+  (void)scratch.take(64);
+  for (std::size_t bytes : {8 * mebibyte, 8 * mebibyte, 8 * mebibyte + mebibyte / 2}) {
+    (void)scratch.take(bytes);
+    (void)scratch.take(64);
+    scratch.rewind();
+    (void)scratch.take(64);
+    CHECK(allocations == 2);  // the smallest chunk, and one of 9 MiB
+    CHECK_FALSE(scratch.in_pieces());
+  }
+  CHECK(scratch.capacity_bytes() == 9 * mebibyte);
+}
+
 TEST_CASE("rewinding hands out the same memory again") {
   Scratch<> scratch;
   auto* const first = scratch.take_elements<float>(10);
@@ -88,11 +103,12 @@ TEST_CASE("a refused allocation leaves what was taken, and the arena works again
   auto* const more = scratch.take(10 * mebibyte);
   std::memset(more, 8, 10 * mebibyte);
   CHECK(kept[99] == std::byte{7});
+  (void)scratch.take(10 * mebibyte);
   fails = true;
   CHECK_THROWS_AS(scratch.rewind(), std::bad_alloc);  // it merges its chunks
   fails = false;
-  auto* const again = scratch.take(20 * mebibyte);
-  std::memset(again, 9, 20 * mebibyte);
+  auto* const again = scratch.take(21 * mebibyte);
+  std::memset(again, 9, 21 * mebibyte);
   scratch.rewind();
   CHECK(scratch.capacity_bytes() >= scratch.peak_bytes());
 }

@@ -12,8 +12,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
 /// A bump arena: `take` hands out memory that lives until `rewind`. It grows by chunks, so that what was handed out
-/// stays where it is, and merges them into one when all is rewound: once the largest use has been seen, nothing is
-/// allocated any more. Not thread-safe. Memory is not cleared.
+/// stays where it is, and goes on with one that holds all when all is rewound: once the largest use has been seen,
+/// nothing is allocated any more. Not thread-safe. Memory is not cleared.
 template <MemoryResource Resource = HostResource>
 class Scratch {
  public:
@@ -44,6 +44,13 @@ class Scratch {
   void rewind() {
     rewind(Mark{});
     if (chunks_.size() <= 1) return;
+    if (chunks_.back().bytes() >= peak_) {
+      auto last = std::move(chunks_.back());
+      chunks_.clear();
+      chunks_.push_back(std::move(last));
+      capacity_ = chunks_.back().bytes();
+      return;
+    }
     chunks_.clear();
     capacity_ = 0;
     grow(peak_);
@@ -72,6 +79,7 @@ class Scratch {
   static constexpr std::size_t smallest_chunk = std::size_t{1} << 20;
 
   void grow(std::size_t bytes) {
+    if (!chunks_.empty()) bytes += bytes / 8;  // what is taken next, if it is little, and a little more next time
     chunks_.push_back(resource_.allocate(std::max({bytes, smallest_chunk, capacity_})));
     ++allocations_;
     capacity_ += chunks_.back().bytes();
