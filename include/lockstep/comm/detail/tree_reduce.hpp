@@ -17,6 +17,22 @@ inline constexpr Index reduce_block = 512;
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, Accumulate<T>>;
 
+/// What an element is stored as: compilers vectorise stores of numbers, not of classes.
+template <class T>
+[[nodiscard]] auto& bits_of(T& x) noexcept {
+  if constexpr (std::is_class_v<T>)
+    return x.bits;
+  else
+    return x;
+}
+template <class T>
+[[nodiscard]] auto bits_of(T const& x) noexcept {
+  if constexpr (std::is_class_v<T>)
+    return x.bits;
+  else
+    return x;
+}
+
 /// The sum over N ranks of element i, in the tree.
 template <int N, class T>
 Accumulate<T> tree_at(T const* const* in, Index i) noexcept {
@@ -96,17 +112,11 @@ void write_blocks(T* const* out, int outputs, Index begin, Index end, Block cons
       for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, wide, static_cast<std::size_t>(n) * sizeof(T));
     } else {
       alignas(64) T narrow[reduce_block];
-      for (Index j = 0; j < n; ++j) narrow[j] = static_cast<T>(wide[j]);
+      for (Index j = 0; j < n; ++j) bits_of(narrow[j]) = bits_of(static_cast<T>(wide[j]));
       for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, narrow, static_cast<std::size_t>(n) * sizeof(T));
     }
   }
 }
-
-#if defined(__clang__)
-#define LOCKSTEP_APART _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define LOCKSTEP_APART _Pragma("GCC ivdep")
-#endif
 
 /// data[r][i] = the sum over all ranks r, for the usual numbers of ranks: in one pass, through registers. The ranks'
 /// memory is apart.
@@ -115,24 +125,26 @@ bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   using A = Accumulate<T>;
   if (ranks == 2)
     with_best_instructions([a = data[0], b = data[1], begin, end] {
-      LOCKSTEP_APART
-      for (auto i = begin; i < end; ++i) a[i] = b[i] = static_cast<T>(A{a[i]} + A{b[i]});
+      for (auto i = begin; i < end; ++i) {
+        auto const sum = bits_of(static_cast<T>(A{a[i]} + A{b[i]}));
+        bits_of(a[i]) = bits_of(b[i]) = sum;
+      }
     });
   if (ranks == 4)
     with_best_instructions([a = data[0], b = data[1], c = data[2], d = data[3], begin, end] {
-      LOCKSTEP_APART
-      for (auto i = begin; i < end; ++i)
-        a[i] = b[i] = c[i] = d[i] = static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]}));
+      for (auto i = begin; i < end; ++i) {
+        auto const sum = bits_of(static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]})));
+        bits_of(a[i]) = bits_of(b[i]) = bits_of(c[i]) = bits_of(d[i]) = sum;
+      }
     });
   return ranks == 2 || ranks == 4;
 }
-#undef LOCKSTEP_APART
 
 /// Writes the operation over ranks of in[rank][i] to every out[k][i], for begin <= i < end.
 template <class T>
 void reduce_range(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                   Index end) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, bfloat16>)
+  if constexpr (std::is_same_v<Accumulate<T>, float>)
     if (operation == Operation::sum) {  // what gradients are: compiled for every instruction set
       if (outputs == ranks && std::equal(in, in + ranks, out) && sum_in_place(out, ranks, begin, end)) return;
       return with_best_instructions([=] {
