@@ -22,6 +22,7 @@ constexpr std::int32_t begin = 1, end = 2, first_word = 3;  // 0 pads
 struct Options : app::Options {
   pose_to_text::Sizes sizes{.vocabulary = 100, .width = 128, .layers = 2, .heads = 4, .inner = 256};
   Index samples = 2000, longest = 6;
+  app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
     command.add("--d-model", sizes.width, 1, 8192, "Width of the model");

@@ -20,6 +20,7 @@ namespace {
 struct Options : app::Options {
   trajectory_transformer::Sizes sizes;
   Index samples = 2000;
+  app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
     command.add("--d-model", sizes.width, 1, 8192, "Width of the model");

@@ -20,6 +20,7 @@ namespace {
 struct Options : app::Options {
   video_classification::Sizes sizes{.class_weights = {0.5f, 1, 1, 1}};
   Index samples = 400;
+  app::Precision precision = app::Precision::fp32;
 
   Options() { batch_size = 8; }
   void flags(app::Command& command) {
