@@ -44,14 +44,20 @@ struct Text {
   int label;
 };
 
-/// With a parameter that nobody uses.
+/// With a buffer, the logits of the batch's first text, and a parameter that nobody uses.
 class Classifier {
  public:
-  void visit(auto&& each) { each("embedding", embedding_), each("head", head_), each("unused", unused_); }
+  void visit(auto&& each) {
+    each("embedding", embedding_), each("head", head_), each("unused", unused_), each("seen", seen_);
+  }
   template <class Context>
   auto predict(Context& context, auto const& batch) const {
     auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
-    return head_.forward(context, nn::mean_pool(context, x));
+    auto const logits = head_.forward(context, nn::mean_pool(context, x));
+    if (context.recording() && logits.extent(0) > 0)
+      kernel::Move<typename Context::Space>::run(context.stream(), logits.value.data,
+                                                 context.template value<1>(seen_).data, classes);
+    return logits;
   }
   template <class Context>
   nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
@@ -61,6 +67,7 @@ class Classifier {
  private:
   nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width, .dropout = 0.1}};
   nn::Linear head_{width, classes}, unused_{2, 3};
+  nn::Buffer seen_{{classes}, 5};
 };
 
 /// Texts of uneven length, some empty, whose words lean to their class; the last global batch is short.
@@ -84,7 +91,7 @@ struct Losses final : train::Observer {
 };
 
 struct Outcome {
-  std::vector<float> values;
+  std::vector<float> values, buffers;
   std::vector<double> losses;
   train::EvaluationReport evaluation;
   parallel::PhaseSeconds phases;
@@ -100,7 +107,11 @@ Outcome fit(Policy policy) {
   Losses losses;
   auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}},
                                   {.epochs = 2, .accumulation = 2, .clip_norm = 0.5, .observers = {&losses}});
-  return {{trainer.values().begin(), trainer.values().end()}, losses.values, record.evaluations.back(), record.phases};
+  return {{trainer.values().begin(), trainer.values().end()},
+          {trainer.buffers().begin(), trainer.buffers().end()},
+          losses.values,
+          record.evaluations.back(),
+          record.phases};
 }
 
 Outcome fit_on_ranks(int ranks) {
@@ -153,6 +164,8 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   auto const host = fit(parallel::SingleDevice{.threads = 1});
   auto const single = fit(OnCuda{parallel::SingleDevice{}});
   check_alike(single, host);
+  CHECK(farthest(single.buffers, host.buffers) <= 100 * std::numeric_limits<float>::epsilon());  // as for the loss
+  CHECK(host.buffers[0] != 5);
   CHECK(fit(OnCuda{parallel::SingleDevice{}}).values == single.values);
   for (int n : {2, 4}) {
     CAPTURE(n);
@@ -160,6 +173,7 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
     auto const ddp = fit_on_ranks(n);
     check_alike(dp, host);
     CHECK(ddp.values == dp.values);
+    CHECK(ddp.buffers == dp.buffers);
     CHECK(ddp.losses == dp.losses);
   }
 }
