@@ -5,7 +5,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -238,5 +240,33 @@ TEST_CASE("padding is right whatever the batches before left in the memory") {
       }
     }
     CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("rows are padded at the same time") {
+  data::PadCollate const collate;
+  std::vector<Wide> samples(8);
+  data::Slab slab;
+  for (std::size_t round = 0; round < 6; ++round) {
+    std::vector<data::SampleExtent<Wide>> extents;
+    std::vector<Index> positions;
+    for (std::size_t row = 0; row < samples.size(); ++row) {
+      samples[row].frames.assign((row * 5 + round * 3) % 7, {});
+      for (auto& frame : samples[row].frames) frame.fill(1);
+      extents.push_back(data::extent_of(samples[row]));
+      positions.push_back(static_cast<Index>(row));
+    }
+    auto const batch = collate.plan(data::BatchPlan<Wide>{extents, positions, 0}, slab);
+    auto const write = [&](std::size_t first) {
+      for (auto row = first; row < samples.size(); row += 2) collate.row(batch, static_cast<Index>(row), samples[row]);
+    };
+    std::thread other(write, 1);
+    write(0);
+    other.join();
+    auto const& values = batch[&Wide::frames].values;
+    auto const sum = std::accumulate(values.data, values.data + values.size(), 0.0);
+    std::size_t frames = 0;
+    for (auto const& sample : samples) frames += sample.frames.size();
+    CHECK(sum == 512.0 * static_cast<double>(frames));
   }
 }

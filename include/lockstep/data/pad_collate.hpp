@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// Makes a batch of any aggregate: one column per member (column.hpp lists the kinds), variable-length members padded
 /// to one length. The columns lie in one slab, each aligned to 64 bytes; nothing is allocated once the largest batch
 /// has been seen.
-/// @cost one copy per byte, and the padding
+/// @cost one copy per byte, and the padding, less what zeros stand in the memory from the batch before
 /// @throws ConfigError from `plan` when `value` is not a value of a padded member's type, or another option is out of
 /// range
 /// @throws DataError when a sample's length is not the announced one, or above `length`
