@@ -189,6 +189,7 @@
 #include <lockstep/comm/thread_communicator.hpp>
 #include <lockstep/comm/work.hpp>
 
+#include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

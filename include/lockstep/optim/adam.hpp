@@ -25,6 +25,12 @@ struct Adam {
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
+  /// each(name, value) for the numbers that ranks must have alike.
+  void describe(auto&& each) const {
+    each("beta1", beta1), each("beta2", beta2), each("epsilon", epsilon), each("weight decay", weight_decay);
+    each("untouched rows", static_cast<Index>(untouched_rows));
+  }
+
   static constexpr int states = 2;  ///< m, v
   static constexpr bool takes_touched_rows = true;
 

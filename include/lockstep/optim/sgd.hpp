@@ -26,6 +26,12 @@ struct SGD {
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
+  /// each(name, value) for the numbers that ranks must have alike.
+  void describe(auto&& each) const {
+    each("momentum", momentum), each("kind of momentum", static_cast<Index>(kind)), each("weight decay", weight_decay);
+    each("untouched rows", static_cast<Index>(untouched_rows));
+  }
+
   static constexpr int states = 1;  ///< b
   static constexpr bool takes_touched_rows = true;
 

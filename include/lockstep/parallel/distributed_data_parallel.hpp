@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,7 +9,8 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/sha256.hpp>
+#include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/detail/common_agreement.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -44,17 +44,17 @@ struct DistributedDataParallel {
     using DeviceReplica = Replica<Model, Space>;
 
     /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
-    /// @throws CollectiveMismatch when another rank has other parameters; names the rank
+    /// @throws CollectiveMismatch when a rank has other parameters, buckets, backend, build or instructions; names it,
+    /// and both values
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
-        : communicator_(policy.communicator),
+        : communicator_(agreed(policy, layout)),
           summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients()),
           state_(layout),
           buckets_(summed_in_, policy.bucket_bytes, replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
-      compare_layouts(layout);
       std::vector<float> start(values.begin(), values.end());
       communicator_.broadcast(start.data(), start.size() * sizeof(float), 0);
       replica_.set_values(start);
@@ -105,6 +105,9 @@ struct DistributedDataParallel {
       communicator_.start(piece);
       communicator_.finish();
     }
+
+    /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
+    void agree(Agreement const& agreement) { agreement.check(communicator_); }
 
     /// Every rank takes the buffers of rank 0.
     void share_buffers() {
@@ -160,24 +163,11 @@ struct DistributedDataParallel {
       buckets_.rider()[1] = loss.weight;
     }
 
-    void compare_layouts(nn::ParameterLayout const& layout) {
-      Sha256 hash;
-      for (auto const* entries : {&layout.entries(), &layout.buffers()}) {
-        for (auto const& entry : *entries) {
-          hash.update(std::as_bytes(std::span(entry.name.data(), entry.name.size() + 1)));
-          hash.update(std::as_bytes(std::span(entry.shape)));
-        }
-      }
-      auto const mine = hash.digest();
-      std::vector<std::remove_const_t<decltype(mine)>> all(static_cast<std::size_t>(communicator_.size()));
-      communicator_.all_gather(mine.data(), all.data(), sizeof mine);
-      for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        if (all[rank] != all[0])
-          throw CollectiveMismatch(
-              "rank " + std::to_string(rank) +
-              " has a model with other parameter names or shapes than rank 0; start all ranks with "
-              "the same program, flags and data");
-      }
+    /// The communicator, once all ranks are known to do the same with it.
+    template <class Policy>
+    static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
+      detail::common_agreement(layout, Space::name, policy.bucket_bytes).check(policy.communicator);
+      return policy.communicator;
     }
 
     Communicator& communicator_;

@@ -23,6 +23,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
+#include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -69,7 +70,10 @@ class Trainer {
         policy_(std::move(policy)),
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values(layout_, seed)),
-        seed_(seed) {}
+        seed_(seed) {
+    if constexpr (train::detail::agrees<Session>)
+      session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
+  }
   // The session refers to model, policy and layout.
   Trainer(Trainer const&) = delete;
   Trainer& operator=(Trainer const&) = delete;
@@ -166,6 +170,8 @@ class Trainer {
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     auto record = describe(loader, options);
+    if constexpr (train::detail::agrees<Session>)
+      session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
     auto const micro_steps = loader.steps(split());
     auto const accumulation = std::max<Index>(1, options.accumulation);
     auto const epoch_steps = (micro_steps + accumulation - 1) / accumulation;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/sha256.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// What all ranks must have alike for their replicas to stay equal: named values, in an order of the caller's.
+class Agreement {
+ public:
+  void add(std::string_view field, std::string_view value) {
+    for (auto const text : {field, value}) text_.append(text).push_back('\0');
+  }
+  void add(std::string_view field, char const* value) { add(field, std::string_view(value)); }
+  void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
+  /// Compared to the last bit.
+  void add(std::string_view field, double value) {
+    std::array<char, 32> text;
+    std::snprintf(text.data(), text.size(), "%.17g", value);
+    add(field, text.data());
+  }
+
+  /// Compares a hash of 128 bits, and the values themselves only where ranks differ.
+  /// @collective   @throws CollectiveMismatch on all ranks, with the first rank and field that differ and both values
+  template <class Communicator>
+  void check(Communicator& communicator) const {
+    struct Sent {
+      std::array<std::uint8_t, 16> hash;
+      std::uint64_t bytes;
+      bool operator==(Sent const&) const = default;
+    };
+    auto const ranks = static_cast<std::size_t>(communicator.size());
+    if (ranks == 1) return;
+    Sent mine{{}, text_.size()};
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(text_)));
+    std::copy_n(hash.digest().begin(), mine.hash.size(), mine.hash.begin());
+    std::vector<Sent> all(ranks);
+    communicator.all_gather(&mine, all.data(), sizeof mine);
+    std::size_t rank = 1, longest = all[0].bytes;
+    while (rank < ranks && all[rank] == all[0]) ++rank;
+    if (rank == ranks) return;
+    for (auto const& sent : all) longest = std::max<std::size_t>(longest, sent.bytes);
+    auto padded = text_;
+    padded.resize(longest);
+    std::string texts(longest * ranks, '\0');
+    communicator.all_gather(padded.data(), texts.data(), longest);
+    std::string_view const seen(texts);
+    refuse(rank, seen.substr(0, all[0].bytes), seen.substr(rank * longest, all[rank].bytes));
+  }
+
+ private:
+  /// Cuts the first "field = value" off.
+  static std::string next(std::string_view& text) {
+    if (text.empty()) return "nothing more";
+    std::string said;
+    for (auto const* after : {" = ", ""}) {
+      auto const end = text.find('\0');
+      said.append(text.substr(0, end)).append(after);
+      text.remove_prefix(end + 1);
+    }
+    return said;
+  }
+  [[noreturn]] static void refuse(std::size_t rank, std::string_view first, std::string_view other) {
+    std::string expected, found;
+    do {
+      expected = next(first);
+      found = next(other);
+    } while (expected == found);
+    throw CollectiveMismatch("rank " + std::to_string(rank) + " has " + found + " where rank 0 has " + expected +
+                             "; start all ranks with the same program, flags and data, on processors of one kind");
+  }
+
+  std::string text_;  // field and value by turns, each closed by a zero
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

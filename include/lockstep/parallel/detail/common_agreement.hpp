@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/version.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/agreement.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+#define LOCKSTEP_TEXT(x) #x
+#define LOCKSTEP_TEXT_OF(x) LOCKSTEP_TEXT(x)
+inline constexpr char build[] = LOCKSTEP_TEXT_OF(LOCKSTEP_ABI);
+#undef LOCKSTEP_TEXT_OF
+#undef LOCKSTEP_TEXT
+
+inline void add_entries(Agreement& agreement, char const* kind,
+                        std::vector<nn::ParameterLayout::Entry> const& entries) {
+  for (auto const& entry : entries) {
+    std::string value = entry.by_rows() ? "float32 by rows [" : "float32 [";
+    for (auto const extent : entry.shape) value += (value.back() == '[' ? "" : ", ") + std::to_string(extent);
+    agreement.add(kind + entry.name, value + "]");
+  }
+}
+
+/// What every rank of a run must have alike, whatever its model and optimizer.
+[[nodiscard]] inline Agreement common_agreement(nn::ParameterLayout const& layout, char const* backend,
+                                                std::size_t bucket_bytes) {
+  Agreement agreement;
+  agreement.add("version", version);
+  agreement.add("build", build);
+  agreement.add("backend", backend);
+  agreement.add("instruction set", to_string(best_instruction_set()));
+  agreement.add("bytes of a bucket", static_cast<Index>(bucket_bytes));
+  add_entries(agreement, "parameter ", layout.entries());
+  add_entries(agreement, "buffer ", layout.buffers());
+  return agreement;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

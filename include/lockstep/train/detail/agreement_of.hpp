@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/agreement.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// Whether a session's replicas lie on several ranks, which may have been started differently.
+template <class Session>
+concept agrees = requires(Session& session, parallel::Agreement const& agreement) {
+  session.agree(agreement);
+};
+
+/// What each rank updates by.
+template <class Optimizer>
+[[nodiscard]] parallel::Agreement agreement_of(Optimizer const& optimizer, nn::ParameterLayout const& layout,
+                                               std::uint64_t seed) {
+  parallel::Agreement agreement;
+  auto const each = [&](std::string_view name, auto value) { agreement.add("optimizer: " + std::string(name), value); };
+  agreement.add("seed", std::to_string(seed));
+  each("learning rate", static_cast<double>(optimizer.learning_rate));
+  if constexpr (requires { optimizer.describe(each); }) optimizer.describe(each);
+  if constexpr (requires { optimizer.decays; })
+    for (auto const& entry : layout.entries())
+      each("decay of " + entry.name, Index{optimizer.decays(entry.name, entry.shape)});
+  return agreement;
+}
+
+/// How long and in which steps each rank trains.
+template <class FitOptions>
+requires requires(FitOptions const& options) { options.accumulation; }
+[[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Index samples, Index batch_size) {
+  parallel::Agreement agreement;
+  agreement.add("samples of the data", samples);
+  agreement.add("batch size", batch_size);
+  agreement.add("epochs", options.epochs);
+  agreement.add("largest number of steps", options.max_steps);
+  agreement.add("batches in a step", options.accumulation);
+  agreement.add("largest gradient norm", options.clip_norm);
+  agreement.add("steps of warm-up", options.schedule.warmup_steps);
+  agreement.add("steps of the schedule", options.schedule.total_steps);
+  agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));
+  return agreement;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

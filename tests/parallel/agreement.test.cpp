@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/parallel/agreement.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+
+using namespace lockstep;
+
+namespace {
+/// Compares, over `ranks` thread ranks, what `fill(agreement, rank)` enters. @returns how many ranks threw
+template <class Fill>
+std::string said_by_all(int ranks, Fill fill) {
+  launch::Options options;
+  options.threads = ranks;
+  std::vector<std::string> said(static_cast<std::size_t>(ranks));
+  launch::run(options, [&](launch::World& world) {
+    auto communicator = comm::connect(world);
+    parallel::Agreement agreement;
+    fill(agreement, world.rank);
+    try {
+      agreement.check(communicator);
+    } catch (CollectiveMismatch const& error) {
+      said[static_cast<std::size_t>(world.rank)] = error.what();
+    }
+    return 0;
+  });
+  for (auto const& each : said) CHECK(each == said[0]);
+  return said[0];
+}
+}  // namespace
+
+TEST_CASE("ranks that agree go on, whatever they agree on") {
+  for (int ranks : {1, 2, 3}) {
+    CHECK(said_by_all(ranks, [](parallel::Agreement&, int) {}) == "");
+    CHECK(said_by_all(ranks, [](parallel::Agreement& a, int) {
+            a.add("seed", Index{1});
+            a.add("rate", 0.1);
+            a.add("name", "x");
+          }) == "");
+  }
+}
+
+TEST_CASE("all ranks hear which rank and field differ first, with both values") {
+  auto const said = said_by_all(4, [](parallel::Agreement& a, int rank) {
+    a.add("seed", Index{7});
+    a.add("rate", rank == 2 ? 0.25 : 0.5);
+    a.add("name", rank == 3 ? "y" : "x");
+  });
+  CHECK(said.starts_with("rank 2 has rate = 0.25 where rank 0 has rate = 0.5; start all ranks"));
+}
+
+TEST_CASE("fields that only one rank has are told as well, whichever rank it is") {
+  auto const more = [](int which) {
+    return [which](parallel::Agreement& a, int rank) {
+      a.add("seed", Index{7});
+      if (rank == which) a.add("name", "x");
+    };
+  };
+  CHECK(said_by_all(2, more(1)).starts_with("rank 1 has name = x where rank 0 has nothing more;"));
+  CHECK(said_by_all(2, more(0)).starts_with("rank 1 has nothing more where rank 0 has name = x;"));
+  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) {
+          a.add(rank == 0 ? "a" : "b", Index{1});
+        }).starts_with("rank 1 has b = 1 where rank 0 has a = 1;"));
+}
+
+TEST_CASE("a field and its value are not another cut of the same letters, and numbers are compared to the last bit") {
+  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { rank == 0 ? a.add("ab", "c") : a.add("a", "bc"); }) !=
+        "");
+  CHECK(said_by_all(2, [](parallel::Agreement& a, int rank) { a.add("x", rank == 0 ? 0.1 : 0.1 + 0x1p-56); }) != "");
+}
