@@ -17,6 +17,7 @@
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/data/source/array_dataset.hpp>
 #include <lockstep/data/source/folder_dataset.hpp>
+#include <lockstep/data/source/mapped_reads.hpp>
 #include <lockstep/data/source/open_npy.hpp>
 #include <lockstep/data/source/tar_dataset.hpp>
 #include <lockstep/data/transform.hpp>
@@ -76,8 +77,11 @@ std::map<std::string, int> calls_of(std::string const& record, std::string const
 // Runs under strace, started by the case below.
 TEST_CASE("loads from each kind of source" * doctest::skip()) {
   std::string const folder = std::getenv("LOCKSTEP_TEST_FOLDER");
+  data::MappedReads const leave;
   for (int workers : {0, 2}) {
-    load(data::ArrayDataset{data::ArrayMember{&Numbers::values, data::open_npy(folder + "/a.npy")}}, "array", workers);
+    auto const array = data::open_npy(folder + "/a.npy");
+    load(data::ArrayDataset{data::ArrayMember{&Numbers::values, array.mapped(leave)}}, "mapped", workers);
+    load(data::ArrayDataset{data::ArrayMember{&Numbers::values, array}}, "array", workers);
     load(data::FolderDataset(folder + "/files/*"), "folder", workers);
     load(data::Transform{data::TarDataset(folder + "/a.tar", data::TarIndex::memory),
                          [](data::TarSample const& sample) { return Numbers{sample.parts.front().bytes}; }},
@@ -117,6 +121,7 @@ TEST_CASE("a sample is one read, a file is opened and closed once for it, and no
       calls.erase("mmap");  // for threads and slabs
       return calls;
     };
+    CHECK(without_memory("mapped") == Calls{});
     CHECK(without_memory("array") == Calls{{"pread64", read}});
     CHECK(without_memory("tar") == Calls{{"pread64", read}});
     CHECK(without_memory("folder") == Calls{{"openat", read}, {"preadv", read}, {"close", read}});
