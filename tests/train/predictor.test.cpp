@@ -92,7 +92,7 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
   auto const rounded = low.predict(batch.batch());
   // Three roundings to 8 bits on the way, of numbers of at most 4.
   for (std::size_t i = 0; i < expected.size(); ++i)
-    CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-9f);
+    CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-8f);
 
   auto moved = std::move(loaded);
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
