@@ -26,6 +26,17 @@ void broadcast_patiently(double& value, int rank, int ranks) {
   MPI_Recv(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/// What reading the clock adds to a time.
+double clock_cost() {
+  std::vector<double> gaps;
+  for (int i = 0; i < 1001; ++i) {
+    auto const begin = MPI_Wtime();
+    gaps.push_back(MPI_Wtime() - begin);
+  }
+  std::nth_element(gaps.begin(), gaps.begin() + 500, gaps.end());
+  return gaps[500];
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,6 +45,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   std::vector<float> data(std::strtoull(argv[1], nullptr, 10) / sizeof(float));
+  auto const clock = clock_cost();
   if (rank == 0) {
     std::puts("ready");
     std::fflush(stdout);
@@ -50,7 +62,7 @@ int main(int argc, char** argv) {
       MPI_Barrier(MPI_COMM_WORLD);
       auto const start = MPI_Wtime();
       MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      taken.push_back(MPI_Wtime() - start);
+      taken.push_back(MPI_Wtime() - start - clock);
     }
     estimate = (MPI_Wtime() - begin) / times;
     MPI_Bcast(&estimate, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
