@@ -241,7 +241,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
       RankStalled);
   CHECK(stalled >= 1);
   CHECK(given_up == 101 * stalled);  // each heard it twice
-  REQUIRE(warnings.size() == 2);  // for all ranks together
+  REQUIRE(warnings.size() == 2);     // for all ranks together
   CHECK(warnings[0].find("for rank 1, last seen in operation 0 (barrier)") != std::string::npos);
   CHECK(warnings[1].find("the last operations of each rank:\nrank 0: 0 barrier") == 0);
 }
@@ -266,4 +266,21 @@ TEST_CASE("ranks that disagree learn it all, with both sides") {
     CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
     CHECK(told == 3);
   }
+}
+
+TEST_CASE("ranks that disagree do not wait for one that is late to say so") {
+  std::atomic<int> told{0};
+  auto const train = [&](launch::World& world) -> int {
+    auto c = comm::connect(world);
+    while (world.rank == 2 && told < 2) std::this_thread::yield();
+    try {
+      disagree(c, 0);
+    } catch (lockstep::CommunicationError const& error) {
+      told += std::string(error.what()).find(disagreement(0, true)) != std::string::npos;
+      throw;
+    }
+    return 0;
+  };
+  CHECK_THROWS_AS(launch::run(ranks(3), train), CollectiveMismatch);
+  CHECK(told == 3);  // the late one hears of it too
 }

@@ -169,7 +169,7 @@ class SharedMemoryRank {
         if (mismatch_ || !backoff.pause()) break;
       }
       try {
-        if (mismatch_) waiting_.throw_mismatch(combining_, requests_[combining_].descriptor(rank_));
+        if (mismatch_) waiting_.throw_if_mismatched(combining_, requests_[combining_].descriptor(rank_));
         if (requests_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
         waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor(rank_));
       } catch (CommunicationError const& error) {

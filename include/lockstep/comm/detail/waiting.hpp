@@ -61,6 +61,7 @@ class Waiting {
         if (holds(awaited.load())) return;  // it had done its part before
         throw_lost(number, operation);
       }
+      throw_if_mismatched(number, operation);  // also while others are still on their way
       auto const waited = Clock::seconds() - since;
       if (waited > settings_.limits.stall_seconds)
         throw RankStalled(memory_->run_rank(blocked_.rank),
@@ -75,12 +76,16 @@ class Waiting {
     }
   }
 
-  [[noreturn]] void throw_mismatch(std::uint32_t number, Descriptor const& mine) const {
+  /// Compares with all that have posted the operation so far.
+  void throw_if_mismatched(std::uint32_t number, Descriptor const& mine) const {
     std::string others;
     for (int r = 0; r < size_; ++r) {
-      auto const other = memory_->block(r).slot[number % RankBlock::slots].descriptor.load();
-      if (r != rank_ && !same(mine, other)) others += "; " + who(r) + " in " + describe(other);
+      auto const& shared = memory_->block(r).slot[number % RankBlock::slots].descriptor;
+      if (r == rank_ || !shared.is_of(number)) continue;
+      auto const other = shared.load();
+      if (!same(mine, other)) others += "; " + who(r) + " in " + describe(other);
     }
+    if (others.empty()) return;
     throw CollectiveMismatch("the ranks disagree in operation " + std::to_string(number) + ": " + who(rank_) +
                                  " is in " + describe(mine) + others +
                                  ". All ranks must call the same operations in the same order",
