@@ -14,8 +14,8 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
 #include <data/samples.hpp>
@@ -57,10 +57,11 @@ double hashes(double duration) {
 void compare_with_hash(Ratios& ratios) {
 #if LOCKSTEP_BENCH_XXHASH
   std::vector<Index> indices(at_once);
-  for (auto const& [name, n] : {std::pair{"10^6", Index{1'000'000}},
-                                {"10^9", Index{1'000'000'000}},
-                                {"2^20 + 1", (Index{1} << 20) + 1},
-                                {"2^40 + 1", (Index{1} << 40) + 1}}) {
+  for (auto const& [name, size] : {std::pair{"10^6", Index{1'000'000}},
+                                   {"10^9", Index{1'000'000'000}},
+                                   {"2^20 + 1", (Index{1} << 20) + 1},
+                                   {"2^40 + 1", (Index{1} << 40) + 1}}) {
+    auto const n = size;
     KeyedPermutation const order(n, 7);
     Index next = 0;
     auto const ours = [&](double duration) {

@@ -36,7 +36,6 @@
 
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/cache.hpp>
-#include <lockstep/data/class_balanced_sampler.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
@@ -48,7 +47,6 @@
 #include <lockstep/data/fingerprint.hpp>
 #include <lockstep/data/hold_out.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
-#include <lockstep/data/length_bucketed_sampler.hpp>
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/mixture.hpp>
@@ -64,7 +62,6 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/data/subset.hpp>
 #include <lockstep/data/transform.hpp>
-#include <lockstep/data/weighted_sampler.hpp>
 #include <lockstep/data/zip.hpp>
 
 #include <lockstep/kernel/activation.hpp>
@@ -190,6 +187,7 @@
 #include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

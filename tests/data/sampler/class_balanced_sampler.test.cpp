@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/class_balanced_sampler.hpp>
+#include <lockstep/data/sampler/class_balanced_sampler.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/weighted_sampler.hpp>
+#include <lockstep/data/sampler/weighted_sampler.hpp>
 
 #include <cmath>
 #include <limits>

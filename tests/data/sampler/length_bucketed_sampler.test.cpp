@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/length_bucketed_sampler.hpp>
+#include <lockstep/data/sampler/length_bucketed_sampler.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/data/text/token_budget_sampler.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 
 #include <algorithm>
 #include <cmath>
