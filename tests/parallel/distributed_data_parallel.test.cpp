@@ -75,6 +75,19 @@ TEST_CASE("all ranks start from rank 0's values") {
   });
 }
 
+TEST_CASE("replicas that part are found, by name") {
+  CHECK_THROWS_WITH_AS(
+      on_ranks(3,
+               [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+                 Session session(policy, model, layout, start(layout));
+                 session.check_replicas(1);
+                 auto const& scale = layout.entries()[1];
+                 if (rank == 2) session.each([&](int, auto& replica) { replica.value_data()[scale.offset] = 0.25f; });
+                 session.check_replicas(2);
+               }),
+      doctest::Contains("after step 2 the parameter \"scale\" of rank 2 is not rank 0's"), CollectiveMismatch);
+}
+
 TEST_CASE("numbers are summed over ranks, and every rank hears what each of them needed") {
   on_ranks(3, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
     Session session(policy, model, layout, start(layout));

@@ -74,8 +74,10 @@ void check_step(Session& session, nn::ParameterLayout const& layout, int samples
 /// Steps of full, uneven, single and no samples, with and without accumulation.
 template <class Session>
 void check_steps(Session& session, nn::ParameterLayout const& layout, int first, int count, int all) {
+  CHECK(session.report().unused_parameters == std::vector<std::string>{"unused", "scale"});
   for (int samples : {2 * all, 2 * all + 1, 1, 0})
     for (int micro : {1, 3}) check_step(session, layout, samples, micro, first, count, all);
+  CHECK(session.report().unused_parameters == std::vector<std::string>{"unused"});
 }
 
 /// A model that keeps how many samples it was trained on.

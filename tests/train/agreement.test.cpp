@@ -255,3 +255,30 @@ TEST_CASE("dp and ddp are equal bit for bit, as are repeated runs, whatever thre
   CHECK(ddp(1, adamw, setting).values == expected);
   CHECK(dp(1, adamw, setting).values == expected);
 }
+
+TEST_CASE("ranks that were started with other settings are refused before they part, and those that do not part pass") {
+  Setting setting;
+  setting.data = texts(16);
+  setting.steps = 2;
+  auto const fails = [&](char const* said, auto change) {
+    launch::Options options;
+    options.threads = 2;
+    auto const run = [&] {
+      launch::run(options, [&](launch::World& world) {
+        auto mine = setting;
+        optim::AdamW optimizer;
+        if (world.rank == 1) change(mine, optimizer);
+        train_with(parallel::DistributedDataParallel{comm::connect(world), 4096, 1}, optimizer, mine);
+        return 0;
+      });
+    };
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(said), CollectiveMismatch);
+  };
+  fails("rank 1 has optimizer: beta1 = 0.75 where rank 0 has optimizer: beta1 = 0.9",
+        [](Setting&, optim::AdamW& optimizer) { optimizer.beta1 = 0.75; });
+  fails("rank 1 has optimizer: decay of ",
+        [](Setting&, optim::AdamW& optimizer) { optimizer.decays = optim::DecayRule::matrices; });
+  fails("rank 1 has batch size = 4 where rank 0 has batch size = 8",
+        [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
+  fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
+}

@@ -11,7 +11,7 @@ using namespace lockstep;
 
 namespace {
 /// What a bar writes into a file during a run of `steps` steps with an evaluation at its end.
-std::string written(Index steps) {
+std::string written(Index steps, std::vector<std::string> unused = {}) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
@@ -19,6 +19,9 @@ std::string written(Index steps) {
   for (Index step = 1; step <= steps; ++step)
     bar.step({step, steps, 0, 0.25, 1e-3, step * 8, 0.001 * static_cast<double>(step), 8000});
   bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1});
+  train::RunRecord record;
+  record.session.unused_parameters = std::move(unused);
+  bar.finish(record);
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
   CHECK(std::fread(text.data(), 1, text.size(), file) == text.size());
@@ -37,4 +40,9 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
           std::string::npos);
     CHECK(text.find("epoch 1/1: evaluation loss 0.5000, accuracy 0.8750 over 10 samples") != std::string::npos);
   }
+}
+
+TEST_CASE("parameters that no step used are named at the end") {
+  auto const text = written(1, {"head.weight", "head.bias"});
+  CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));
 }

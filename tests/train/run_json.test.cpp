@@ -15,7 +15,7 @@ train::RunRecord record() {
   r.parallel = "ddp", r.engine = "process", r.world_size = 2, r.batch_size = 32, r.effective_batch_size = 64;
   r.steps = 2, r.samples = 100, r.training_seconds = 0.5, r.step_seconds = {0.2, 0.3}, r.epoch_seconds = {0.6};
   r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.step_began = 10;
-  r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}};
+  r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}, {"head.bias"}};
   r.train_loss = 0.41;
   r.evaluations = {{1, 0, 50, 0.9, {{"accuracy", 0.1}}, 1}, {2, 1, 50, 0.47, {{"accuracy", 0.852}}, 2}};
   return r;
@@ -39,6 +39,7 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(bucket.at("bytes").integer() == 1024);
   CHECK(bucket.at("end_ms").number() == doctest::Approx(4));
   CHECK(json.at("peak_bytes_per_device").at(std::size_t{1}).integer() == 2048);
+  CHECK(json.at("unused_parameters").at(std::size_t{0}).string() == "head.bias");
   CHECK(json.at("final").at("eval_accuracy").number() == 0.852);
   CHECK(json.at("final").at("eval_samples").integer() == 50);
   CHECK(json.at("resumed_at").array().empty());

@@ -78,6 +78,8 @@ class CommonFlags {
     command.add("--threads", threads_, 1, most_threads, "Threads for each device; default: cores / devices");
     command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
                 "Gradients that leave together, in MB, with ddp");
+    command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
+                "With ddp: steps after which ranks compare their parameters' bits; 0: never");
   }
 
   void add_data(Command& command) {

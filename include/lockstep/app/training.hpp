@@ -77,8 +77,10 @@ class Training {
             .max_steps = options_.max_steps.value_or(0),
             .accumulation = options_.grad_accum_steps,
             .clip_norm = options_.clip_norm.value_or(0),
-            .schedule = {
-                .warmup_steps = std::min(warmup, steps), .total_steps = steps, .kind = optim::Schedule::Kind::cosine}};
+            .schedule = {.warmup_steps = std::min(warmup, steps),
+                         .total_steps = steps,
+                         .kind = optim::Schedule::Kind::cosine},
+            .check_replicas_every = options_.check_replicas_every};
   }
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and

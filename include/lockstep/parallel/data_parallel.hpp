@@ -99,7 +99,12 @@ struct DataParallel {
     }
     [[nodiscard]] SessionReport report() const {
       SessionReport report;
-      for (auto const& replica : replicas_) report.peak_bytes_per_device.push_back(replica->bytes());
+      std::vector<double> used(replicas_[0]->used().size());
+      for (auto const& replica : replicas_) {
+        report.peak_bytes_per_device.push_back(replica->bytes());
+        for (std::size_t i = 0; i < used.size(); ++i) used[i] += replica->used()[i];
+      }
+      report.unused_parameters = replicas_[0]->unused(used);
       report.peak_bytes_per_device[0] += state_.bytes();
       return report;
     }

@@ -10,6 +10,7 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -49,6 +50,7 @@ struct DistributedDataParallel {
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
+          layout_(layout),
           summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients()),
@@ -109,6 +111,10 @@ struct DistributedDataParallel {
     /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
     void agree(Agreement const& agreement) { agreement.check(communicator_); }
 
+    /// Compares the parameters of all ranks, bit for bit.
+    /// @collective   @throws CollectiveMismatch as parallel::check_replicas
+    void check_replicas(Index step) { parallel::check_replicas(communicator_, layout_, replica_.values(), step); }
+
     /// Every rank takes the buffers of rank 0.
     void share_buffers() {
       auto const buffers = replica_.buffers();
@@ -135,7 +141,9 @@ struct DistributedDataParallel {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
       peak[static_cast<std::size_t>(communicator_.rank())] = static_cast<double>(replica_.bytes() + state_.bytes());
       all_reduce(peak);
-      SessionReport report{buckets_.times(), {}};
+      auto used = replica_.used();
+      all_reduce(used);
+      SessionReport report{buckets_.times(), {}, replica_.unused(used)};
       if (communicator_.size() > 1) rows_.add_times(report.buckets);
       for (auto bytes : peak) report.peak_bytes_per_device.push_back(static_cast<std::size_t>(bytes));
       return report;
@@ -171,6 +179,7 @@ struct DistributedDataParallel {
     }
 
     Communicator& communicator_;
+    nn::ParameterLayout const& layout_;
     memory::Block summed_;  // the communicator's memory, unless the replica has it
     std::span<float> summed_in_;
     DeviceReplica replica_;

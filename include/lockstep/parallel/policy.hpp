@@ -63,8 +63,9 @@ struct BucketTimes {
 
 /// What a session says of itself when training is over.
 struct SessionReport {
-  std::vector<BucketTimes> buckets;                ///< of the last step, in launch order
-  std::vector<std::size_t> peak_bytes_per_device;  ///< parameters, gradients, optimizer state, activations
+  std::vector<BucketTimes> buckets;                 ///< of the last step, in launch order
+  std::vector<std::size_t> peak_bytes_per_device;   ///< parameters, gradients, optimizer state, activations
+  std::vector<std::string> unused_parameters = {};  ///< those to whose gradient no step of any shard wrote
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

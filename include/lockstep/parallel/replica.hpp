@@ -3,7 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -55,7 +57,8 @@ class Replica {
         buffers_(layout.buffer_size()),
         gradients_(gradients.data() ? std::move(gradients)
                                     : memory::DefaultResource<Space>{}.allocate(bytes_of(layout.size()))),
-        context_(device_.stream()) {
+        context_(device_.stream()),
+        used_(layout.entries().size()) {
     context_.bind(values_.data(), gradient_data(), layout);
     memory::Buffer<float> start(layout.buffer_size());
     nn::initialize_buffers(layout, start.data());
@@ -131,9 +134,21 @@ class Replica {
   void zero_unused() {
     device_.enter();
     auto const& entries = layout_->entries();
-    for (std::size_t i = 0; i < entries.size(); ++i)
-      if (!context_.written(i) && !(Space::host_accessible && entries[i].by_rows()))
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (context_.written(i))
+        used_[i] = 1;
+      else if (!(Space::host_accessible && entries[i].by_rows()))
         device_.zero(gradient_data() + entries[i].offset, entries[i].size);
+    }
+  }
+  /// For each parameter, in the layout's order: 1 when a step so far has used it, else 0.
+  [[nodiscard]] std::vector<double> const& used() const noexcept { return used_; }
+  /// The names of those for which `used`, perhaps summed over replicas, is 0.
+  [[nodiscard]] std::vector<std::string> unused(std::span<double const> used) const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (auto const& entry = layout_->entries()[i]; used[i] == 0 && entry.size > 0) names.push_back(entry.name);
+    return names;
   }
 
   /// Of the step so far, where the replica computes.
@@ -176,6 +191,7 @@ class Replica {
   detail::Arena<Space> values_, buffers_;
   memory::Block gradients_;
   Context context_;
+  std::vector<double> used_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

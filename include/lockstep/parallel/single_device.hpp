@@ -63,7 +63,9 @@ struct SingleDevice {
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
     [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
-    [[nodiscard]] SessionReport report() const { return {{}, {replica_.bytes() + state_.bytes()}}; }
+    [[nodiscard]] SessionReport report() const {
+      return {{}, {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};
+    }
 
    private:
     DeviceReplica replica_;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <lockstep/train/observer.hpp>
+#include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
@@ -37,6 +38,15 @@ class ProgressBar final : public Observer {
     for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
     line += " over " + std::to_string(report.samples) + " samples";
     std::fprintf(out_, "%s%s\n", terminal_ ? "\r\x1b[K" : "", line.c_str());
+    std::fflush(out_);
+  }
+
+  void finish(RunRecord const& record) override {
+    std::string names;
+    for (auto const& name : record.session.unused_parameters) names += (names.empty() ? "" : ", ") + name;
+    if (names.empty()) return;
+    std::fprintf(out_, "%snote: no step used these parameters, which have not learned: %s\n",
+                 terminal_ ? "\r\x1b[K" : "", names.c_str());
     std::fflush(out_);
   }
 

@@ -77,6 +77,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   detail::write_phases(out, record);
   detail::write_buckets(out, record);
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
+  out.member("unused_parameters", record.session.unused_parameters);
   detail::write_final(out, record);
   out.member("parameters_sha256", labels.parameters_sha256);
   out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();

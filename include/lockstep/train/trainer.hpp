@@ -32,10 +32,11 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 struct FitOptions {
   Index epochs = 1;
-  Index max_steps = 0;         ///< optimizer steps; 0 leaves it to the epochs
-  Index accumulation = 1;      ///< micro-batches in one optimizer step
-  double clip_norm = 0;        ///< largest norm of the mean gradient; 0 does not clip
-  optim::Schedule schedule{};  ///< factor on the optimizer's learning rate, by step
+  Index max_steps = 0;             ///< optimizer steps; 0 leaves it to the epochs
+  Index accumulation = 1;          ///< micro-batches in one optimizer step
+  double clip_norm = 0;            ///< largest norm of the mean gradient; 0 does not clip
+  optim::Schedule schedule{};      ///< factor on the optimizer's learning rate, by step
+  Index check_replicas_every = 0;  ///< steps after which ranks compare their parameters' bits; 0 never
   std::vector<train::Observer*> observers{};
 };
 
@@ -198,6 +199,9 @@ class Trainer {
         ++record.steps;
         auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
         auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
+        if constexpr (requires { session_.check_replicas(record.steps); })
+          if (options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0)
+            session_.check_replicas(record.steps);
         auto const now = Clock::seconds();
         if (!std::isfinite(loss.sum))
           throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
@@ -223,6 +227,7 @@ class Trainer {
     }
     record.phases = session_.take_phases();
     record.session = session_.report();
+    if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
     return record;
   }

@@ -41,6 +41,7 @@ requires requires(FitOptions const& options) { options.accumulation; }
   agreement.add("largest number of steps", options.max_steps);
   agreement.add("batches in a step", options.accumulation);
   agreement.add("largest gradient norm", options.clip_norm);
+  agreement.add("steps between checks of replicas", options.check_replicas_every);
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
   agreement.add("steps of the schedule", options.schedule.total_steps);
   agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));
