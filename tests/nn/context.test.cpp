@@ -218,7 +218,8 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     auto const input = context.variable<1>({5});
     auto y = input;
     Variable leaves[6];
-    for (auto& leaf : leaves) y = join(y, leaf = context.variable<1>({5}));
+    Variable outputs[6];
+    for (int i = 0; i < 6; ++i) outputs[i] = y = join(y, leaves[i] = context.variable<1>({5}));
     std::fill_n(context.gradient(y).data, 5, 1.0);
     context.backward({});
 
@@ -226,7 +227,17 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
     for (int i = 0; i < 12; ++i) CHECK(seen.value[i] == std::pow(3.0, i / 2));
     for (int i = 0; i < 12; i += 2) CHECK(seen.data[i] == seen.data[i + 1]);
     for (int i = 2; i < 12; i += 2) CHECK(seen.data[i] != seen.data[i - 2]);
-    for (int i = 2; i < 12; i += 2) CHECK(leaves[5 - i / 2].gradient().data == seen.data[i - 2]);
+    // What the layers behind have left: the gradient of their output, or the output itself.
+    for (int i = 2; i < 12; i += 2) {
+      auto const* const taken = leaves[5 - i / 2].gradient().data;
+      bool left = false;
+      for (int j = 0; j < i; j += 2) left |= taken == seen.data[j] || taken == outputs[5 - j / 2].value.data;
+      CHECK(left);
+      CHECK(taken != seen.data[i]);
+    }
+    // A value that a layer still reads is nobody's gradient.
+    for (int i = 0; i < 12; i += 2)
+      for (int j = i; j < 12; j += 2) CHECK(seen.data[i] != outputs[5 - j / 2].value.data);
     CHECK(input.gradient()(0) == std::pow(3.0, 6));
   }
 }

@@ -215,9 +215,9 @@ TEST_CASE("Recompute: of eight layers, one at a time holds its activations, and 
     plain.step(tokens);
   }
   CHECK(recomputed.gradients == plain.gradients);
-  // Of a layer's activations an eighth is its output. A third of all leaves room for one layer whole, the outputs of
-  // the others and their gradients.
-  CHECK(3 * recomputed.context().activation_bytes() < plain.context().activation_bytes());
+  // Of a layer's activations an eighth is its output. Two fifths of all leave room for one layer whole, the outputs of
+  // the others and their gradients, which without Recompute take the memory of activations that nobody reads any more.
+  CHECK(5 * recomputed.context().activation_bytes() < 2 * plain.context().activation_bytes());
   // An evaluation takes no more than that either.
   Trial<Deep<nn::Recompute>, float> evaluated(Deep<nn::Recompute>{});
   for (int run = 0; run < 2; ++run) CHECK(evaluated.evaluate(tokens).sum == plain.evaluate(tokens).sum);

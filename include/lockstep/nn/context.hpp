@@ -98,7 +98,8 @@ class Context {
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
     Variable<Rank> v{temporary<Scalar>(extent), nullptr};
     if (recording())
-      v.slot = new (tape_memory_.take(sizeof(GradientSlot<Scalar>))) GradientSlot<Scalar>{nullptr, v.value.size()};
+      v.slot = new (tape_memory_.take(sizeof(GradientSlot<Scalar>)))
+          GradientSlot<Scalar>{.size = v.value.size(), .value = v.value.data};
     return v;
   }
   /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
@@ -229,6 +230,7 @@ class Context {
   /// The same micro-batch once more, from its start.
   void begin_micro_batch_again() {
     scratch_.rewind();
+    staging_.rewind();
     tape_memory_.rewind();
     tape_.clear();
     spare_.clear();
@@ -346,8 +348,9 @@ class Context {
     return scratch_.template take_elements<Scalar>(size);
   }
   void give_back(GradientSlot<Scalar>& slot) {
-    if (--slot.producers > 0 || !slot.data || slot.passed_on || !recycles_) return;
-    spare_.push_back({slot.data, slot.size});
+    if (--slot.producers > 0 || !recycles_) return;
+    if (slot.data && !slot.passed_on) spare_.push_back({slot.data, slot.size});
+    if (slot.value) spare_.push_back({slot.value, slot.size});
   }
   template <int Rank>
   [[nodiscard]] Variable<Rank> another(Variable<Rank> const& v) {

@@ -161,8 +161,7 @@ class Linear {
     auto const dx = work.gradient(x);
     auto const dweight = c.gradient(weight_);
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
-    auto const partial =
-        c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
+    auto const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
     Kernel::template backward<Real>(c.stream(), work.read(dy), work.read(x.value), c.template value<2>(weight_),
                                     {.factors = work.read(slope.factors), .positive = slope.positive},
                                     {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},

@@ -15,7 +15,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// What a layer's kernels read and write, in the type that they compute in. Where activations are stored in another
 /// type, such as bfloat16, what is read is converted, and what is written is rounded, once, when this object goes out
-/// of scope. Where they are not, these are the activations themselves, and nothing is done.
+/// of scope. Where they are not, these are the activations themselves, and nothing is done. Also the memory that
+/// kernels need for the pass alone.
 ///
 /// One for each pass of a layer, on the context's thread; its views end with it. Later ones end before earlier ones.
 template <class Context>
@@ -25,12 +26,8 @@ class [[nodiscard]] Staging {
   using Real = typename Context::Real;
   using Space = typename Context::Space;
 
-  explicit Staging(Context& context) : context_(&context) {
-    if constexpr (converts) {
-      if (context.staging_.mark().total == 0) context.staging_.rewind();  // several chunks become one
-      mark_ = context.staging_.mark();
-      first_ = context.staged_.size();
-    }
+  explicit Staging(Context& context) : context_(&context), mark_(context.staging_.mark()) {
+    if constexpr (converts) first_ = context.staged_.size();
   }
   Staging(Staging const&) = delete;
   Staging& operator=(Staging const&) = delete;
@@ -41,8 +38,8 @@ class [[nodiscard]] Staging {
         kernel::Convert<Space>::template run<Scalar, Real>(context_->stream(), staged[i].from, staged[i].to,
                                                            staged[i].write);
       staged.resize(first_);
-      context_->staging_.rewind(mark_);
     }
+    context_->staging_.rewind(mark_);
   }
 
   /// What x holds now. A null view stays null.
@@ -50,7 +47,7 @@ class [[nodiscard]] Staging {
   [[nodiscard]] TensorView<Real const, Rank, Space> read(TensorView<T, Rank, Space> x) {
     if constexpr (converts) {
       if (!x.data) return {nullptr, x.extent};
-      auto const copy = take(x.extent);
+      auto const copy = temporary(x.extent);
       Extents<1> const flat{x.size()};
       kernel::Convert<Space>::template run<Real, Scalar>(context_->stream(), {x.data, flat}, {copy.data, flat});
       return {copy.data, copy.extent};
@@ -79,6 +76,12 @@ class [[nodiscard]] Staging {
     }
   }
 
+  /// Memory for the kernels of this pass, uninitialised: later passes take it again.
+  template <std::size_t Rank>
+  [[nodiscard]] TensorView<Real, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    return {context_->staging_.template take_elements<Real>(elements(extent)), extent};
+  }
+
   /// Context::gradient, for kernels. Asked for in the order in which the gradients of one variable are to be added.
   template <int Rank>
   [[nodiscard]] GradientTarget<Real> gradient(Variable<Scalar, Rank, Space> const& v) {
@@ -96,10 +99,6 @@ class [[nodiscard]] Staging {
 
   struct Nothing {};
 
-  template <std::size_t Rank>
-  [[nodiscard]] TensorView<Real, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
-    return {context_->staging_.template take_elements<Real>(elements(extent)), extent};
-  }
   template <int Rank>
   void remember(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
     Extents<1> const flat{to.size()};
@@ -109,7 +108,7 @@ class [[nodiscard]] Staging {
   [[nodiscard]] TensorView<Real, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
     if constexpr (converts) {
       if (!y.data) return {nullptr, y.extent};
-      auto const made = take(y.extent);
+      auto const made = temporary(y.extent);
       remember(made.data, y, write);
       return made;
     } else {
@@ -127,7 +126,7 @@ class [[nodiscard]] Staging {
   }
 
   Context* context_;
-  std::conditional_t<converts, typename memory::Scratch<memory::DefaultResource<Space>>::Mark, Nothing> mark_{};
+  typename memory::Scratch<memory::DefaultResource<Space>>::Mark mark_;
   std::conditional_t<converts, std::size_t, Nothing> first_{};
 };
 

@@ -5,7 +5,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// The gradient of one activation: memory is taken when the first consumer's backward asks for it, and given back when
-/// the last of its producers' backward has read it.
+/// the last of its producers' backward has read it. So is the activation's own: its consumers have run by then.
 template <class Scalar>
 struct GradientSlot {
   Scalar* data = nullptr;
@@ -13,6 +13,7 @@ struct GradientSlot {
   Scalar* reserved = nullptr;  // memory to take instead, where it must outlive what is taken later
   int producers = 0;           // closures that have yet to read it
   bool passed_on = false;      // its memory is another gradient's now
+  Scalar* value = nullptr;     // the activation, if its memory may become a gradient's
 };
 
 /// What a layer takes and returns: a value and, while recording, the slot where its consumers leave its gradient.
