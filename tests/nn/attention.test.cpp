@@ -238,5 +238,19 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
   Model model(mixed_lengths, 6, 2, 0);
   model.attention = nn::MultiHeadAttention({.width = 8, .heads = 2});
   Trial<Model, float> trial(model);
-  CHECK_THROWS_AS(trial.step(mixed_lengths), ShapeError);
+  CHECK_THROWS_WITH_AS(trial.step(mixed_lengths), doctest::Contains("Linear attention.query: the input is"),
+                       ShapeError);
+
+  Trial<Model, float> named(Model(mixed_lengths, 6, 2, 0));
+  TokenBatch const two({2, 1}, 2, 11), three({2, 2, 1}, 2, 11);
+  auto const sequence = [&](TokenBatch const& batch) {
+    return nn::Sequence<float, HostSpace>{named.context().variable<2>({batch.layout().slots, 6}), batch.layout()};
+  };
+  auto const refused = [&](TokenBatch const& from, Extents<2> bias, char const* sentence) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(named.model.attention.forward(named.context(), sequence(two), sequence(from),
+                                                                         named.context().variable<2>(bias))),
+                         doctest::Contains(sentence), ShapeError);
+  };
+  refused(three, {2, 3}, "MultiHeadAttention attention: 2 sequences attend to 3");
+  refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4] where 2 heads and 3 distances need [2, 3]");
 }

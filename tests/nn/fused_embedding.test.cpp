@@ -305,6 +305,14 @@ TEST_CASE("what does not fit together is refused") {
   refused(narrow, mixed.tokens(), "the layer has no table for it");
   refused(narrow, nn::concatenate(dense, dense), "is the same Sequence as part 0");
   refused(narrow, nn::concatenate(dense, dense, dense), "3 segments and 2 types");
+  auto const named = [&](nn::FusedEmbedding const& of) {
+    auto copy = trial.model;
+    copy.embedding = of;
+    static_cast<void>(nn::ParameterLayout::of(copy));
+    return copy.embedding;
+  };
+  refused(named(narrow), nn::concatenate(dense, dense, dense), "FusedEmbedding embedding: 3 segments and 2 types");
+  refused(named(nn::FusedEmbedding({.length = 9, .width = 6})), dense, "FusedEmbedding embedding: part 0 of segment 0");
   TokenBatch const shorter({4, 0, 1, 8, 3}, 8, 11);
   nn::Sequence<double, HostSpace> const other{context.variable<2>({40, 5}), shorter.layout()};
   refused(narrow, nn::sum(dense, other), "has 40 padded slots");

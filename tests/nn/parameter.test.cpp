@@ -22,6 +22,8 @@ TEST_CASE("a parameter knows its layer's name, once it is in a model") {
   CHECK(weight.layer("Linear") == "Linear");
   weight.name = "encoder.0.query.weight";
   CHECK(weight.layer("Linear") == "Linear encoder.0.query");
+  CHECK(weight.layer("Attention", 2) == "Attention encoder.0");
+  CHECK(weight.layer("Attention", 4) == "Attention");
   weight.name = "weight";
   CHECK(weight.layer("Linear") == "Linear");
 }

@@ -71,6 +71,8 @@ class MultiHeadAttention {
       typename Context::template Variable<2> bias = {}) const {
     using Real = typename Context::Real;
     using Kernel = kernel::Attention<typename Context::Space>;
+    check(x.layout.rows, memory.layout.rows, bias.value.extent,
+          bias.value.data ? x.layout.length + memory.layout.length - 1 : 0);
     auto const query = query_.forward(context, x.tokens);
     auto const key = key_.forward(context, memory.tokens);
     auto const value = value_.forward(context, memory.tokens);
@@ -110,6 +112,20 @@ class MultiHeadAttention {
   }
 
  private:
+  /// `distances` that a bias needs, 0 without one.
+  void check(Index rows, Index memory_rows, Extents<2> bias, Index distances) const {
+    expect<ShapeError>(rows == memory_rows, [&] {
+      return name() + ": " + std::to_string(rows) + " sequences attend to " + std::to_string(memory_rows) +
+             "; each needs a memory of its own";
+    });
+    expect<ShapeError>(distances == 0 || bias == Extents<2>{heads_, distances}, [&] {
+      return name() + ": bias is " + to_string(bias) + " where " + std::to_string(heads_) + " heads and " +
+             std::to_string(distances) + " distances need " + to_string(Extents<2>{heads_, distances}) +
+             "; make it for these lengths";
+    });
+  }
+  [[nodiscard]] std::string name() const { return query_.weight().layer("MultiHeadAttention", 2); }
+
   static Index width_of_head(Options const& options) {
     if (options.head_width != 0) {
       expect<ConfigError>(options.head_width >= 1 && options.heads >= 1, [&] {

@@ -98,10 +98,10 @@ class FusedEmbedding {
     using Parts = detail::EmbeddingParts<Context>;
     static_assert(sizeof(Parts) <= 4096);  // it is copied into the tape
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
-      return "FusedEmbedding: " + std::to_string(sizeof...(Segment)) + " segments and " +
+      return named().layer("FusedEmbedding") + ": " + std::to_string(sizeof...(Segment)) + " segments and " +
              std::to_string(options_.types) + " types; each segment needs its own";
     });
-    Parts parts(context, token_, options_.width, positions);
+    Parts parts(context, token_, named(), options_.width, positions);
     parts.take(segments);
     complete(context, parts.inputs);
     auto const& layout = parts.inputs.assembly.layout;
@@ -119,6 +119,11 @@ class FusedEmbedding {
  private:
   static Parameter table(Index rows, Index width, GradientForm gradient) {
     return {.shape = {rows, width}, .initializer = Initializer::normal(0.02), .gradient_form = gradient};
+  }
+  /// A table that the model has, for messages.
+  [[nodiscard]] Parameter const& named() const noexcept {
+    if (options_.vocabulary > 0) return token_;
+    return options_.length > 0 ? position_ : type_;
   }
 
   /// The layer's own parameters.

@@ -46,9 +46,11 @@ struct Parameter {
     for (auto extent : shape) elements *= extent;
     return elements;
   }
-  /// "Linear encoder.0.attention.query" for a weight of that name, for messages: the kind alone without a model.
-  [[nodiscard]] std::string layer(std::string const& kind) const {
-    auto const dot = name.rfind('.');
+  /// "Linear encoder.0.attention.query" for a weight of that name, for messages: the kind alone without a model. The
+  /// layer lies `levels` above the parameter.
+  [[nodiscard]] std::string layer(std::string const& kind, int levels = 1) const {
+    auto dot = name.rfind('.');
+    for (; levels > 1 && dot != std::string::npos; --levels) dot = dot == 0 ? dot - 1 : name.rfind('.', dot - 1);
     return dot == std::string::npos ? kind : kind + " " + name.substr(0, dot);
   }
 };

@@ -57,8 +57,10 @@ class EmbeddingParts {
   Source sources[Inputs::most_parts];
 
   /// `own` is the table of columns that name none, `width` that of the result.
-  EmbeddingParts(Context& context, Parameter const& own, Index width, TensorView<Index const, 1, Space> positions)
-      : context_(&context), own_(&own), positions_(positions), width_(width) {}
+  /// `named` is a parameter of the layer, for messages.
+  EmbeddingParts(Context& context, Parameter const& own, Parameter const& named, Index width,
+                 TensorView<Index const, 1, Space> positions)
+      : context_(&context), own_(&own), named_(&named), positions_(positions), width_(width) {}
 
   [[nodiscard]] int count() const noexcept { return inputs.first_part[inputs.assembly.count]; }
 
@@ -129,7 +131,8 @@ class EmbeddingParts {
     auto const segment = inputs.assembly.count;
     auto& known = inputs.assembly.segments[segment];
     expect<ShapeError>(parts_ < Inputs::most_parts, [&] {
-      return "FusedEmbedding: more than " + std::to_string(Inputs::most_parts) + " parts in all segments together";
+      return named_->layer("FusedEmbedding") + ": more than " + std::to_string(Inputs::most_parts) +
+             " parts in all segments together";
     });
     expect<ShapeError>(part.rows.extent[1] == width_, [&] {
       return where() + "has width " + std::to_string(part.rows.extent[1]) + " and the layer " + std::to_string(width_);
@@ -175,12 +178,13 @@ class EmbeddingParts {
 
   [[nodiscard]] std::string where() const {
     auto const segment = inputs.assembly.count;
-    return "FusedEmbedding: part " + std::to_string(parts_ - inputs.first_part[segment]) + " of segment " +
-           std::to_string(segment) + " ";
+    return named_->layer("FusedEmbedding") + ": part " + std::to_string(parts_ - inputs.first_part[segment]) +
+           " of segment " + std::to_string(segment) + " ";
   }
 
   Context* context_;
   Parameter const* own_;
+  Parameter const* named_;
   TensorView<Index const, 1, Space> positions_;
   Index width_;
   int parts_ = 0;
