@@ -188,6 +188,7 @@
 
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
+#include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>

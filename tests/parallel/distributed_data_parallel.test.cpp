@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -123,6 +124,34 @@ TEST_CASE("ranks whose models differ are refused") {
                                                                                     start(layout));
                                            }),
                        doctest::Contains("has parameter p = float32 ["), CollectiveMismatch);
+}
+
+namespace {
+struct Large {
+  nn::Parameter p{{Index{10} << 18}, nn::Initializer::constant(1)};  // 10 MiB
+  void visit(auto&& each) { each("p", p); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const {
+    return {};
+  }
+};
+}  // namespace
+
+TEST_CASE("without a size, buckets have the one that rank 0 has measured, and gradients are zero as before") {
+  on_ranks<Large>(2, [&](int, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
+    policy.bucket_bytes = 0;
+    Policy::Session<Large, optim::SGD> session(policy, model, layout, start(layout));
+    auto const buckets = session.report().buckets;
+    std::vector<double> bytes{static_cast<double>(buckets[0].bytes)};
+    session.all_reduce(bytes);
+    CHECK(bytes[0] == 2 * static_cast<double>(buckets[0].bytes));
+    CHECK(buckets[0].bytes >= parallel::CollectiveCost::least_bucket / 4);
+    CHECK(buckets[0].bytes <= parallel::CollectiveCost::largest_bucket / 4);
+    session.each([&](int, auto& replica) {
+      CHECK(std::all_of(replica.gradient_data(), replica.gradient_data() + layout.size(),
+                        [](float g) { return g == 0; }));
+    });
+  });
 }
 
 TEST_CASE("buffers are each rank's own until rank 0's are shared") {

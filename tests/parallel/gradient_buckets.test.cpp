@@ -3,7 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
+
+#include <lockstep/parallel/collective_cost.hpp>
+
+#include "delayed_communicator.hpp"
 
 using namespace lockstep;
 
@@ -34,13 +40,13 @@ struct Fixture {
 };
 }  // namespace
 
-TEST_CASE("buckets tile the arena in order, the first a quarter of the others, and one rider goes with the first") {
+TEST_CASE("buckets tile the arena in order, small at both ends, and one rider goes with the first") {
   Fixture f(1000, 256 * sizeof(float));
   f.buckets.rider()[0] = 3;
   f.buckets.finish(f.comm);
-  CHECK(f.comm.started ==
-        std::vector<std::pair<Index, Index>>{{0, 64}, {64, 320}, {320, 576}, {576, 832}, {832, 1000}});
-  CHECK(f.comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0});
+  CHECK(f.comm.started == std::vector<std::pair<Index, Index>>{
+                              {0, 64}, {64, 320}, {320, 576}, {576, 784}, {784, 880}, {880, 944}, {944, 1000}});
+  CHECK(f.comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0, 0, 0});
   CHECK(f.comm.finished);
   CHECK(f.buckets.rider()[0] == 6);
   std::size_t bytes = 0;
@@ -49,7 +55,7 @@ TEST_CASE("buckets tile the arena in order, the first a quarter of the others, a
 }
 
 TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
-  Fixture f(192, 128 * sizeof(float));  // [0, 32) [32, 160) [160, 192)
+  Fixture f(192, 128 * sizeof(float));  // [0, 32) [32, 112) [112, 144) [144, 176) [176, 192)
   f.buckets.ready(f.comm, 160, 20);     // padded to 32: the last bucket is full, but its turn has not come
   CHECK(f.comm.started.empty());
   f.buckets.ready(f.comm, 0, 32);
@@ -57,15 +63,15 @@ TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
   f.buckets.ready(f.comm, 32, 64);
   CHECK(f.comm.started.size() == 1);
   f.buckets.ready(f.comm, 96, 64);
-  CHECK(f.comm.started.size() == 3);
+  CHECK(f.comm.started.size() == 5);
   f.buckets.finish(f.comm);
-  CHECK(f.comm.started.size() == 3);
+  CHECK(f.comm.started.size() == 5);
 }
 
 TEST_CASE("a parameter that spans buckets starts all of them") {
   Fixture f(1024, 256 * sizeof(float));
   f.buckets.ready(f.comm, 0, 1024);
-  CHECK(f.comm.started.size() == 5);
+  CHECK(f.comm.started.size() == 7);
 }
 
 TEST_CASE("buckets with parameters that nobody used leave at the end, and the next step begins anew") {
@@ -73,9 +79,9 @@ TEST_CASE("buckets with parameters that nobody used leave at the end, and the ne
   for (int step = 1; step <= 3; ++step) {
     f.buckets.begin_step();
     f.buckets.ready(f.comm, 0, 16);
-    CHECK(f.comm.started.size() == static_cast<std::size_t>(3 * (step - 1)));
+    CHECK(f.comm.started.size() == static_cast<std::size_t>(5 * (step - 1)));
     f.buckets.finish(f.comm);
-    CHECK(f.comm.started.size() == static_cast<std::size_t>(3 * step));
+    CHECK(f.comm.started.size() == static_cast<std::size_t>(5 * step));
   }
 }
 
@@ -98,8 +104,9 @@ TEST_CASE("tables whose gradient goes by rows stay out") {
   buckets.ready(comm, 0, 96);
   CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 64}, {64, 96}});
   buckets.finish(comm);
-  CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 64}, {64, 96}, {432, 480}, {512, 768}, {768, 1000}});
-  CHECK(comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0});
+  CHECK(comm.started == std::vector<std::pair<Index, Index>>{
+                            {0, 64}, {64, 96}, {432, 480}, {512, 752}, {752, 864}, {864, 928}, {928, 1000}});
+  CHECK(comm.riders == std::vector<std::size_t>{2, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("a model that is one such table still has a bucket for the rider") {
@@ -112,4 +119,47 @@ TEST_CASE("a model that is one such table still has a bucket for the rider") {
   buckets.finish(comm);
   CHECK(comm.started == std::vector<std::pair<Index, Index>>{{0, 0}});
   CHECK(comm.riders == std::vector<std::size_t>{2});
+}
+
+namespace {
+/// One step of `layers` equal layers of `elements` whose backward takes `seconds` in all. @returns what part of the
+/// communication that could be hidden was hidden.
+double hidden_part(DelayedCommunicator communicator, int layers, Index elements, double seconds,
+                   std::size_t bucket_bytes) {
+  auto const size = static_cast<std::size_t>(layers * elements);
+  std::unique_ptr<float[]> const arena(new float[size]);  // nobody touches it
+  parallel::GradientBuckets buckets({arena.get(), size}, bucket_bytes);
+  buckets.begin_step();
+  auto const began = communicator.now;
+  for (int layer = 0; layer < layers; ++layer) {
+    communicator.compute(seconds / layers);
+    buckets.ready(communicator, layer * elements, elements);
+  }
+  buckets.finish(communicator);
+  CHECK(communicator.now - began == doctest::Approx(seconds + communicator.waited));
+  // Nothing can leave before the first layer's gradient is there, and the last layer's only after all is computed.
+  auto const last = communicator.start_seconds + static_cast<double>(elements) * 4 * communicator.byte_seconds;
+  auto const hideable = std::min(communicator.busy - last, seconds * (1 - 1.0 / layers));
+  return (communicator.busy - communicator.waited) / hideable;
+}
+constexpr Index elements = 1 << 18;  // 1 MiB a layer
+constexpr int layers = 96;
+}  // namespace
+
+TEST_CASE("at least 95 % of the communication that could be hidden behind backward is, in buckets of the chosen size") {
+  for (auto const& cost : {parallel::CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {5e-6, 5e-10}}) {
+    auto const whole = layers * elements * 4 * cost.byte_seconds;
+    for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // of backward to communication
+      CAPTURE(cost.start_seconds);
+      CAPTURE(ratio);
+      DelayedCommunicator const communicator{cost.start_seconds, cost.byte_seconds};
+      CHECK(hidden_part(communicator, layers, elements, whole * ratio, cost.bucket_bytes(layers * elements * 4)) >=
+            0.95);
+    }
+  }
+}
+
+TEST_CASE("what leaves only at the end hides nothing") {
+  DelayedCommunicator const communicator{2e-6, 1e-9};
+  CHECK(hidden_part(communicator, layers, elements, 0.1, std::size_t{1} << 30) <= 1e-9);
 }

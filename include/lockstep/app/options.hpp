@@ -44,8 +44,8 @@ struct Options {
 
   int num_workers = 1;
   int prefetch = 2;
-  double bucket_cap_mb = 4;
-  Index check_replicas_every = 0;  ///< optimizer steps; 0 never
+  std::optional<double> bucket_cap_mb;  ///< unset: measured
+  Index check_replicas_every = 0;       ///< optimizer steps; 0 never
   std::uint64_t seed = 1;
   std::string save_dir;  ///< empty: nothing is written
 

@@ -145,7 +145,7 @@ class Training {
     return {all[static_cast<std::size_t>(world_.local_rank) % all.size()]};
   }
   [[nodiscard]] std::size_t bucket_bytes() const noexcept {
-    return static_cast<std::size_t>(options_.bucket_cap_mb * (1 << 20));
+    return static_cast<std::size_t>(options_.bucket_cap_mb.value_or(0) * (1 << 20));
   }
 
   void announce(char const* engine, Index parameters) const {

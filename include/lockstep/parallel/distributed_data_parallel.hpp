@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
+#include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -28,8 +29,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 template <comm::Communicator Communicator>
 struct DistributedDataParallel {
   Communicator communicator;
-  std::size_t bucket_bytes = std::size_t{4} << 20;  ///< the first bucket takes a quarter, so that it leaves early
-  int threads = 0;                                  ///< of this rank; 0 shares the cores with the other ranks
+  std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
+  int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
@@ -55,7 +56,7 @@ struct DistributedDataParallel {
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients()),
           state_(layout),
-          buckets_(summed_in_, policy.bucket_bytes, replica_.touched()),
+          buckets_(summed_in_, bucket_bytes(policy.bucket_bytes), replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
       std::vector<float> start(values.begin(), values.end());
       communicator_.broadcast(start.data(), start.size() * sizeof(float), 0);
@@ -164,6 +165,15 @@ struct DistributedDataParallel {
       } else {
         return replica_.device().write(loss);
       }
+    }
+    /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.
+    std::size_t bucket_bytes(std::size_t asked) {
+      constexpr auto least = CollectiveCost::least_bucket;
+      if (asked > 0 || communicator_.size() == 1 || summed_in_.size_bytes() <= least)
+        return asked > 0 ? asked : 4 * least;
+      auto chosen = CollectiveCost::measure(communicator_, summed_in_).bucket_bytes(summed_in_.size_bytes());
+      communicator_.broadcast(&chosen, sizeof chosen, 0);
+      return chosen;
     }
     void loss_is_known() {
       auto const loss = replica_.read_loss();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,8 +17,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena
-/// order on every rank. Numbers that must be summed too (loss and weight) ride with the first bucket: there is always
-/// one.
+/// order on every rank. The first has a quarter of the size, so that it leaves early; at the end they shrink to a
+/// quarter, as nothing hides the last one. Numbers that must be summed too (loss and weight) ride with the first
+/// bucket: there is always one.
 class GradientBuckets {
  public:
   /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
@@ -30,7 +32,7 @@ class GradientBuckets {
     Index begin = 0;
     auto const cut_until = [&](Index end) {
       for (Index next; begin < end; begin = next) {
-        next = std::min(end, begin + (buckets_.empty() ? std::max(full / 4, nn::ParameterLayout::alignment) : full));
+        next = std::min(end, begin + length(full, std::ssize(arena) - begin));
         add(begin, next);
       }
     };
@@ -90,6 +92,16 @@ class GradientBuckets {
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
 
  private:
+  /// Of the next bucket when `rest` elements are left.
+  [[nodiscard]] Index length(Index full, Index rest) const noexcept {
+    auto const aligned = [](Index count) {
+      return count / nn::ParameterLayout::alignment * nn::ParameterLayout::alignment;
+    };
+    auto const least = std::max(aligned(full / 4), nn::ParameterLayout::alignment);
+    if (buckets_.empty()) return least;
+    return rest < least + least / 2 ? rest : std::clamp(aligned(rest / 2), least, full);
+  }
+
   struct Bucket {
     comm::Piece piece;
     Index begin, end;  // elements of the arena

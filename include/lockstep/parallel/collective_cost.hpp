@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include <lockstep/comm/piece.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// What an all-reduce of n bytes takes: start_seconds + n byte_seconds.
+struct CollectiveCost {
+  double start_seconds = 0;
+  double byte_seconds = 0;
+
+  /// Measures, on a small part of `zeros` and on a large one, which stay zero: the fastest of a few of each.
+  /// @shape zeros [at least large / sizeof(float)]   @collective
+  template <class Communicator>
+  [[nodiscard]] static CollectiveCost measure(Communicator& communicator, std::span<float> zeros) {
+    auto const fastest = [&](std::size_t bytes) {
+      double seconds = 0;
+      for (int i = 0; i < 6; ++i) {
+        comm::Piece piece{
+            ElementType::float32, zeros.data(), static_cast<Index>(bytes / sizeof(float)), comm::Operation::sum, {}};
+        communicator.start(piece);
+        communicator.finish();
+        auto const took = piece.finished_seconds - piece.started_seconds;
+        if (i < 2 || took < seconds) seconds = took;  // the first touches the memory
+      }
+      return seconds;
+    };
+    auto const brief = fastest(small), whole = fastest(large);
+    CollectiveCost cost;
+    cost.byte_seconds = std::max(0.0, whole - brief) / (large - small);
+    cost.start_seconds = std::max(0.0, brief - cost.byte_seconds * small);
+    return cost;
+  }
+
+  /// Buckets of n bytes, out of `all`, take all / n starts, and about n byte_seconds are hidden behind nothing: while
+  /// the first whole bucket fills, and when the last one leaves. The power of two nearest to where the sum of both is
+  /// least, within `least_bucket` and `largest_bucket`.
+  [[nodiscard]] std::size_t bucket_bytes(std::size_t all) const {
+    if (byte_seconds <= 0) return largest_bucket;
+    auto const best = std::sqrt(static_cast<double>(all) * start_seconds / byte_seconds);
+    auto const bounded = std::clamp(best, static_cast<double>(least_bucket), static_cast<double>(largest_bucket));
+    return std::size_t{1} << std::lround(std::log2(bounded));
+  }
+
+  static constexpr std::size_t small = 4 << 10, large = 1 << 20;
+  static constexpr std::size_t least_bucket = 1 << 20, largest_bucket = 32 << 20;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel

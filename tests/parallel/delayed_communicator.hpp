@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/comm/piece.hpp>
+
+/// A rank whose all-reduces take start_seconds + bytes * byte_seconds of a clock of its own, one at a time, in the
+/// order in which they were started, and no time of whoever computes meanwhile. Sums nothing.
+struct DelayedCommunicator {
+  double start_seconds, byte_seconds;
+  double now = 1;  // 0 stands for never
+  double waited = 0, busy = 0;
+  double free_at = 0;  // when the last one that was started is complete
+
+  /// Somebody computes.
+  void compute(double seconds) { now += seconds; }
+
+  void start(lockstep::comm::Piece& piece) {
+    auto const bytes = static_cast<double>(piece.count) * static_cast<double>(lockstep::size_of(piece.type));
+    auto const takes = start_seconds + bytes * byte_seconds;
+    piece.started_seconds = now;
+    piece.finished_seconds = free_at = std::max(now, free_at) + takes;
+    busy += takes;
+  }
+  void progress() {}
+  void finish() {
+    waited += std::max(0.0, free_at - now);
+    now = std::max(now, free_at);
+  }
+};
