@@ -187,6 +187,7 @@
 #include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/data_parallel.hpp>

@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/sha256.hpp>
+#include <lockstep/parallel/detail/of_bytes.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -46,7 +47,7 @@ class Agreement {
     hash.update(std::as_bytes(std::span(text_)));
     std::copy_n(hash.digest().begin(), mine.hash.size(), mine.hash.begin());
     std::vector<Sent> all(ranks);
-    communicator.all_gather(&mine, all.data(), sizeof mine);
+    detail::all_gather_bytes(communicator, &mine, all.data(), sizeof mine);
     std::size_t rank = 1, longest = all[0].bytes;
     while (rank < ranks && all[rank] == all[0]) ++rank;
     if (rank == ranks) return;
@@ -54,7 +55,7 @@ class Agreement {
     auto padded = text_;
     padded.resize(longest);
     std::string texts(longest * ranks, '\0');
-    communicator.all_gather(padded.data(), texts.data(), longest);
+    detail::all_gather_bytes(communicator, padded.data(), texts.data(), longest);
     std::string_view const seen(texts);
     refuse(rank, seen.substr(0, all[0].bytes), seen.substr(rank * longest, all[rank].bytes));
   }

@@ -7,6 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/fingerprint.hpp>
+#include <lockstep/parallel/detail/of_bytes.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -26,13 +27,13 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
         std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)))));
   auto const whole = detail::fingerprint(std::as_bytes(std::span(mine)));
   std::vector<detail::Fingerprint> all(ranks);
-  communicator.all_gather(&whole, all.data(), sizeof whole);
+  detail::all_gather_bytes(communicator, &whole, all.data(), sizeof whole);
   bool alike = true;
   for (auto const& other : all) alike = alike && other == all[0];
   if (alike) return;
 
   all.resize(ranks * mine.size());
-  communicator.all_gather(mine.data(), all.data(), std::span(mine).size_bytes());
+  detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
   for (std::size_t i = 0; i < mine.size(); ++i) {
     std::string differ;
     for (std::size_t rank = 1; rank < ranks; ++rank)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -24,6 +27,7 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 struct DataParallel {
   int devices = 2;
   int threads = 0;  ///< of each device; 0 shares the cores equally
+  BufferPolicy buffers = BufferPolicy::first;
 
   [[nodiscard]] int shards() const noexcept { return devices; }
   [[nodiscard]] int first_shard() const noexcept { return 0; }
@@ -43,6 +47,7 @@ struct DataParallel {
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : size_(layout.size()),
+          buffer_policy_(policy.buffers),
           threads_(checked(policy.devices)),
           replicas_(replicas(policy, model, layout, values)),
           sum_(threads_, replicas_),
@@ -79,10 +84,17 @@ struct DataParallel {
     }
     void all_reduce(std::span<double>) {}
 
-    /// Every replica takes the buffers of the first one.
+    /// Of all replicas, as the policy says.
     void share_buffers() {
-      auto const all = buffers();
-      if (all.empty()) return;
+      auto const all = replicas_[0]->buffers();
+      if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
+      if (buffer_policy_ == BufferPolicy::mean) {
+        std::vector<float*> each;
+        for (auto const& replica : replicas_) each.push_back(replica->buffers().data());
+        tree_sum_into_first<float>(each, 0, std::ssize(all));
+        for (float& sum : all) sum /= static_cast<float>(replicas_.size());
+        replicas_[0]->set_buffers(all);
+      }
       each([&](int device, DeviceReplica& replica) {
         if (device > 0) replica.set_buffers(all);
       });
@@ -129,6 +141,7 @@ struct DataParallel {
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
 
     Index size_;  // of the arenas
+    BufferPolicy buffer_policy_;
     DeviceThreads threads_;
     Replicas replicas_;
     detail::ReplicaSum<DeviceReplica> sum_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,9 +10,11 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/parallel/agreement.hpp>
+#include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
+#include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -31,6 +33,7 @@ struct DistributedDataParallel {
   Communicator communicator;
   std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
   int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks
+  BufferPolicy buffers = BufferPolicy::first;
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
@@ -52,6 +55,7 @@ struct DistributedDataParallel {
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
           layout_(layout),
+          buffer_policy_(policy.buffers),
           summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients()),
@@ -59,7 +63,7 @@ struct DistributedDataParallel {
           buckets_(summed_in_, bucket_bytes(policy.bucket_bytes), replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
       std::vector<float> start(values.begin(), values.end());
-      communicator_.broadcast(start.data(), start.size() * sizeof(float), 0);
+      detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
       replica_.set_values(start);
     }
 
@@ -116,11 +120,14 @@ struct DistributedDataParallel {
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) { parallel::check_replicas(communicator_, layout_, replica_.values(), step); }
 
-    /// Every rank takes the buffers of rank 0.
+    /// Of all ranks, as the policy says.
     void share_buffers() {
       auto const buffers = replica_.buffers();
-      if (buffers.empty()) return;
-      communicator_.broadcast(buffers.data(), buffers.size_bytes(), 0);
+      if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
+      comm::Piece piece{ElementType::float32, buffers.data(), std::ssize(buffers), comm::Operation::average, {}};
+      if (buffer_policy_ == BufferPolicy::first) piece.collective = comm::Collective::broadcast;
+      communicator_.start(piece);
+      communicator_.finish();
       replica_.set_buffers(buffers);
     }
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
@@ -172,7 +179,7 @@ struct DistributedDataParallel {
       if (asked > 0 || communicator_.size() == 1 || summed_in_.size_bytes() <= least)
         return asked > 0 ? asked : 4 * least;
       auto chosen = CollectiveCost::measure(communicator_, summed_in_).bucket_bytes(summed_in_.size_bytes());
-      communicator_.broadcast(&chosen, sizeof chosen, 0);
+      detail::broadcast_bytes(communicator_, &chosen, sizeof chosen);
       return chosen;
     }
     void loss_is_known() {
@@ -184,12 +191,15 @@ struct DistributedDataParallel {
     /// The communicator, once all ranks are known to do the same with it.
     template <class Policy>
     static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
-      detail::common_agreement(layout, Space::name, policy.bucket_bytes).check(policy.communicator);
+      auto agreement = detail::common_agreement(layout, Space::name, policy.bucket_bytes);
+      agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
+      agreement.check(policy.communicator);
       return policy.communicator;
     }
 
     Communicator& communicator_;
     nn::ParameterLayout const& layout_;
+    BufferPolicy buffer_policy_;
     memory::Block summed_;  // the communicator's memory, unless the replica has it
     std::span<float> summed_in_;
     DeviceReplica replica_;
@@ -205,5 +215,7 @@ template <class C>
 DistributedDataParallel(C, std::size_t) -> DistributedDataParallel<C>;
 template <class C>
 DistributedDataParallel(C, std::size_t, int) -> DistributedDataParallel<C>;
+template <class C>
+DistributedDataParallel(C, std::size_t, int, BufferPolicy) -> DistributedDataParallel<C>;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -9,6 +9,7 @@
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -35,7 +36,7 @@ class RowExchange {
   void sum(Communicator& communicator, float* gradients) {
     if (tables_.empty() || communicator.size() == 1) return;
     ready_ = Clock::seconds();
-    communicator.all_gather(tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
+    detail::all_gather_bytes(communicator, tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
     for (std::size_t at = words_; at < all_.size(); ++at) all_[at % words_] |= all_[at];
     auto const* united = all_.data();
     for (std::size_t i = 0; i < tables_.size(); ++i) {

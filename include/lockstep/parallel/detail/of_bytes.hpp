@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+
+#include <lockstep/comm/piece.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Rank 0's bytes become everybody's, once all that was started before is complete.
+template <class Communicator>
+void broadcast_bytes(Communicator& communicator, void* data, std::size_t bytes) {
+  comm::Piece piece{.type = ElementType::uint8,
+                    .data = data,
+                    .count = static_cast<Index>(bytes),
+                    .collective = comm::Collective::broadcast};
+  communicator.start(piece);
+  communicator.finish();
+}
+
+/// out[rank * bytes ...] = in of each rank, once all that was started before is complete.
+template <class Communicator>
+void all_gather_bytes(Communicator& communicator, void const* in, void* out, std::size_t bytes) {
+  comm::Piece piece{.type = ElementType::uint8,
+                    .data = out,
+                    .count = static_cast<Index>(bytes),
+                    .collective = comm::Collective::all_gather,
+                    .in = in};
+  communicator.start(piece);
+  communicator.finish();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
