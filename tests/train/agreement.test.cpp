@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -281,4 +282,28 @@ TEST_CASE("ranks that were started with other settings are refused before they p
   fails("rank 1 has batch size = 4 where rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
   fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
+}
+
+TEST_CASE("replicas that part during a run end it at the next check, by name") {
+  struct Fault : train::Observer {
+    std::function<void()> strike;
+    void step(train::StepReport const& report) override {
+      if (report.step == 3) strike();
+    }
+  };
+  launch::Options options;
+  options.threads = 2;
+  auto const run = [&] {
+    launch::run(options, [&](launch::World& world) {
+      Trainer trainer(Classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
+                      7);
+      data::DataLoader loader(data::InMemoryDataset(texts(16)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                              {.batch_size = 8});
+      Fault fault;
+      fault.strike = [&] { const_cast<float&>(trainer.values()[0]) += world.rank == 1 ? 0.5f : 0.0f; };
+      trainer.fit(loader, train::NoEvaluation{}, {.epochs = 10, .check_replicas_every = 2, .observers = {&fault}});
+      return 0;
+    });
+  };
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("after step 4 the parameter \""), CollectiveMismatch);
 }
