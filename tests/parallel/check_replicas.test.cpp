@@ -79,5 +79,5 @@ TEST_CASE("every bit, every length and every order counts in a fingerprint") {
   }
   for (std::size_t half : {0u, 1u})
     for (std::size_t i = 0; i < seen.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) REQUIRE(seen[i][half] != seen[j][half]);
+      for (std::size_t j = 0; j < i; ++j) REQUIRE(seen[i].half[half] != seen[j].half[half]);
 }

@@ -10,14 +10,15 @@ struct DelayedCommunicator {
   double start_seconds, byte_seconds;
   double now = 1;  // 0 stands for never
   double waited = 0, busy = 0;
-  double free_at = 0;  // when the last one that was started is complete
+  double first_takes = 0;  // more, as memory is new to it
+  double free_at = 0;      // when the last one that was started is complete
 
   /// Somebody computes.
   void compute(double seconds) { now += seconds; }
 
   void start(lockstep::comm::Piece& piece) {
     auto const bytes = static_cast<double>(piece.count) * static_cast<double>(lockstep::size_of(piece.type));
-    auto const takes = start_seconds + bytes * byte_seconds;
+    auto const takes = start_seconds + bytes * byte_seconds + (busy == 0 ? first_takes : 0.0);
     piece.started_seconds = now;
     piece.finished_seconds = free_at = std::max(now, free_at) + takes;
     busy += takes;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <span>
@@ -20,15 +19,16 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 class Agreement {
  public:
   void add(std::string_view field, std::string_view value) {
-    for (auto const text : {field, value}) text_.append(text).push_back('\0');
+    text_.append(field).push_back('\0');
+    text_.append(value).push_back('\0');
   }
   void add(std::string_view field, char const* value) { add(field, std::string_view(value)); }
   void add(std::string_view field, Index value) { add(field, std::to_string(value)); }
   /// Compared to the last bit.
   void add(std::string_view field, double value) {
-    std::array<char, 32> text;
-    std::snprintf(text.data(), text.size(), "%.17g", value);
-    add(field, text.data());
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    add(field, text);
   }
 
   /// Compares a hash of 128 bits, and the values themselves only where ranks differ.
@@ -36,7 +36,7 @@ class Agreement {
   template <class Communicator>
   void check(Communicator& communicator) const {
     struct Sent {
-      std::array<std::uint8_t, 16> hash;
+      std::uint8_t hash[16];
       std::uint64_t bytes;
       bool operator==(Sent const&) const = default;
     };
@@ -45,7 +45,7 @@ class Agreement {
     Sent mine{{}, text_.size()};
     Sha256 hash;
     hash.update(std::as_bytes(std::span(text_)));
-    std::copy_n(hash.digest().begin(), mine.hash.size(), mine.hash.begin());
+    std::copy_n(hash.digest().begin(), sizeof mine.hash, mine.hash);
     std::vector<Sent> all(ranks);
     detail::all_gather_bytes(communicator, &mine, all.data(), sizeof mine);
     std::size_t rank = 1, longest = all[0].bytes;
@@ -65,9 +65,9 @@ class Agreement {
   static std::string next(std::string_view& text) {
     if (text.empty()) return "nothing more";
     std::string said;
-    for (auto const* after : {" = ", ""}) {
+    for (int part = 0; part < 2; ++part) {
       auto const end = text.find('\0');
-      said.append(text.substr(0, end)).append(after);
+      said.append(text.substr(0, end)).append(part == 0 ? " = " : "");
       text.remove_prefix(end + 1);
     }
     return said;
