@@ -27,24 +27,28 @@ function(lockstep_test name)
   lockstep_test_program(${name} "${name}.test.cpp")
 endfunction()
 
-# lockstep_cuda_test(folder/name …): the same for folder/name.test.cu, as `cuda/folder/name`; skipped by name where there
-# is no nvcc. And everywhere the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/.
+# lockstep_cuda_test(folder/name [WITH target] …): the same for folder/name.test.cu, as `cuda/folder/name`; skipped by
+# name where there is no nvcc, or not the target that it is linked with. And everywhere the same file as
+# `emulated/folder/name`, its kernels run on the host by cuda_emulation/.
 function(lockstep_cuda_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT;WITH" "SOURCES;LINK;NEEDS")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.test.cpp")
   file(CONFIGURE OUTPUT "${file}" CONTENT "#include \"@name@.test.cu\"\n" @ONLY)
   lockstep_test_program(emulated/${name} "${file}")
   target_include_directories("${target}" BEFORE PRIVATE cuda_emulation)
   target_compile_definitions("${target}" PRIVATE __CUDA_ARCH_LIST__=0)
-  if(TARGET lockstep::cuda)
-    list(APPEND test_LINK lockstep::cuda)
+  if(NOT TARGET lockstep::cuda)
+    set(missing "an nvcc of version 12 or later")
+  elseif(test_WITH AND NOT TARGET ${test_WITH})
+    set(missing "the target ${test_WITH}")
+  else()
+    list(APPEND test_LINK lockstep::cuda ${test_WITH})
     lockstep_test_program(cuda/${name} "${name}.test.cu")
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
-  else()
-    add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo
-                                       "skipped: needs an nvcc of version 12 or later: ${name}.test.cu")
-    set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs an nvcc")
+    return()
   endif()
+  add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: needs ${missing}: ${name}.test.cu")
+  set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs ")
 endfunction()
 
 # For the two above: reads their test_… variables, and leaves the target's name in `target`.
@@ -91,7 +95,7 @@ endfunction()
 # lockstep_package_test(way): see package/try.cmake.
 function(lockstep_package_test way)
   set(components ${lockstep_components})
-  list(REMOVE_ITEM components cuda) # it would ask the user's project for a second language
+  list(REMOVE_ITEM components cuda cudnn) # they would ask the user's project for a second language
   add_test(
     NAME package/${way}
     COMMAND

@@ -22,6 +22,9 @@ TEST_CASE("symbols carry the version and the libraries, so that two builds do no
 #if defined(LOCKSTEP_ONEDNN)
   tag += "_onednn";
 #endif
+#if defined(LOCKSTEP_CUDNN)
+  tag += "_cudnn";
+#endif
   auto const length = std::to_string(tag.size());
   CHECK(std::string(typeid(lockstep::Tagged).name()) == "N8lockstep" + length + tag + "6TaggedE");
 }

@@ -28,6 +28,7 @@ bool is_cuda_header(std::string_view name) {
 
 /// Headers of a library that one kernel has behind a target of its own.
 bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/dnnl/"); }
+bool is_cudnn_header(std::string_view name) { return name == "cudnn.h"; }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
 bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
 
@@ -40,9 +41,10 @@ std::string objection(std::string_view header, std::string_view included) {
     bool const leaf = from == "app" || from == "interop";
     bool const cuda = header.ends_with(".cuh") && is_cuda_header(name);
     bool const onednn = header.ends_with("_onednn.hpp") && is_onednn_header(name);
+    bool const cudnn = header.ends_with("_cudnn.cuh") && is_cudnn_header(name);
     bool const zstd = header.ends_with("_zstd.hpp") && is_zstd_header(name);
     bool const mpi = header.ends_with("_mpi.hpp") && is_mpi_header(name);
-    return leaf || cuda || onednn || zstd || mpi || is_system_header(name)
+    return leaf || cuda || onednn || cudnn || zstd || mpi || is_system_header(name)
                ? ""
                : "third-party headers belong to app/, interop/ and leaf headers";
   }
@@ -67,6 +69,7 @@ TEST_CASE("the rules refuse what they should") {
   CHECK(objection("app/a.hpp", "<CLI/CLI.hpp>").empty());
   CHECK(objection("memory/a.cuh", "<cuda_runtime.h>").empty());
   CHECK(objection("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
+  CHECK(objection("kernel/detail/a_cudnn.cuh", "<cudnn.h>").empty());
   CHECK(objection("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
   CHECK(objection("comm/detail/a_mpi.hpp", "<mpi.h>").empty());
   CHECK_FALSE(objection("comm/a.hpp", "<mpi.h>").empty());
@@ -81,6 +84,7 @@ TEST_CASE("the rules refuse what they should") {
   CHECK_FALSE(objection("nn/a.hpp", "\"b.hpp\"").empty());
   CHECK_FALSE(objection("train/a.hpp", "<CLI/CLI.hpp>").empty());
   CHECK_FALSE(objection("memory/a.hpp", "<cuda_runtime.h>").empty());
+  CHECK_FALSE(objection("kernel/a.cuh", "<cudnn.h>").empty());
   CHECK_FALSE(objection("memory/a.hpp", "<lockstep/memory/b.cuh>").empty());
 }
 

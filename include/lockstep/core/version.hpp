@@ -19,14 +19,20 @@
 #else
 #define LOCKSTEP_ABI_ONEDNN
 #endif
+#if defined(LOCKSTEP_CUDNN)
+#define LOCKSTEP_ABI_CUDNN _cudnn
+#else
+#define LOCKSTEP_ABI_CUDNN
+#endif
 #if defined(LOCKSTEP_ONE_INSTRUCTION_SET)
 #define LOCKSTEP_ABI_SET _one_set
 #else
 #define LOCKSTEP_ABI_SET
 #endif
-#define LOCKSTEP_ABI_JOIN(a, b, c, d) a##b##c##d
-#define LOCKSTEP_ABI_JOINED(a, b, c, d) LOCKSTEP_ABI_JOIN(a, b, c, d)
-#define LOCKSTEP_ABI LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_SET)
+#define LOCKSTEP_ABI_JOIN(a, b, c, d, e) a##b##c##d##e
+#define LOCKSTEP_ABI_JOINED(a, b, c, d, e) LOCKSTEP_ABI_JOIN(a, b, c, d, e)
+#define LOCKSTEP_ABI \
+  LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, LOCKSTEP_ABI_SET)
 
 #if defined(__FAST_MATH__)
 #error "Lockstep: -ffast-math changes results between runs and builds; compile without it"

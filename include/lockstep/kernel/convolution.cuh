@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -11,9 +11,29 @@
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/gemm.cuh>
+#if defined(LOCKSTEP_CUDNN)
+#include <lockstep/kernel/detail/convolution_cudnn.cuh>
+#endif
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
+
+/// No library's plans: Gemm keeps with the stream what it decides.
+struct UnplannedConvolution {
+  template <class... Arguments>
+  static constexpr bool forward(Arguments const&...) noexcept {
+    return false;
+  }
+  template <class... Arguments>
+  static constexpr bool backward_data(Arguments const&...) noexcept {
+    return false;
+  }
+  template <class... Arguments>
+  static constexpr bool backward_weight(Arguments const&...) noexcept {
+    return false;
+  }
+};
+
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// patches[place, i, k] = what tap k sees of input i there, zero in the padding. A thread takes an element.
@@ -58,23 +78,32 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index rows, T const* p
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream: products of patches by cuBLASLt, some samples at a time.
-/// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically
+/// Functions and shapes as on the host, queued on the stream. float is computed by cuDNN where the target
+/// lockstep::cudnn is linked and cuDNN has a deterministic algorithm for the shape; all else as products of patches by
+/// cuBLASLt, some samples at a time.
+/// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically; cuDNN's bits are
+/// those of one version of it on one kind of GPU
 template <>
 struct Convolution<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
   using Scratch = memory::Scratch<memory::CudaResource>;
   template <class T>
   using Vector = TensorView<T, 1, CudaSpace>;
-  /// Nothing is planned here: Gemm keeps what it decides with the stream.
+  /// What a caller keeps between calls so that nothing is planned anew. Not thread-safe.
+#if defined(LOCKSTEP_CUDNN)
   template <class T>
-  struct Plans {};
+  using Plans = std::conditional_t<std::is_same_v<T, float>, detail::CudnnConvolution, detail::UnplannedConvolution>;
+#else
+  template <class T>
+  using Plans = detail::UnplannedConvolution;
+#endif
 
   template <class T>
   static void forward(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T const> weight,
-                      Vector<T const> bias, Vector<T> y, Plans<T>&, Scratch& scratch) {
+                      Vector<T const> bias, Vector<T> y, Plans<T>& plans, Scratch& scratch) {
     check(s, x.size(), weight.size(), y.size());
-    auto* const patches = take<T>(stream, scratch, {patch_elements<T>(s)})[0];
+    if (plans.forward(stream, s, x.data, weight.data, bias.data, y.data, scratch)) return;
+    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
     for_samples<T>(s, [&](Index first, Index rows) {
       gather(stream, s, rows, x.data + first * s.input_size(), patches);
       Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(patches, rows * s.output_places(), length(s)),
@@ -86,9 +115,10 @@ struct Convolution<CudaSpace> {
 
   template <class T>
   static void backward_data(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> weight,
-                            Vector<T> dx, Write write, Plans<T>&, Scratch& scratch) {
+                            Vector<T> dx, Write write, Plans<T>& plans, Scratch& scratch) {
     check(s, dx.size(), weight.size(), dy.size());
-    auto* const patches = take<T>(stream, scratch, {patch_elements<T>(s)})[0];
+    if (plans.backward_data(stream, s, dy.data, weight.data, dx.data, write, scratch)) return;
+    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
     for_samples<T>(s, [&](Index first, Index rows) {
       Gemm<CudaSpace>::multiply<T>(stream, 1,
                                    matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
@@ -101,26 +131,14 @@ struct Convolution<CudaSpace> {
 
   template <class T>
   static void backward_weight(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> x,
-                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write, Plans<T>&,
-                              Scratch& scratch) {
+                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
+                              Plans<T>& plans, Scratch& scratch) {
     check(s, x.size(), dweight.size(), dy.size());
-    auto const places = s.rows * s.output_places();
-    auto const taken = take<T>(stream, scratch, {patch_elements<T>(s), detail::column_partials(places, s.outputs)});
-    auto *const patches = taken[0], *const partial = taken[1];
-    auto const to = matrix(dweight.data, s.outputs, length(s));
-    if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
-      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy.data, 0, s.outputs), Transpose::yes,
-                                   matrix<T const>(x.data, 0, length(s)), Transpose::no,
-                                   dweight_write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, to);
-    for_samples<T>(s, [&](Index first, Index rows) {
-      bool const adds = first > 0 || dweight_write == Write::add;
-      gather(stream, s, rows, x.data + first * s.input_size(), patches);
-      Gemm<CudaSpace>::multiply<T>(stream, 1,
-                                   matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
-                                   Transpose::yes, matrix<T const>(patches, rows * s.output_places(), length(s)),
-                                   Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0}, to);
-    });
+    if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch))
+      multiply_patches(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write, scratch);
     if (!dbias.data) return;
+    auto const places = s.rows * s.output_places();
+    auto* const partial = take<T>(stream, scratch, detail::column_partials(places, s.outputs));
     detail::sum_columns<T, 1>("kernel::Convolution::backward_weight", stream, places, s.outputs,
                               [=] __device__(Index place, Index output, Accumulate<T> * sums) {
                                 sums[0] += static_cast<Accumulate<T>>(dy.data[place * s.outputs + output]);
@@ -146,12 +164,12 @@ struct Convolution<CudaSpace> {
   [[nodiscard]] static Index patch_elements(ConvolutionShape const& s) noexcept {
     return together<T>(s) * s.output_places() * length(s);
   }
-  /// The memory of one call: up to two arrays.
+  /// Memory until the next call of this function: the stream uses it in order.
   template <class T>
-  [[nodiscard]] static std::array<T*, 2> take(Stream stream, Scratch& scratch, std::array<Index, 2> sizes) {
+  [[nodiscard]] static T* take(Stream stream, Scratch& scratch, Index size) {
     auto const before = scratch.allocations();
     scratch.rewind();
-    std::array<T*, 2> const taken{scratch.take_elements<T>(sizes[0]), scratch.take_elements<T>(sizes[1])};
+    auto* const taken = scratch.take_elements<T>(size);
     if (scratch.allocations() != before) stream.memory_moved();
     return taken;
   }
@@ -165,6 +183,23 @@ struct Convolution<CudaSpace> {
   static void gather(Stream stream, ConvolutionShape const& s, Index rows, T const* x, T* patches) {
     detail::launch("kernel::Convolution", stream, rows * s.output_places() * length(s), detail::make_patches<T>, s,
                    rows, x, patches);
+  }
+  /// dweight = dy^T times the patches of x.
+  template <class T>
+  static void multiply_patches(Stream stream, ConvolutionShape const& s, T const* dy, T const* x,
+                               TensorView<T, 2, CudaSpace> dweight, Write write, Scratch& scratch) {
+    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
+    if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
+      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes,
+                                   matrix<T const>(x, 0, length(s)), Transpose::no,
+                                   write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, dweight);
+    for_samples<T>(s, [&](Index first, Index rows) {
+      bool const adds = first > 0 || write == Write::add;
+      gather(stream, s, rows, x + first * s.input_size(), patches);
+      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix(dy + first * s.output_size(), rows * s.output_places(), s.outputs),
+                                   Transpose::yes, matrix<T const>(patches, rows * s.output_places(), length(s)),
+                                   Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0}, dweight);
+    });
   }
 
   static void check(ConvolutionShape const& shape, Index x, Index weight, Index y) {

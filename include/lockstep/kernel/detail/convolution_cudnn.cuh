@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_CUDNN)
+#include <cudnn.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/convolution_pass.hpp>
+#include <lockstep/kernel/detail/descriptor_cudnn.cuh>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/plan_cudnn.cuh>
+#include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/cuda.cuh>
+#include <lockstep/memory/scratch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// to[o, k, i] = weight[o, i, k]: cuDNN takes weights in the order of the activations.
+inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* weight,
+                            float* to) {
+  auto const taps = s.taps(), inputs = s.inputs;
+  for_elements("kernel::Convolution", stream, s.weight_size(), [=] __device__(Index at) {
+    auto const input = at % inputs, tap = at / inputs % taps, output = at / inputs / taps;
+    to[at] = weight[(output * inputs + input) * taps + tap];
+  });
+}
+
+/// weight[o, i, k] = from[o, k, i], or is added to.
+inline void take_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* from,
+                             float* weight, Write write) {
+  auto const taps = s.taps(), inputs = s.inputs;
+  for_elements("kernel::Convolution", stream, s.weight_size(), [=] __device__(Index at) {
+    auto const tap = at % taps, input = at / taps % inputs, output = at / taps / inputs;
+    auto const value = from[(output * taps + tap) * inputs + input];
+    weight[at] = write == Write::add ? weight[at] + value : value;
+  });
+}
+
+/// Convolutions of float by cuDNN 9: the last shapes' plans. The functions have the meaning of Convolution's; where
+/// cuDNN has no deterministic algorithm they return false, and nothing was queued.
+class CudnnConvolution {
+ public:
+  using Stream = memory::Stream<CudaSpace>;
+  using Scratch = memory::Scratch<memory::CudaResource>;
+
+  /// Plans kept at once, as on the host.
+  static constexpr std::size_t most = 24;
+
+  /// @throws CudaError when cuDNN refuses; names the shape
+  [[nodiscard]] bool forward(Stream stream, ConvolutionShape const& s, float const* x, float const* weight,
+                             float const* bias, float* y, Scratch& scratch) {
+    auto const& plan = find(stream, s, ConvolutionPass::forward);
+    if (!plan.has_algorithm()) return false;
+    Memory const memory(stream, plan, s, scratch);
+    put_inputs_last(stream, s, weight, memory.weight);
+    plan.check(cudnnConvolutionForward(handle(stream), &one, plan.x(), x, plan.weight(), memory.weight, plan.geometry(),
+                                       plan.algorithm<cudnnConvolutionFwdAlgo_t>(), memory.workspace,
+                                       plan.workspace_bytes(), &zero, plan.y(), y),
+               "cudnnConvolutionForward");
+    if (bias) scale_and_add<float>(stream, 1, {y, {s.rows * s.output_places(), s.outputs}}, bias);
+    return true;
+  }
+
+  [[nodiscard]] bool backward_data(Stream stream, ConvolutionShape const& s, float const* dy, float const* weight,
+                                   float* dx, Write write, Scratch& scratch) {
+    auto const& plan = find(stream, s, ConvolutionPass::data);
+    if (!plan.has_algorithm()) return false;
+    Memory const memory(stream, plan, s, scratch);
+    put_inputs_last(stream, s, weight, memory.weight);
+    plan.check(
+        cudnnConvolutionBackwardData(handle(stream), &one, plan.weight(), memory.weight, plan.y(), dy, plan.geometry(),
+                                     plan.algorithm<cudnnConvolutionBwdDataAlgo_t>(), memory.workspace,
+                                     plan.workspace_bytes(), write == Write::add ? &one : &zero, plan.x(), dx),
+        "cudnnConvolutionBackwardData");
+    return true;
+  }
+
+  [[nodiscard]] bool backward_weight(Stream stream, ConvolutionShape const& s, float const* dy, float const* x,
+                                     float* dweight, Write write, Scratch& scratch) {
+    auto const& plan = find(stream, s, ConvolutionPass::weight);
+    if (!plan.has_algorithm()) return false;
+    Memory const memory(stream, plan, s, scratch);
+    plan.check(cudnnConvolutionBackwardFilter(handle(stream), &one, plan.x(), x, plan.y(), dy, plan.geometry(),
+                                              plan.algorithm<cudnnConvolutionBwdFilterAlgo_t>(), memory.workspace,
+                                              plan.workspace_bytes(), &zero, plan.weight(), memory.weight),
+               "cudnnConvolutionBackwardFilter");
+    take_inputs_last(stream, s, memory.weight, dweight, write);
+    return true;
+  }
+
+ private:
+  static constexpr float one = 1, zero = 0;
+
+  /// The memory of one call. The workspace comes first: there the alignment is cudaMalloc's.
+  struct Memory {
+    Memory(Stream stream, CudnnPlan const& plan, ConvolutionShape const& s, Scratch& scratch) {
+      auto const before = scratch.allocations();
+      scratch.rewind();
+      auto const bytes = (plan.workspace_bytes() + 255) / 256 * 256;
+      workspace = scratch.take(bytes + static_cast<std::size_t>(s.weight_size()) * sizeof(float));
+      weight = reinterpret_cast<float*>(workspace + bytes);
+      if (scratch.allocations() != before) stream.memory_moved();
+    }
+    std::byte* workspace;
+    float* weight;
+  };
+
+  /// The stream's own handle.
+  [[nodiscard]] static cudnnHandle_t handle(Stream stream) {
+    auto* const handle = stream.kept<CudnnHandle>().get();
+    check_cudnn(cudnnSetStream(handle, stream.get()), "cudnnSetStream");
+    return handle;
+  }
+
+  [[nodiscard]] CudnnPlan const& find(Stream stream, ConvolutionShape const& shape, ConvolutionPass pass) {
+    for (auto const& plan : plans_)
+      if (plan.is(shape, pass)) return plan;
+    CudnnPlan made(handle(stream), shape, pass);
+    if (plans_.size() < most) return plans_.emplace_back(std::move(made));
+    return plans_[next_++ % most] = std::move(made);
+  }
+
+  std::vector<CudnnPlan> plans_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+#endif

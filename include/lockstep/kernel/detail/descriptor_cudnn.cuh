@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_CUDNN)
+#include <cudnn.h>
+
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// @throws CudaError
+inline void check_cudnn(cudnnStatus_t status, char const* call) {
+  if (status != CUDNN_STATUS_SUCCESS) throw CudaError(std::string(call) + ": " + cudnnGetErrorString(status));
+}
+
+/// Owns what cuDNN makes and destroys by these functions.
+template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
+class CudnnOwned {
+ public:
+  CudnnOwned() { check_cudnn(create(&owned_), "Convolution: cuDNN made nothing"); }
+  ~CudnnOwned() {
+    if (owned_) destroy(owned_);
+  }
+  CudnnOwned(CudnnOwned&& other) noexcept : owned_(std::exchange(other.owned_, nullptr)) {}
+  CudnnOwned& operator=(CudnnOwned&& other) noexcept {
+    std::swap(owned_, other.owned_);
+    return *this;
+  }
+  [[nodiscard]] T get() const noexcept { return owned_; }
+
+ private:
+  T owned_ = nullptr;
+};
+
+using CudnnHandle = CudnnOwned<cudnnHandle_t, cudnnCreate, cudnnDestroy>;
+using CudnnTensor = CudnnOwned<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
+using CudnnFilter = CudnnOwned<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
+using CudnnGeometry =
+    CudnnOwned<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor, cudnnDestroyConvolutionDescriptor>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
+#endif

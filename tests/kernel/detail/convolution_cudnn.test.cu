@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#if !defined(LOCKSTEP_CUDNN)
+#define LOCKSTEP_CUDNN  // the emulation has a stand-in
+#endif
+#if !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
+#define LOCKSTEP_ONE_INSTRUCTION_SET  // the host's side of the comparison has tests of its own
+#endif
+#include <lockstep/kernel/detail/convolution_cudnn.cuh>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include "kernel/cuda_convolution.cuh"
+
+using namespace lockstep;
+using kernel::ConvolutionShape;
+using kernel::detail::CudnnConvolution;
+using lockstep_test::OnDevice;
+using lockstep_test::values;
+
+TEST_CASE("convolutions by cuDNN are the host's, but for roundings") {
+  if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
+  cuda_convolution::check_beside_host<float>();
+}
+
+TEST_CASE("it serves float; double stays with products of patches") {
+  using Cuda = kernel::Convolution<CudaSpace>;
+  static_assert(std::is_same_v<Cuda::Plans<float>, CudnnConvolution>);
+  static_assert(std::is_same_v<Cuda::Plans<double>, kernel::detail::UnplannedConvolution>);
+}
+
+TEST_CASE("plans of shapes long past make room for new ones") {
+  if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
+  memory::CudaStream const stream;
+  CudnnConvolution plans;
+  CudnnConvolution::Scratch scratch;
+  std::vector<float> const weight{2, -1, 3, 5}, bias{7};
+  OnDevice<float> const device_weight(weight), device_bias(bias);
+  for (Index rows = 1; rows <= 40; ++rows) {
+    ConvolutionShape const s{.rows = rows, .inputs = 2, .outputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
+    auto const x = values<float>(rows * 6, 1);
+    OnDevice<float> const device_x(x), device_y(std::vector<float>(static_cast<std::size_t>(rows) * 2));
+    REQUIRE(plans.forward(stream.view(), s, device_x.view(rows * 6).data, device_weight.view(4).data,
+                          device_bias.view(1).data, device_y.view(rows * 2).data, scratch));
+    auto const y = device_y.values();
+    for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r)
+      for (std::size_t p = 0; p < 2; ++p) {
+        auto const* const at = x.data() + r * 6 + p * 2;
+        double const expected = 7 + 2. * at[0] - 1. * at[2] + 3. * at[1] + 5. * at[3];
+        CHECK(std::abs(y[r * 2 + p] - expected) <= 1e-5);  // sums of five numbers below 8, rounded to float
+      }
+  }
+}
+
+TEST_CASE("what cuDNN cannot count or need not do is left to products of patches") {
+  if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
+  memory::CudaStream const stream;
+  CudnnConvolution plans;
+  CudnnConvolution::Scratch scratch;
+  for (Index rows : {Index{0}, Index{1} << 31}) {
+    ConvolutionShape const s{.rows = rows};
+    CHECK_FALSE(plans.forward(stream.view(), s, nullptr, nullptr, nullptr, nullptr, scratch));
+    CHECK_FALSE(plans.backward_data(stream.view(), s, nullptr, nullptr, nullptr, Write::overwrite, scratch));
+    CHECK_FALSE(plans.backward_weight(stream.view(), s, nullptr, nullptr, nullptr, Write::overwrite, scratch));
+  }
+  ConvolutionShape const far{.rows = 1, .stride = {1, 1, Index{1} << 32}, .padding = {0, 0, Index{1} << 31}};
+  CHECK_FALSE(plans.forward(stream.view(), far, nullptr, nullptr, nullptr, nullptr, scratch));
+  CHECK(scratch.allocations() == 0);
+}
