@@ -95,7 +95,7 @@ endfunction()
 # lockstep_package_test(way): see package/try.cmake.
 function(lockstep_package_test way)
   set(components ${lockstep_components})
-  list(REMOVE_ITEM components cuda cudnn) # they would ask the user's project for a second language
+  list(REMOVE_ITEM components cuda cudnn nccl) # they would ask the user's project for a second language
   add_test(
     NAME package/${way}
     COMMAND

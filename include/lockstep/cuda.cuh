@@ -28,6 +28,7 @@
 #include <lockstep/kernel/step_key.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
+#include <lockstep/kernel/truth.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>

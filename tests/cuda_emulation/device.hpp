@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,11 +21,13 @@ struct Event {
   std::uint64_t when = 0;  // it was reached, in pieces of work
 };
 
-/// What a stream does, once `event`, where there is one, has come as far as `mark`.
+/// What a stream does, once `event`, where there is one, has come as far as `mark`, and `ready()`, where that is what
+/// it waits for: another device.
 struct Work {
   std::function<void()> run;
   std::shared_ptr<Event> event;
   std::uint64_t mark = 0;
+  std::function<bool()> ready = {};
 };
 
 }  // namespace cuda_emulation
@@ -43,10 +46,16 @@ namespace cuda_emulation {
 /// to be found out.
 class Device {
  public:
+  /// The one that all threads share, unless the calling thread has one of its own.
   static Device& instance() {
     static Device device;
+    return of_thread() ? *of_thread() : device;
+  }
+  static Device*& of_thread() noexcept {
+    thread_local Device* device = nullptr;
     return device;
   }
+  Device() : streams_{&default_} {}
   Device(Device const&) = delete;
   Device& operator=(Device const&) = delete;
 
@@ -137,13 +146,15 @@ class Device {
   }
 
  private:
-  Device() : streams_{&default_} {}
-
   template <class Done>
   void run_until(Done const& done) {
     std::lock_guard const lock(mutex_);
     while (!done()) {
       auto* const stream = choose();
+      if (!stream && waits_for_another_device()) {
+        std::this_thread::yield();
+        continue;
+      }
       if (!stream) {
         std::fprintf(stderr, "CUDA emulation: a stream waits for an event that nothing will reach\n");
         std::abort();
@@ -167,10 +178,17 @@ class Device {
     return count > 0 ? last_ : nullptr;
   }
   [[nodiscard]] bool can_go_on(CUstream_st const* stream) const noexcept {
-    for (auto const* each : streams_)  // the last one may be gone
-      if (each == stream)
-        return !stream->work.empty() &&
-               (!stream->work.front().event || stream->work.front().event->reached >= stream->work.front().mark);
+    for (auto const* each : streams_) {  // the last one may be gone
+      if (each != stream) continue;
+      if (stream->work.empty()) return false;
+      auto const& next = stream->work.front();
+      return (!next.event || next.event->reached >= next.mark) && (!next.ready || next.ready());
+    }
+    return false;
+  }
+  [[nodiscard]] bool waits_for_another_device() const noexcept {
+    for (auto const* stream : streams_)
+      if (!stream->work.empty() && stream->work.front().ready) return true;
     return false;
   }
   std::uint64_t random() noexcept {

@@ -31,6 +31,7 @@ bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/d
 bool is_cudnn_header(std::string_view name) { return name == "cudnn.h"; }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
 bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
+bool is_nccl_header(std::string_view name) { return name == "nccl.h"; }
 
 /// Why `header` (relative to include/lockstep) may not include `included` (with its brackets); empty when it may.
 std::string objection(std::string_view header, std::string_view included) {
@@ -44,7 +45,8 @@ std::string objection(std::string_view header, std::string_view included) {
     bool const cudnn = header.ends_with("_cudnn.cuh") && is_cudnn_header(name);
     bool const zstd = header.ends_with("_zstd.hpp") && is_zstd_header(name);
     bool const mpi = header.ends_with("_mpi.hpp") && is_mpi_header(name);
-    return leaf || cuda || onednn || cudnn || zstd || mpi || is_system_header(name)
+    bool const nccl = header.ends_with("_nccl.cuh") && is_nccl_header(name);
+    return leaf || cuda || onednn || cudnn || zstd || mpi || nccl || is_system_header(name)
                ? ""
                : "third-party headers belong to app/, interop/ and leaf headers";
   }
@@ -73,6 +75,8 @@ TEST_CASE("the rules refuse what they should") {
   CHECK(objection("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
   CHECK(objection("comm/detail/a_mpi.hpp", "<mpi.h>").empty());
   CHECK_FALSE(objection("comm/a.hpp", "<mpi.h>").empty());
+  CHECK(objection("comm/detail/a_nccl.cuh", "<nccl.h>").empty());
+  CHECK_FALSE(objection("comm/a.cuh", "<nccl.h>").empty());
   CHECK_FALSE(objection("data/source/a.hpp", "<zstd.h>").empty());
   CHECK_FALSE(objection("kernel/a.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
   CHECK_FALSE(objection("data/a.hpp", "<lockstep/kernel/b.hpp>").empty());

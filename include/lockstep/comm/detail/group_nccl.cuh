@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_NCCL)
+#include <nccl.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <lockstep/comm/detail/peer_watch.hpp>
+#include <lockstep/comm/piece.hpp>
+#include <lockstep/core/error.hpp>
+
+#if NCCL_VERSION_CODE < 21900
+#error "Lockstep: NcclCommunicator needs NCCL 2.19 or later, which has split communicators and registered buffers"
+#endif
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+[[nodiscard]] inline ncclDataType_t nccl_type(ElementType type, bool without_sign) noexcept {
+  switch (type) {
+    case ElementType::float32:
+      return ncclFloat32;
+    case ElementType::float64:
+      return ncclFloat64;
+    case ElementType::bfloat16:
+      return ncclBfloat16;
+    case ElementType::float16:
+      return ncclFloat16;
+    case ElementType::int32:
+      return without_sign ? ncclUint32 : ncclInt32;
+    case ElementType::int64:
+      return without_sign ? ncclUint64 : ncclInt64;
+    case ElementType::uint8:
+      break;
+  }
+  return ncclUint8;
+}
+
+/// Owns an NCCL communicator none of whose calls wait: one that was asked for something is `busy` for a while, and is
+/// asked for nothing else meanwhile. Only such a communicator can be given up while a peer does not answer.
+class GroupNccl {
+ public:
+  GroupNccl() = default;
+  GroupNccl(GroupNccl&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+  GroupNccl& operator=(GroupNccl&& other) noexcept {
+    std::swap(group_, other.group_);
+    return *this;
+  }
+  /// Peers may still be reading what this rank has sent, so it lets them finish, if they do.
+  ~GroupNccl() {
+    if (!group_) return;
+    auto const asked = ncclCommFinalize(group_);
+    auto const end = Clock::seconds() + leave_seconds;
+    ncclResult_t now = asked;
+    while (now == ncclInProgress && Clock::seconds() < end) {
+      ::usleep(20);
+      if (ncclCommGetAsyncError(group_, &now) != ncclSuccess) break;
+    }
+    if (now == ncclSuccess)
+      ncclCommDestroy(group_);
+    else
+      ncclCommAbort(group_);
+  }
+
+  /// Collective.
+  static GroupNccl join(ncclUniqueId const& id, int rank, int ranks, PeerWatch const& watch) {
+    GroupNccl out;
+    auto config = without_waiting();
+    auto const asked = ncclCommInitRankConfig(&out.group_, ranks, id, rank, &config);
+    out.settle(asked, "ncclCommInitRankConfig", watch);
+    return out;
+  }
+  /// Collective.
+  GroupNccl split(int color, int key, PeerWatch const& watch) {
+    GroupNccl out;
+    auto config = without_waiting();
+    settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
+    out.settle(ncclSuccess, "ncclCommSplit", watch);
+    return out;
+  }
+
+  [[nodiscard]] ncclComm_t get() const noexcept { return group_; }
+  [[nodiscard]] bool broken() const noexcept { return group_ == nullptr; }
+  /// All work that waits for peers ends, with whatever data.
+  void abort() noexcept {
+    if (group_) ncclCommAbort(std::exchange(group_, nullptr));
+  }
+
+  /// What became of the last thing asked for; ncclInProgress while NCCL is busy with it.
+  [[nodiscard]] ncclResult_t state() const {
+    ncclResult_t now = ncclSuccess;
+    auto const asked = ncclCommGetAsyncError(group_, &now);
+    return asked == ncclSuccess ? now : asked;
+  }
+  /// Waits until NCCL is not busy.
+  /// @throws RankLost, RankStalled, CommunicationError
+  void settle(ncclResult_t asked, char const* call, PeerWatch const& watch) const {
+    must(asked, call, watch, call);
+    ncclResult_t now = ncclInProgress;
+    watch.until(
+        [&] {
+          now = state();
+          return now != ncclInProgress;
+        },
+        [call] { return std::string(call); });
+    must(now, call, watch, call);
+  }
+  void must(ncclResult_t result, char const* call, PeerWatch const& watch, std::string const& doing) const {
+    if (result == ncclSuccess || result == ncclInProgress) return;
+    auto text = std::string(call) + " failed: " + ncclGetErrorString(result);
+    if (char const* const more = ncclGetLastError(group_); more && *more) text += std::string(" (") + more + ")";
+    if (result == ncclInvalidUsage)
+      text += "; several ranks on one GPU need an NCCL_HOSTID of their own each, or NCCL 2.30's multi-rank mode";
+    bool const from_here = result == ncclInvalidUsage || result == ncclInvalidArgument;
+    if (from_here) throw CommunicationError(watch.me() + ": " + text);
+    watch.explain(text, doing);
+  }
+
+ private:
+  static constexpr double leave_seconds = 2;
+
+  static ncclConfig_t without_waiting() noexcept {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    return config;
+  }
+
+  ncclComm_t group_ = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+#endif

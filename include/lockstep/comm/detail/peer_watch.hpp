@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/wait.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+/// How an engine waits whose library says nothing of its peers: it looks at the ranks' control page meanwhile.
+class PeerWatch {
+ public:
+  /// `members` are the group's ranks among all of the run.
+  PeerWatch(launch::World world, std::vector<int> members) : world_(std::move(world)), members_(std::move(members)) {}
+
+  [[nodiscard]] launch::World const& world() const noexcept { return world_; }
+  [[nodiscard]] std::string who(int rank) const {
+    auto const run_rank = members_[static_cast<std::size_t>(rank)];
+    return world_.segment ? world_.segment->control().who(run_rank) : "rank " + std::to_string(run_rank);
+  }
+  [[nodiscard]] std::string me() const {
+    return world_.segment ? world_.segment->control().who(world_.rank) : "rank " + std::to_string(world_.rank);
+  }
+
+  /// Returns when `done()`. `doing()` tells in what this rank waits.
+  /// @throws RankLost when a rank has failed, RankStalled after the limit
+  template <class Done, class Doing>
+  void until(Done const& done, Doing const& doing) const {
+    auto const since = Clock::seconds();
+    bool warned = false;
+    for (Backoff backoff; !done();) {
+      if (backoff.pause()) continue;
+      ::usleep(sleep_us);
+      if (lost() >= 0) {
+        if (done()) return;  // the rank had done its part before
+        throw_lost(doing());
+      }
+      auto const waited = Clock::seconds() - since;
+      auto const told = [&] {
+        return me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing() +
+               ", which every rank has started; for which one is not determined";
+      };
+      if (waited > world_.limits.stall_seconds) throw RankStalled(-1, told() + ". The limit is over");
+      if (warned || waited < world_.limits.warn_seconds) continue;
+      warned = true;
+      if (world_.warn) world_.warn(told() + "; still waiting");
+    }
+  }
+
+  /// For a failure that a lost rank may have caused: that may be known a little later than its effect.
+  /// @throws RankLost, naming it, when a rank is lost; else CommunicationError
+  [[noreturn]] void explain(std::string const& failure, std::string const& doing) const {
+    bool const others = members_.size() > 1;
+    for (auto const end = Clock::seconds() + grace_seconds; others && world_.segment && Clock::seconds() < end;) {
+      if (lost() >= 0) throw_lost(doing + " (" + failure + ")");
+      ::usleep(1000);
+    }
+    throw CommunicationError(me() + ": " + failure + " in " + doing +
+                             (others ? "; another rank may be lost, which one is not determined" : ""));
+  }
+
+ private:
+  static constexpr unsigned sleep_us = 20;
+  static constexpr double grace_seconds = 1;
+
+  [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
+  [[noreturn]] void throw_lost(std::string const& doing) const {
+    throw RankLost(lost(), world_.segment->control().tell(lost()) + "; " + me() + " was waiting in " + doing);
+  }
+
+  launch::World world_;
+  std::vector<int> members_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

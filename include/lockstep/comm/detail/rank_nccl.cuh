@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#if defined(LOCKSTEP_NCCL)
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/any_communicator.hpp>
+#include <lockstep/comm/detail/check.hpp>
+#include <lockstep/comm/detail/describe.hpp>
+#include <lockstep/comm/detail/group_nccl.cuh>
+#include <lockstep/comm/detail/request.hpp>
+#include <lockstep/comm/detail/tree_reduce.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/truth.cuh>
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+/// One rank of a group whose device memory NCCL moves, beside an engine that joins the same ranks over host memory.
+///
+/// Every operation on device memory has a note from each rank to all, over the host: what it asks for, and its riders.
+/// NCCL is not kept waiting for the notes. They are how ranks find out that they disagree, and whom they wait for: NCCL
+/// would wait for ever, and is then given up.
+class RankNccl {
+ public:
+  /// Collective.
+  RankNccl(launch::World const& world, AnyCommunicator host) : RankNccl(world, std::move(host), GroupNccl()) {
+    ncclUniqueId id{};
+    if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
+    host_.broadcast(&id, sizeof id, 0);
+    host_.barrier();  // here who does not come has a name
+    group_ = GroupNccl::join(id, rank(), size(), watch_);
+  }
+  RankNccl(RankNccl const&) = delete;
+  RankNccl& operator=(RankNccl const&) = delete;
+  ~RankNccl() {
+    if (!steps_.empty()) group_.abort();
+  }
+
+  [[nodiscard]] int rank() const noexcept { return host_.rank(); }
+  [[nodiscard]] int size() const noexcept { return host_.size(); }
+  void follow(memory::Stream<CudaSpace> stream) { producer_ = stream; }
+
+  void start(Piece& piece) {
+    check(piece, rank(), size());
+    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
+    Request const what{.kind = static_cast<Kind>(piece.collective),
+                       .type = piece.type,
+                       .operation = piece.operation,
+                       .count = piece.count,
+                       .root = piece.root,
+                       .in = apart ? piece.in : piece.data,
+                       .out = piece.data,
+                       .counts = piece.counts,
+                       .rider = piece.rider,
+                       .piece = &piece,
+                       .started_seconds = Clock::seconds()};
+    if (what.kind == Kind::barrier || what.largest_part() == 0 || !on_device(what)) return host_.start(piece);
+    piece.started_seconds = what.started_seconds;
+    piece.finished_seconds = 0;
+    if (failure_) return;
+    push(what);
+    advance();
+  }
+
+  void progress() {
+    host_.progress();
+    advance();
+  }
+  void wait(Piece const& piece) {
+    bool const ours =
+        std::any_of(steps_.begin(), steps_.end(), [&](auto const& step) { return step->what.piece == &piece; });
+    if (ours || failure_) return wait_until([&] { return piece.complete(); });
+    over_host([&] { host_.wait(piece); });
+  }
+  void finish() {
+    wait_until([&] { return steps_.empty(); });
+    over_host([&] { host_.finish(); });
+  }
+
+  /// Memory that NCCL reaches from other devices without a copy, where these can.
+  [[nodiscard]] void* take(std::size_t bytes, void** registration) {
+    finish();
+    void* data = nullptr;
+    if (auto const status = ncclMemAlloc(&data, bytes); status != ncclSuccess)
+      throw CudaError("ncclMemAlloc of " + std::to_string(bytes) + " bytes: " + ncclGetErrorString(status));
+    memory::check_cuda(cudaMemsetAsync(data, 0, bytes, stream_.view().get()), "cudaMemsetAsync");
+    group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
+    stream_.view().synchronize();
+    return data;
+  }
+  void give_back(void* data, void* registration) noexcept {
+    if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
+    ncclMemFree(data);
+  }
+
+  /// Collective.
+  [[nodiscard]] std::unique_ptr<RankNccl> split(int color, int key) {
+    if (color < 0)
+      throw ConfigError("NcclCommunicator::split: the color is " + std::to_string(color) + "; it needs 0 or more");
+    finish();
+    auto host = host_.split(color, key);
+    auto group = group_.split(color, key, watch_);
+    return std::unique_ptr<RankNccl>(new RankNccl(watch_.world(), std::move(host), std::move(group)));
+  }
+
+ private:
+  struct Note {
+    Descriptor descriptor;
+    std::array<double, static_cast<std::size_t>(Piece::most_riders)> rider;
+  };
+  /// One operation under way.
+  struct Step {
+    Request what;
+    std::uint32_t number = 0;
+    std::vector<Note> notes;
+    Piece meeting;                    // gathers the notes
+    memory::CudaEvent before, after;  // the input is there; the result is
+  };
+
+  RankNccl(launch::World const& world, AnyCommunicator host, GroupNccl group)
+      : watch_(world, members(world.rank, host)), host_(std::move(host)), group_(std::move(group)) {
+    in_.resize(static_cast<std::size_t>(size()));
+  }
+  static std::vector<int> members(int run_rank, AnyCommunicator& host) {
+    std::vector<int> all(static_cast<std::size_t>(host.size()));
+    host.all_gather(&run_rank, all.data(), sizeof run_rank);
+    return all;
+  }
+
+  [[nodiscard]] static bool on_device(void const* data) {
+    cudaPointerAttributes attributes{};
+    memory::check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
+    return attributes.type != cudaMemoryTypeUnregistered && attributes.type != cudaMemoryTypeHost;
+  }
+  [[nodiscard]] static bool on_device(Request const& what) {
+    bool const device = on_device(what.out);
+    if (what.in && what.in != what.out && on_device(what.in) != device)
+      throw ConfigError(
+          "NcclCommunicator::start: input and result of a piece lie both on the device, or both on the host");
+    return device;
+  }
+
+  void push(Request const& what) {
+    if (spare_.empty()) spare_.push_back(std::make_unique<Step>());
+    auto& step = *steps_.emplace_back(std::move(spare_.back()));
+    spare_.pop_back();
+    step.what = what;
+    step.number = number_++;
+    step.notes.resize(static_cast<std::size_t>(size()));
+    auto& mine = step.notes[static_cast<std::size_t>(rank())];
+    mine.descriptor = what.descriptor(rank());
+    std::copy(what.rider.begin(), what.rider.end(), mine.rider.begin());
+    step.meeting = {.type = ElementType::uint8,
+                    .data = step.notes.data(),
+                    .count = sizeof(Note),
+                    .collective = Collective::all_gather,
+                    .in = &mine};
+    if (producer_) step.before.record(*producer_);
+    host_.start(step.meeting);
+  }
+
+  /// Does what can be done without waiting. What goes wrong is kept for who waits.
+  void advance() {
+    if (failure_) return;
+    try {
+      while (queue_next() || complete_next()) {
+      }
+    } catch (CommunicationError const&) {
+      give_up();
+    }
+  }
+  void give_up() noexcept {
+    failure_ = std::current_exception();
+    group_.abort();
+  }
+
+  /// NCCL is asked for one operation after another, each once it is no longer busy with the one before.
+  bool queue_next() {
+    if (queued_ == steps_.size()) return false;
+    auto& step = *steps_[queued_];
+    auto const stream = stream_.view();
+    if (!asked_) {
+      if (producer_) step.before.block(stream);
+      group_.must(ask(step.what), "NCCL's call", watch_, tell(step));
+      asked_ = true;
+    }
+    auto const state = group_.state();
+    if (state == ncclInProgress) return false;
+    group_.must(state, "NCCL", watch_, tell(step));
+    if (step.what.operation == Operation::logical_or || step.what.operation == Operation::logical_and)
+      if (step.what.kind == Kind::all_reduce || step.what.kind == Kind::reduce_scatter) make_truth(step.what);
+    step.after.record(stream);
+    asked_ = false;
+    ++queued_;
+    return true;
+  }
+
+  bool complete_next() {
+    if (queued_ == 0) return false;
+    auto& step = *steps_.front();
+    host_.progress();
+    if (!step.meeting.complete()) return false;
+    throw_if_mismatched(step);
+    if (!step.after.reached()) {
+      group_.must(group_.state(), "NCCL", watch_, tell(step));  // a peer's failure comes out here
+      return false;
+    }
+    sum_riders(step);
+    step.what.piece->finished_seconds = Clock::seconds();
+    spare_.push_back(std::move(steps_.front()));
+    steps_.erase(steps_.begin());
+    --queued_;
+    return true;
+  }
+
+  template <class Holds>
+  void wait_until(Holds const& holds) {
+    for (;;) {
+      advance();
+      if (failure_) std::rethrow_exception(failure_);
+      if (holds()) return;
+      if (steps_.empty()) throw ConfigError("Communicator::wait: the piece was never started");
+      auto& step = *steps_.front();
+      auto const number = step.number;
+      try {
+        if (!step.meeting.complete())
+          meet(step);
+        else
+          watch_.until(
+              [&] {
+                advance();
+                return failure_ || steps_.empty() || steps_.front()->number != number;
+              },
+              [&] { return tell(step); });
+      } catch (CommunicationError const&) {
+        give_up();
+      }
+    }
+  }
+  /// The host's engine names who is missing, in an operation of its own: this adds which one it stands for.
+  void meet(Step& step) {
+    auto const because = [&](CommunicationError const& error) { return error.what() + (", for " + tell(step)); };
+    try {
+      host_.wait(step.meeting);
+    } catch (RankLost const& error) {
+      throw RankLost(error.rank(), because(error), error.history());
+    } catch (RankStalled const& error) {
+      throw RankStalled(error.rank(), because(error), error.history());
+    } catch (CollectiveMismatch const& error) {
+      throw CollectiveMismatch(because(error), error.history());
+    }
+  }
+  template <class F>
+  void over_host(F const& f) {
+    try {
+      f();
+    } catch (CommunicationError const&) {
+      give_up();
+      throw;
+    }
+  }
+
+  [[nodiscard]] std::string tell(Step const& step) const {
+    return "NCCL's operation " + std::to_string(step.number) + " (" + describe(step.what.descriptor(rank())) + ")";
+  }
+  void throw_if_mismatched(Step const& step) const {
+    auto const mine = step.what.descriptor(rank());
+    std::string others;
+    for (int r = 0; r < size(); ++r) {
+      auto const& theirs = step.notes[static_cast<std::size_t>(r)].descriptor;
+      if (!same(mine, theirs)) others += "; " + watch_.who(r) + " in " + describe(theirs);
+    }
+    if (others.empty()) return;
+    throw CollectiveMismatch("the ranks disagree in NCCL's operation " + std::to_string(step.number) + ": " +
+                             watch_.me() + " is in " + describe(mine) + others +
+                             ". All ranks must call the same operations in the same order");
+  }
+  void sum_riders(Step& step) {
+    if (step.what.rider.empty()) return;
+    for (std::size_t r = 0; r < in_.size(); ++r) in_[r] = step.notes[r].rider.data();
+    void* const out = step.what.rider.data();
+    reduce_range(Operation::sum, ElementType::float64, in_.data(), size(), &out, 1, 0, std::ssize(step.what.rider));
+  }
+
+  /// Of logical operations NCCL sees the greatest and the smallest, without signs: 0 where all, or any, is 0.
+  ncclResult_t ask(Request const& what) {
+    bool const any = what.operation == Operation::logical_or, all = what.operation == Operation::logical_and;
+    auto const type = nccl_type(what.type, any || all);
+    auto const operation = any || what.operation == Operation::max ? ncclMax
+                           : all                                   ? ncclMin
+                           : what.operation == Operation::average  ? ncclAvg
+                                                                   : ncclSum;
+    auto const count = static_cast<std::size_t>(what.count);
+    auto* const stream = stream_.view().get();
+    switch (what.kind) {
+      case Kind::all_reduce:
+        return ncclAllReduce(what.in, what.out, count, type, operation, group_.get(), stream);
+      case Kind::reduce_scatter:
+        return ncclReduceScatter(what.in, what.out, count, type, operation, group_.get(), stream);
+      case Kind::broadcast:
+        return ncclBroadcast(what.out, what.out, count, type, what.root, group_.get(), stream);
+      default:
+        break;
+    }
+    if (what.counts.empty()) return ncclAllGather(what.in, what.out, count, type, group_.get(), stream);
+    return ask_for_parts(what, type, stream);
+  }
+  ncclResult_t ask_for_parts(Request const& what, ncclDataType_t type, cudaStream_t stream) {
+    ncclResult_t result = ncclGroupStart();
+    auto* out = static_cast<std::byte*>(what.out);
+    for (int r = 0; r < size(); ++r) {
+      auto const n = what.part(r);
+      void const* const from = r == rank() ? what.in : out;
+      if (n > 0 && (result == ncclSuccess || result == ncclInProgress))
+        result = ncclBroadcast(from, out, static_cast<std::size_t>(n), type, r, group_.get(), stream);
+      out += n * what.element_bytes();
+    }
+    auto const ended = ncclGroupEnd();
+    return result == ncclSuccess || result == ncclInProgress ? ended : result;
+  }
+  void make_truth(Request const& what) {
+    auto const run = [&]<class T>(T) {
+      kernel::truth(stream_.view(), TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
+    };
+    if (what.type == ElementType::int32) return run(std::int32_t{});
+    if (what.type == ElementType::int64) return run(std::int64_t{});
+    run(std::uint8_t{});
+  }
+
+  PeerWatch watch_;
+  memory::CudaStream stream_;
+  std::vector<std::unique_ptr<Step>> steps_, spare_;  // under way, oldest first; for the next ones
+  AnyCommunicator host_;
+  GroupNccl group_;
+  std::optional<memory::Stream<CudaSpace>> producer_;
+  std::size_t queued_ = 0;  // of the steps, how many the stream has
+  bool asked_ = false;      // NCCL is busy with the one that follows
+  std::uint32_t number_ = 0;
+  std::vector<void const*> in_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/memory/cuda.cuh>
+
+#if defined(LOCKSTEP_NCCL)
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/detail/rank_nccl.cuh>
+#endif
+
+namespace lockstep::inline LOCKSTEP_ABI::comm {
+
+#if defined(LOCKSTEP_NCCL)
+
+/// Joins ranks that have a GPU each: NCCL works on pieces in device memory, on a stream of its own, and the engine of
+/// the world on pieces in host memory, on the riders, and on finding out who is missing. A piece lies in device memory
+/// on all ranks or on none. Pieces of each kind complete in the order in which they were started. `allocate` gives
+/// device memory that is registered with NCCL. All calls come from one thread, with the same GPU current.
+///
+/// A rank that is lost, late or of another mind is named as by the host's engine; NCCL is then aborted, and what the
+/// pieces under way have written is undefined.
+/// @determinism the same bits on all ranks; sums are in NCCL's order and not the tree, and max passes over nan
+class NcclCommunicator {
+ public:
+  using Space = CudaSpace;
+
+  /// Collective. On the GPU that is current.
+  /// @throws RankLost, RankStalled, CommunicationError
+  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, connect(world)) {}
+  /// The same over an engine of the caller's that joins the same ranks, such as MPI.
+  NcclCommunicator(launch::World const& world, AnyCommunicator host)
+      : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
+
+  [[nodiscard]] int rank() const noexcept { return self_->rank(); }
+  [[nodiscard]] int size() const noexcept { return self_->size(); }
+  [[nodiscard]] char const* name() const noexcept { return "nccl"; }
+
+  /// Pieces that are started from now on begin when the work that the stream has by then is done. Without it, device
+  /// memory is ready when its piece is started.
+  void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
+
+  /// Completes what was started, then gives zeroed device memory. @throws CudaError
+  [[nodiscard]] memory::Block allocate(std::size_t bytes) {
+    if (bytes == 0) return {};
+    auto owner = std::make_unique<Owner>(Owner{self_, nullptr});
+    auto* const data = static_cast<std::byte*>(self_->take(bytes, &owner->registration));
+    return {data, bytes, &release, owner.release()};
+  }
+
+  /// @throws ConfigError when no engine could do it
+  void start(Piece& piece) { self_->start(piece); }
+  void progress() { self_->progress(); }
+  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  void wait(Piece const& piece) { self_->wait(piece); }
+  /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
+  void finish() { self_->finish(); }
+  /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
+  [[nodiscard]] NcclCommunicator split(int color, int key) { return NcclCommunicator(self_->split(color, key)); }
+
+ private:
+  struct Owner {
+    std::shared_ptr<detail::RankNccl> self;
+    void* registration;
+  };
+  explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
+  static void release(void* owner, std::byte* data, std::size_t) noexcept {
+    std::unique_ptr<Owner> const mine(static_cast<Owner*>(owner));
+    mine->self->give_back(data, mine->registration);
+  }
+
+  std::shared_ptr<detail::RankNccl> self_;
+};
+static_assert(Communicator<NcclCommunicator>);
+
+#else
+
+template <bool linked = false>
+class NcclCommunicator {
+  static_assert(linked, "Lockstep: NcclCommunicator needs the target lockstep::nccl (NCCL 2.19 or later)");
+};
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm

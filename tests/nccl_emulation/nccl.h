@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// What Lockstep uses of NCCL, on the host, between threads that have an emulated device each: names, types and rules
+/// are NCCL's. A call does not wait: the communicator is busy for some looks afterwards, and until then refuses all
+/// others. Peers that do not come, come with something else or have aborted are waited for without end and without a
+/// word, on the stream.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
+
+#define LOCKSTEP_NCCL_EMULATION
+#define NCCL_VERSION_CODE 22809
+#define NCCL_CONFIG_INITIALIZER \
+  { INT_MIN }
+
+enum ncclResult_t {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7,
+};
+enum ncclDataType_t {
+  ncclInt8 = 0,
+  ncclUint8 = 1,
+  ncclInt32 = 2,
+  ncclUint32 = 3,
+  ncclInt64 = 4,
+  ncclUint64 = 5,
+  ncclFloat16 = 6,
+  ncclFloat32 = 7,
+  ncclFloat64 = 8,
+  ncclBfloat16 = 9,
+};
+enum ncclRedOp_t { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 };
+struct ncclUniqueId {
+  char internal[128];
+};
+struct ncclConfig_t {
+  int blocking;
+};
+
+namespace nccl_emulation {
+
+enum class Kind { all_reduce, reduce_scatter, all_gather, broadcast };
+
+/// One operation of a group, when the ranks' streams come to it.
+struct Exchange {
+  struct Asked {
+    Kind kind;
+    std::size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t operation;
+    int root;
+    bool operator==(Asked const&) const = default;
+  };
+  explicit Exchange(std::size_t ranks) : asked(ranks), inputs(ranks) {}
+
+  [[nodiscard]] bool complete() {
+    std::lock_guard const lock(mutex);
+    for (auto const& each : asked)
+      if (each != asked[0]) return false;
+    return arrived == asked.size();
+  }
+
+  std::mutex mutex;
+  std::vector<Asked> asked;
+  std::vector<std::vector<std::byte>> inputs;
+  std::size_t arrived = 0;
+};
+
+/// What the ranks of a communicator share.
+struct Group {
+  explicit Group(int ranks) : size(ranks) {}
+  std::shared_ptr<Exchange> exchange(std::uint64_t number) {
+    std::lock_guard const lock(mutex);
+    auto& at = exchanges[number];
+    if (!at) at = std::make_shared<Exchange>(static_cast<std::size_t>(size));
+    return at;
+  }
+  int const size;
+  std::mutex mutex;
+  int joined = 0;
+  std::map<std::uint64_t, std::shared_ptr<Exchange>> exchanges;
+  std::vector<std::tuple<int, int, int>> split;  // color, key, rank
+  std::map<int, std::shared_ptr<Group>> parts;   // by color
+};
+
+/// Everything that outlives a call.
+struct Everywhere {
+  static Everywhere& instance() {
+    static Everywhere everywhere;
+    return everywhere;
+  }
+  std::mutex mutex;
+  std::uint64_t ids = 0;
+  std::map<std::uint64_t, std::shared_ptr<Group>> groups;
+  std::atomic<ncclResult_t> failure{ncclSuccess};  // what every communicator finds out from now on
+  std::atomic<int> aborted{0}, destroyed{0}, communicators{0}, registered{0};
+};
+
+inline std::size_t size_of(ncclDataType_t type) {
+  return std::array<std::size_t, 10>{1, 1, 4, 4, 8, 8, 2, 4, 8, 2}[type];
+}
+
+/// In the order of ranks; what a type cannot hold is rounded at every step.
+template <class T>
+void combine(Exchange const& x, std::size_t from, std::byte* to) {
+  auto const& asked = x.asked[0];
+  auto const at = [&](std::size_t rank, std::size_t i) {
+    T out;
+    std::memcpy(&out, x.inputs[rank].data() + (from + i) * sizeof(T), sizeof(T));
+    return out;
+  };
+  using A = lockstep::Accumulate<T>;
+  for (std::size_t i = 0; i < asked.count; ++i) {
+    T sum = at(0, i);
+    for (std::size_t r = 1; r < x.inputs.size(); ++r) {
+      A const a = static_cast<A>(sum), b = static_cast<A>(at(r, i));
+      sum = static_cast<T>(asked.operation == ncclMax   ? std::max(a, b)
+                           : asked.operation == ncclMin ? std::min(a, b)
+                                                        : a + b);
+    }
+    if (asked.operation == ncclAvg) sum = static_cast<T>(static_cast<A>(sum) / static_cast<A>(x.inputs.size()));
+    std::memcpy(to + i * sizeof(T), &sum, sizeof sum);
+  }
+}
+inline void combine(Exchange const& x, std::size_t from, std::byte* to) {
+  switch (x.asked[0].type) {
+    case ncclUint8:
+      return combine<std::uint8_t>(x, from, to);
+    case ncclInt32:
+      return combine<std::int32_t>(x, from, to);
+    case ncclUint32:
+      return combine<std::uint32_t>(x, from, to);
+    case ncclInt64:
+      return combine<std::int64_t>(x, from, to);
+    case ncclUint64:
+      return combine<std::uint64_t>(x, from, to);
+    case ncclFloat16:
+      return combine<lockstep::float16>(x, from, to);
+    case ncclBfloat16:
+      return combine<lockstep::bfloat16>(x, from, to);
+    case ncclFloat32:
+      return combine<float>(x, from, to);
+    case ncclFloat64:
+      return combine<double>(x, from, to);
+    case ncclInt8:
+      break;
+  }
+  std::abort();
+}
+
+inline void give(Exchange const& x, std::size_t rank, std::byte* to) {
+  auto const& asked = x.asked[rank];
+  if (asked.kind == Kind::all_reduce) return combine(x, 0, to);
+  if (asked.kind == Kind::reduce_scatter) return combine(x, rank * asked.count, to);
+  std::size_t place = 0;
+  for (std::size_t r = 0; r < x.inputs.size(); ++r) {
+    if (asked.kind == Kind::broadcast && r != static_cast<std::size_t>(asked.root)) continue;
+    std::memcpy(to + place, x.inputs[r].data(), x.inputs[r].size());
+    place += x.inputs[r].size();
+  }
+}
+
+}  // namespace nccl_emulation
+
+struct ncclComm {
+  std::shared_ptr<nccl_emulation::Group> group;
+  int rank = 0;
+  std::uint64_t operations = 0;
+  int looks = 0;  // for how many more the communicator is busy
+  bool finalized = false;
+  std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
+};
+using ncclComm_t = ncclComm*;
+
+namespace nccl_emulation {
+
+inline int& open_groups() {
+  thread_local int groups = 0;
+  return groups;
+}
+
+/// Whether the calling thread's device does nothing for others any more.
+inline bool& dead() {
+  thread_local bool is_dead = false;
+  return is_dead;
+}
+
+/// Whoever calls a communicator that is busy has not waited for it.
+inline bool busy(ncclComm_t c) { return c->group->joined < c->group->size || (c->looks > 0 && open_groups() == 0); }
+
+inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, void* out, cudaStream_t stream) {
+  if (busy(c) || c->finalized) return ncclInvalidUsage;
+  auto const rank = static_cast<std::size_t>(c->rank);
+  auto const x = c->group->exchange(c->operations++);
+  auto const bytes = asked.count * size_of(asked.type) * (asked.kind == Kind::reduce_scatter ? x->inputs.size() : 1);
+  auto const aborted = c->aborted;
+  auto const arrive = [=] {
+    if (*aborted || dead()) return;
+    std::lock_guard const lock(x->mutex);
+    auto const* const from = static_cast<std::byte const*>(in);
+    bool const gives = asked.kind != Kind::broadcast || asked.root == static_cast<int>(rank);
+    if (gives) x->inputs[rank].assign(from, from + bytes);
+    x->asked[rank] = asked;
+    ++x->arrived;
+  };
+  auto const leave = [=] {
+    if (!*aborted && !dead()) give(*x, rank, static_cast<std::byte*>(out));
+  };
+  auto& device = cuda_emulation::Device::instance();
+  device.push(stream, {arrive, nullptr});
+  device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || x->complete(); }});
+  c->looks = static_cast<int>(c->operations % 3);
+  return c->looks > 0 ? ncclInProgress : ncclSuccess;
+}
+
+}  // namespace nccl_emulation
+
+inline char const* ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError    ? "remote process exited or there was a network error"
+         : result == ncclInvalidUsage ? "invalid usage"
+                                      : "unhandled system error";
+}
+inline char const* ncclGetLastError(ncclComm_t) { return ""; }
+
+inline ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  auto& everywhere = nccl_emulation::Everywhere::instance();
+  std::lock_guard const lock(everywhere.mutex);
+  auto const number = ++everywhere.ids;
+  std::memcpy(id->internal, &number, sizeof number);
+  return ncclSuccess;
+}
+inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* to, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (config->blocking != 0 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  auto& everywhere = nccl_emulation::Everywhere::instance();
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  std::lock_guard const lock(everywhere.mutex);
+  auto& group = everywhere.groups[number];
+  if (!group) group = std::make_shared<nccl_emulation::Group>(ranks);
+  std::lock_guard const lock_group(group->mutex);
+  ++group->joined;
+  ++everywhere.communicators;
+  *to = new ncclComm{group, rank, 0, 2};
+  return ncclInProgress;
+}
+inline ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* state) {
+  auto const failure = nccl_emulation::Everywhere::instance().failure.load();
+  std::lock_guard const lock(c->group->mutex);
+  if (c->group->joined == c->group->size && c->looks > 0) --c->looks;
+  *state = failure != ncclSuccess                              ? failure
+           : c->looks > 0 || c->group->joined < c->group->size ? ncclInProgress
+                                                               : ncclSuccess;
+  return ncclSuccess;
+}
+inline ncclResult_t ncclCommFinalize(ncclComm_t c) {
+  if (nccl_emulation::busy(c) || c->finalized) return ncclInvalidUsage;
+  c->finalized = true;
+  c->looks = 2;
+  return ncclInProgress;
+}
+inline ncclResult_t ncclCommDestroy(ncclComm_t c) {
+  if (!c->finalized || c->looks > 0) return ncclInvalidUsage;
+  ++nccl_emulation::Everywhere::instance().destroyed;
+  return delete c, ncclSuccess;
+}
+inline ncclResult_t ncclCommAbort(ncclComm_t c) {
+  *c->aborted = true;
+  ++nccl_emulation::Everywhere::instance().aborted;
+  return delete c, ncclSuccess;
+}
+/// All ranks have come here before anybody's part is there: this waits for them, which NCCL does in the background.
+inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* to, ncclConfig_t* config) {
+  if (nccl_emulation::busy(c) || config->blocking != 0) return ncclInvalidUsage;
+  auto& group = *c->group;
+  std::unique_lock lock(group.mutex);
+  auto const rounds = group.split.size() / static_cast<std::size_t>(group.size);
+  group.split.emplace_back(color, key, c->rank);
+  auto const all = (rounds + 1) * static_cast<std::size_t>(group.size);
+  while (group.split.size() < all) {
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
+  std::vector<std::pair<int, int>> mine;
+  for (auto i = all - static_cast<std::size_t>(group.size); i < all; ++i)
+    if (std::get<0>(group.split[i]) == color)
+      mine.emplace_back(std::get<1>(group.split[i]), std::get<2>(group.split[i]));
+  std::sort(mine.begin(), mine.end());
+  int rank = 0;
+  while (mine[static_cast<std::size_t>(rank)].second != c->rank) ++rank;
+  auto& part = group.parts[static_cast<int>(rounds) * 1000 + color];
+  if (!part) part = std::make_shared<nccl_emulation::Group>(static_cast<int>(mine.size()));
+  std::lock_guard const lock_part(part->mutex);
+  ++part->joined;
+  ++nccl_emulation::Everywhere::instance().communicators;
+  *to = new ncclComm{part, rank, 0, 2};
+  c->looks = 2;
+  return ncclInProgress;
+}
+
+inline ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
+  return cudaMalloc(to, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+inline ncclResult_t ncclMemFree(void* memory) {
+  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+inline ncclResult_t ncclCommRegister(ncclComm_t c, void* memory, std::size_t, void** handle) {
+  if (nccl_emulation::busy(c)) return ncclInvalidUsage;
+  ++nccl_emulation::Everywhere::instance().registered;
+  return *handle = memory, ncclSuccess;
+}
+inline ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
+  --nccl_emulation::Everywhere::instance().registered;
+  return ncclSuccess;
+}
+
+inline ncclResult_t ncclGroupStart() { return ++nccl_emulation::open_groups(), ncclSuccess; }
+inline ncclResult_t ncclGroupEnd() { return --nccl_emulation::open_groups(), ncclInProgress; }
+
+inline ncclResult_t ncclAllReduce(void const* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t how,
+                                  ncclComm_t c, cudaStream_t stream) {
+  return nccl_emulation::ask(c, {nccl_emulation::Kind::all_reduce, count, type, how, 0}, in, out, stream);
+}
+inline ncclResult_t ncclReduceScatter(void const* in, void* out, std::size_t count, ncclDataType_t type,
+                                      ncclRedOp_t how, ncclComm_t c, cudaStream_t stream) {
+  return nccl_emulation::ask(c, {nccl_emulation::Kind::reduce_scatter, count, type, how, 0}, in, out, stream);
+}
+inline ncclResult_t ncclAllGather(void const* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t c,
+                                  cudaStream_t stream) {
+  return nccl_emulation::ask(c, {nccl_emulation::Kind::all_gather, count, type, ncclSum, 0}, in, out, stream);
+}
+inline ncclResult_t ncclBroadcast(void const* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                                  ncclComm_t c, cudaStream_t stream) {
+  return nccl_emulation::ask(c, {nccl_emulation::Kind::broadcast, count, type, ncclSum, root}, in, out, stream);
+}
