@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What Lockstep uses of cuDNN, on the host: convolutions from their definition, in one group, of tensors that lie
-/// channels last. Of the algorithms that the heuristics rank, the first ones compute in TF32, not deterministically or
-/// not at all, and would give nans; over three axes of which the first has a stride, gradients of the input have no
-/// others.
+/// channels last. Of the algorithms that the heuristics rank, the first ones are not deterministic, compute in TF32
+/// where that is not forbidden, or cannot serve, and would give nans; over three axes of which the first has a stride,
+/// gradients of the input have no others.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -148,7 +148,7 @@ inline cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t c,
 
 namespace cuda_emulation {
 
-enum CudnnAlgorithm { usable = 1, out_of_order, in_tf32, missing };
+enum CudnnAlgorithm { usable = 1, out_of_order, in_tf32, failed, unsupported, greedy };
 
 template <class Algorithm>
 struct CudnnRanked {
@@ -204,7 +204,7 @@ struct CudnnPass {
 
   template <class Algorithm>
   cudnnStatus_t rank(bool only_out_of_order, int wanted, int* count, CudnnRanked<Algorithm>* found) const {
-    if (!is_consistent() || wanted < 4) return CUDNN_STATUS_BAD_PARAM;
+    if (!is_consistent() || wanted < 6) return CUDNN_STATUS_BAD_PARAM;
     auto const make = [&](CudnnAlgorithm a, cudnnStatus_t status, cudnnDeterminism_t determinism,
                           cudnnMathType_t math) {
       found[(*count)++] = {static_cast<Algorithm>(a), status, 1, workspace(), determinism, math};
@@ -213,13 +213,15 @@ struct CudnnPass {
     make(out_of_order, CUDNN_STATUS_SUCCESS, CUDNN_NON_DETERMINISTIC, CUDNN_FMA_MATH);
     if (only_out_of_order) return CUDNN_STATUS_SUCCESS;
     if (geometry.math != CUDNN_FMA_MATH) make(in_tf32, CUDNN_STATUS_SUCCESS, CUDNN_DETERMINISTIC, CUDNN_DEFAULT_MATH);
-    make(missing, CUDNN_STATUS_NOT_SUPPORTED, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH);
+    make(failed, CUDNN_STATUS_NOT_SUPPORTED, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH);
+    make(unsupported, CUDNN_STATUS_SUCCESS, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH);
+    make(greedy, CUDNN_STATUS_SUCCESS, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH);
     make(usable, CUDNN_STATUS_SUCCESS, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH);
     return CUDNN_STATUS_SUCCESS;
   }
   cudnnStatus_t measure(int algorithm, std::size_t* bytes) const {
-    if (!is_consistent() || algorithm == missing) return CUDNN_STATUS_NOT_SUPPORTED;
-    return *bytes = workspace(), CUDNN_STATUS_SUCCESS;
+    if (!is_consistent() || algorithm == unsupported) return CUDNN_STATUS_NOT_SUPPORTED;
+    return *bytes = algorithm == greedy ? std::size_t{1} << 31 : workspace(), CUDNN_STATUS_SUCCESS;
   }
   /// to = the sum of f's terms, plus beta times what it held. The factors are read when their time comes, and the
   /// workspace is written.

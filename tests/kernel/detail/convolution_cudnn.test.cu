@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/memory/cuda_graph.cuh>
+
 #include "kernel/cuda_convolution.cuh"
 
 using namespace lockstep;
@@ -31,6 +33,41 @@ TEST_CASE("it serves float; double stays with products of patches") {
   using Cuda = kernel::Convolution<CudaSpace>;
   static_assert(std::is_same_v<Cuda::Plans<float>, CudnnConvolution>);
   static_assert(std::is_same_v<Cuda::Plans<double>, kernel::detail::UnplannedConvolution>);
+}
+
+TEST_CASE("a pass that was planned can be recorded, and gives the same bits again") {
+  if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
+  memory::CudaStream const stream;
+  CudnnConvolution plans;
+  CudnnConvolution::Scratch scratch;
+  ConvolutionShape const s{.rows = 3, .inputs = 4, .outputs = 2, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
+  auto const in = s.rows * s.input_size(), out = s.rows * s.output_size(), taps = s.weight_size();
+  OnDevice<float> const x(values<float>(in, 1)), weight(values<float>(taps, 2)), dy(values<float>(out, 3));
+  OnDevice<float> const y(values<float>(out, 4)), dx(values<float>(in, 5)), dweight(values<float>(taps, 6));
+  auto const step = [&] {
+    auto const view = stream.view();
+    return plans.forward(view, s, x.view(in).data, weight.view(taps).data, nullptr, y.view(out).data, scratch) &&
+           plans.backward_data(view, s, dy.view(out).data, weight.view(taps).data, dx.view(in).data, Write::overwrite,
+                               scratch) &&
+           plans.backward_weight(view, s, dy.view(out).data, x.view(in).data, dweight.view(taps).data, Write::overwrite,
+                                 scratch);
+  };
+  REQUIRE(step());
+  REQUIRE(step());  // scratch is in one piece now
+  auto const first_y = y.values(), first_dx = dx.values(), first_dweight = dweight.values();
+  auto const moves = stream.view().memory_moves();
+  memory::CudaGraph const graph(stream.view(), [&] { REQUIRE(step()); });
+  for (auto const* written : {&y, &dx, &dweight}) {
+    auto const view = written->view(static_cast<Index>(written->values().size()));
+    memory::check_cuda(
+        cudaMemsetAsync(view.data, 0xff, static_cast<std::size_t>(view.size()) * sizeof(float), stream.view().get()),
+        "memset");
+  }
+  graph.launch(stream.view());
+  CHECK(y.values() == first_y);
+  CHECK(dx.values() == first_dx);
+  CHECK(dweight.values() == first_dweight);
+  CHECK(stream.view().memory_moves() == moves);
 }
 
 TEST_CASE("plans of shapes long past make room for new ones") {

@@ -119,6 +119,7 @@ class CudnnPlan {
     check(cudnnSetConvolutionNdDescriptor(geometry_.get(), dims - 2, padding.data(), stride.data(), dilation.data(),
                                           CUDNN_CROSS_CORRELATION, type),
           "cudnnSetConvolutionNdDescriptor");
+    // Of all kinds of arithmetic only this one is never TF32.
     check(cudnnSetConvolutionMathType(geometry_.get(), CUDNN_FMA_MATH), "cudnnSetConvolutionMathType");
   }
 
@@ -130,8 +131,7 @@ class CudnnPlan {
     if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return;
     check(status, "cuDNN's choice of an algorithm");
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      bool const in_float = found[i].mathType == CUDNN_DEFAULT_MATH || found[i].mathType == CUDNN_FMA_MATH;
-      if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC || !in_float) continue;
+      if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC) continue;
       std::size_t bytes = 0;
       if (measure(found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most_workspace) continue;
       algorithm_ = static_cast<int>(found[i].algo);
