@@ -35,6 +35,17 @@ TEST_CASE("it serves float; double stays with products of patches") {
   static_assert(std::is_same_v<Cuda::Plans<double>, kernel::detail::UnplannedConvolution>);
 }
 
+TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
+  ConvolutionShape const s{.rows = 0, .inputs = 3, .outputs = 4, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
+  kernel::detail::CudnnPlan const plan(nullptr, s, kernel::detail::ConvolutionPass::forward);
+  CHECK_NOTHROW(plan.check(CUDNN_STATUS_SUCCESS, "cudnnConvolutionForward"));
+  CHECK_THROWS_WITH_AS(plan.check(CUDNN_STATUS_NOT_SUPPORTED, "cudnnConvolutionForward"),
+                       "Convolution: cudnnConvolutionForward refuses 0 samples, 3 to 4 channels, extent [1, 5, 6], "
+                       "kernel [1, 3, 2], stride [1, 1, 1], padding [0, 0, 0] (CUDNN_STATUS_NOT_SUPPORTED); built "
+                       "without lockstep::cudnn it is computed without cuDNN",
+                       CudaError);
+}
+
 TEST_CASE("a pass that was planned can be recorded, and gives the same bits again") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;

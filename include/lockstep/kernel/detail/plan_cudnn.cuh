@@ -77,8 +77,9 @@ class CudnnPlan {
     if (status == CUDNN_STATUS_SUCCESS) return;
     throw CudaError("Convolution: " + std::string(call) + " refuses " + std::to_string(shape_.rows) + " samples, " +
                     std::to_string(shape_.inputs) + " to " + std::to_string(shape_.outputs) + " channels, extent " +
-                    to_string(shape_.extent) + ", kernel " + to_string(shape_.kernel) + " (" +
-                    cudnnGetErrorString(status) + ")");
+                    to_string(shape_.extent) + ", kernel " + to_string(shape_.kernel) + ", stride " +
+                    to_string(shape_.stride) + ", padding " + to_string(shape_.padding) + " (" +
+                    cudnnGetErrorString(status) + "); built without lockstep::cudnn it is computed without cuDNN");
   }
 
  private:
@@ -90,7 +91,7 @@ class CudnnPlan {
     for (std::size_t axis = 0; axis < 3; ++axis) most = std::max({most, s.stride[axis], s.padding[axis]});
     return s.rows > 0 && most <= std::numeric_limits<int>::max();
   }
-  /// cuDNN has more algorithms for two axes of space than for three, and none for one.
+  /// cuDNN convolves over two or three axes of space, and has more algorithms for two.
   [[nodiscard]] std::size_t axes() const noexcept {
     return shape_.extent[0] == 1 && shape_.kernel[0] == 1 && shape_.padding[0] == 0 ? 2 : 3;
   }
