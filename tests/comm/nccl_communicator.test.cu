@@ -24,18 +24,7 @@ namespace {
 
 #if defined(LOCKSTEP_NCCL_EMULATION)
 constexpr int most_ranks = 4;
-
-/// The calling thread's, while it lives.
-class OwnDevice {
- public:
-  OwnDevice() { cuda_emulation::Device::of_thread() = &device_; }
-  ~OwnDevice() { cuda_emulation::Device::of_thread() = nullptr; }
-  OwnDevice(OwnDevice const&) = delete;
-  OwnDevice& operator=(OwnDevice const&) = delete;
-
- private:
-  cuda_emulation::Device device_;
-};
+using cuda_emulation::OwnDevice;
 #else
 constexpr int most_ranks = 1;  // NCCL refuses several on one GPU
 struct OwnDevice {};

@@ -204,4 +204,16 @@ class Device {
   std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
 };
 
+/// A device of its own for the calling thread, while this lives.
+class OwnDevice {
+ public:
+  OwnDevice() { Device::of_thread() = &device_; }
+  ~OwnDevice() { Device::of_thread() = nullptr; }
+  OwnDevice(OwnDevice const&) = delete;
+  OwnDevice& operator=(OwnDevice const&) = delete;
+
+ private:
+  Device device_;
+};
+
 }  // namespace cuda_emulation

@@ -31,6 +31,10 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/trainer.hpp>
 
+#if defined(LOCKSTEP_NCCL)
+#include <lockstep/comm/nccl_communicator.cuh>
+#endif
+
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -177,3 +181,22 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
     CHECK(ddp.losses == dp.losses);
   }
 }
+
+#if defined(LOCKSTEP_NCCL_EMULATION)
+
+TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
+  auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
+  std::vector<Outcome> outcomes(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    cuda_emulation::OwnDevice const device;
+    outcomes[static_cast<std::size_t>(world.rank)] =
+        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}});
+    return 0;
+  });
+  for (auto const& outcome : outcomes) {
+    CHECK(outcome.values == over_host.values);
+    CHECK(outcome.losses == over_host.losses);
+  }
+}
+
+#endif

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
+#include <lockstep/parallel/detail/space_of.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -45,6 +47,11 @@ struct DistributedDataParallel {
 
   template <class Model, class Optimizer, class Space = HostSpace>
   class Session {
+    /// Gradients are summed where they are written; a device's go over the host where the communicator is the host's.
+    static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
+    static_assert(in_place || !Space::host_accessible,
+                  "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
+
    public:
     using DeviceReplica = Replica<Model, Space>;
 
@@ -84,16 +91,12 @@ struct DistributedDataParallel {
       replica_.stream().synchronize();
       auto const begin = Clock::seconds();
       replica_.zero_unused();
-      if constexpr (!Space::host_accessible) {
-        replica_.device().read(replica_.gradient_data(), summed_in_);
-        loss_is_known();
-      }
+      if constexpr (!in_place) replica_.device().read(replica_.gradient_data(), summed_in_);
+      if constexpr (!Space::host_accessible) loss_is_known();  // waits for the device
       buckets_.finish(communicator_);
       rows_.sum(communicator_, replica_.gradient_data());
       nn::Loss<HostSpace> const loss{buckets_.rider()[0], buckets_.rider()[1]};
-      if constexpr (!Space::host_accessible) {
-        replica_.device().write(summed_in_, replica_.gradient_data());
-      }
+      if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
       phases_.communication += Clock::seconds() - begin;
       auto& device = replica_.device();
       auto const reduced = device.now();
@@ -158,9 +161,8 @@ struct DistributedDataParallel {
     }
 
    private:
-    /// On the host gradients are written where they are summed; those of a device are copied there and back.
     [[nodiscard]] memory::Block own_gradients() noexcept {
-      if constexpr (Space::host_accessible) {
+      if constexpr (in_place) {
         return std::move(summed_);
       } else {
         return {};

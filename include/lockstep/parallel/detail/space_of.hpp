@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/memory/space.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Where the memory lies that a communicator allocates: on the host, unless it says otherwise.
+template <class Communicator>
+struct SpaceOf {
+  using type = HostSpace;
+};
+template <class Communicator>
+requires requires { typename Communicator::Space; }
+struct SpaceOf<Communicator> {
+  using type = typename Communicator::Space;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
