@@ -28,10 +28,10 @@ class NcclCommunicator {
  public:
   using Space = CudaSpace;
 
-  /// Collective. On the GPU that is current.
-  /// @throws RankLost, RankStalled, CommunicationError
-  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, connect(world)) {}
-  /// The same over an engine of the caller's that joins the same ranks, such as MPI.
+  /// Collective. On the GPU that parallel::OnCuda gives the rank, which becomes current.
+  /// @throws CudaError, RankLost, RankStalled, CommunicationError
+  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(on_its_gpu(world), connect(world)) {}
+  /// The same on the GPU that is current, over an engine of the caller's that joins the same ranks, such as MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
       : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
 
@@ -67,6 +67,12 @@ class NcclCommunicator {
     void* registration;
   };
   explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
+  static launch::World const& on_its_gpu(launch::World const& world) {
+    int gpus = 0;
+    memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+    memory::check_cuda(cudaSetDevice(world.rank % gpus), "cudaSetDevice");  // without one, the call before has thrown
+    return world;
+  }
   static void release(void* owner, std::byte* data, std::size_t) noexcept {
     std::unique_ptr<Owner> const mine(static_cast<Owner*>(owner));
     mine->self->give_back(data, mine->registration);
