@@ -357,24 +357,34 @@ TEST_CASE("a rank that does not come is warned of and given up by name, at the s
   }
 }
 
-TEST_CASE("a rank that is lost while NCCL works is named by the others") {
-  std::atomic<int> started{0};
-  auto const heard = heard_by_ranks<lockstep::RankLost>(3, [&](launch::World& world) {
-    comm::NcclCommunicator c(world);
-    auto const memory = c.allocate(64);
-    Piece piece{ElementType::float32, memory.data(), 8};
-    nccl_emulation::dead() = world.rank == 1;
-    c.start(piece);
-    ++started;
-    while (world.rank == 1 && started < 3) std::this_thread::yield();
-    if (world.rank == 1) throw std::domain_error("the GPU is on fire");
-    c.wait(piece);
-  });
-  REQUIRE(heard.size() == 2);
-  for (auto const& text : heard) {
-    CAPTURE(text);
-    CHECK(says(text, "rank 1 failed: the GPU is on fire"));
-    CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders))"));
+TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the others") {
+  enum class End { throws, throws_late, returns };
+  for (auto const end : {End::throws, End::throws_late, End::returns}) {
+    CAPTURE(static_cast<int>(end));
+    std::atomic<int> started{0};
+    auto const heard = heard_by_ranks<lockstep::RankLost>(3, [&](launch::World& world) {
+      comm::NcclCommunicator c(world);
+      auto const memory = c.allocate(64);
+      Piece piece{ElementType::float32, memory.data(), 8};
+      nccl_emulation::dead() = world.rank == 1;
+      c.start(piece);
+      ++started;
+      while (world.rank == 1 && started < 3) std::this_thread::yield();
+      if (world.rank != 1) return c.wait(piece);
+      if (end == End::returns) return;
+      if (end == End::throws_late) {  // NCCL knows first
+        nccl().failure = ncclRemoteError;
+        ::usleep(50'000);
+      }
+      throw std::domain_error("the GPU is on fire");
+    });
+    nccl().failure = ncclSuccess;
+    REQUIRE(heard.size() == 2);
+    for (auto const& text : heard) {
+      CAPTURE(text);
+      CHECK(says(text, end == End::returns ? "rank 1 has ended its work" : "rank 1 failed: the GPU is on fire"));
+      CHECK(says(text, "NCCL's operation 0 (all_reduce of 8 float32 (sum, 0 riders)"));
+    }
   }
 }
 

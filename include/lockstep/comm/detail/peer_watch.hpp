@@ -30,19 +30,25 @@ class PeerWatch {
   }
 
   /// Returns when `done()`. `doing()` tells in what this rank waits.
-  /// @throws RankLost when a rank has failed, RankStalled after the limit
+  /// @throws RankLost when a rank has failed, or has ended for a while; RankStalled after the limit
   template <class Done, class Doing>
   void until(Done const& done, Doing const& doing) const {
     auto const since = Clock::seconds();
+    double ended_seconds = 0;  // when a rank was first seen to have ended
     bool warned = false;
     for (Backoff backoff; !done();) {
       if (backoff.pause()) continue;
       ::usleep(sleep_us);
+      auto const now = Clock::seconds();
       if (lost() >= 0) {
         if (done()) return;  // the rank had done its part before
-        throw_lost(doing());
+        throw_lost(lost(), doing());
       }
-      auto const waited = Clock::seconds() - since;
+      if (auto const rank = ended(); rank >= 0) {  // what it has sent may still be on its way
+        if (ended_seconds == 0) ended_seconds = now;
+        if (now - ended_seconds > grace_seconds) throw_lost(rank, doing());
+      }
+      auto const waited = now - since;
       auto const told = [&] {
         return me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing() +
                ", which every rank has started; for which one is not determined";
@@ -59,7 +65,7 @@ class PeerWatch {
   [[noreturn]] void explain(std::string const& failure, std::string const& doing) const {
     bool const others = members_.size() > 1;
     for (auto const end = Clock::seconds() + grace_seconds; others && world_.segment && Clock::seconds() < end;) {
-      if (lost() >= 0) throw_lost(doing + " (" + failure + ")");
+      if (lost() >= 0) throw_lost(lost(), doing + " (" + failure + ")");
       ::usleep(1000);
     }
     throw CommunicationError(me() + ": " + failure + " in " + doing +
@@ -71,8 +77,13 @@ class PeerWatch {
   static constexpr double grace_seconds = 1;
 
   [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
-  [[noreturn]] void throw_lost(std::string const& doing) const {
-    throw RankLost(lost(), world_.segment->control().tell(lost()) + "; " + me() + " was waiting in " + doing);
+  [[nodiscard]] int ended() const noexcept {
+    for (auto const rank : members_)
+      if (world_.segment && world_.segment->control().over(rank)) return rank;
+    return -1;
+  }
+  [[noreturn]] void throw_lost(int rank, std::string const& doing) const {
+    throw RankLost(rank, world_.segment->control().tell(rank) + "; " + me() + " was waiting in " + doing);
   }
 
   launch::World world_;
