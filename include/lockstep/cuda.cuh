@@ -30,7 +30,7 @@
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/kernel/truth.cuh>
 #include <lockstep/memory/cuda.cuh>
-#include <lockstep/parallel/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 #include <lockstep/memory/cuda_inbox.cuh>
 #include <lockstep/memory/cuda_recordings.cuh>
+#include <lockstep/parallel/cuda.cuh>

@@ -23,7 +23,8 @@ struct Verdict {
     char const* advice;
   };
   std::array<Phase, 4> phases{
-      {{"compute", profile.forward_ms + profile.backward_ms + profile.pass_ms, "more devices, or a smaller model, would make it faster"},
+      {{"compute", profile.forward_ms + profile.backward_ms + profile.pass_ms,
+        "more devices, or a smaller model, would make it faster"},
        {"communication", profile.communication_ms,
         "gradients, or slower ranks, are waited for: a larger batch per device would make that rarer"},
        {"optimizer", profile.optimizer_ms, "a larger batch would make the optimizer step less often"},
