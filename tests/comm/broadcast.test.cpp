@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/broadcast.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/broadcast.hpp>
 #include <lockstep/comm/self_communicator.hpp>
 
 #include <array>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/communicator.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/connect.hpp>
 
 using namespace lockstep;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/connect.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/connect.hpp>
 #include <lockstep/memory/buffer.hpp>
 
 #include <string>

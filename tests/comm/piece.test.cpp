@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/piece.hpp>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/comm/detail/check.hpp>
-#include <lockstep/comm/piece.hpp>
 
 #include <vector>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/process_communicator.hpp>
+
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
-
-#include <lockstep/comm/process_communicator.hpp>
 
 #include <functional>
 #include <string>

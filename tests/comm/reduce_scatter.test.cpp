@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/reduce_scatter.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/reduce_scatter.hpp>
 #include <lockstep/comm/self_communicator.hpp>
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/comm/self_communicator.hpp>
+
+#include <doctest/doctest.h>
 
 #include "comm/operations.hpp"
 #include "malloc_count.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/thread_communicator.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/thread_communicator.hpp>
 #include <lockstep/launch/run.hpp>
 
 #include <atomic>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/clock.hpp>
+
 #include <doctest/doctest.h>
 
 #include <thread>
-#include <lockstep/core/clock.hpp>
 
 using lockstep::Clock;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/contract.hpp>
+
 #include <doctest/doctest.h>
 
-#include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 
 using lockstep::checks;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/element_type.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
-
-#include <lockstep/core/element_type.hpp>
 
 using lockstep::element_type_of;
 using lockstep::ElementType;

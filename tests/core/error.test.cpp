@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/error.hpp>
+
 #include <doctest/doctest.h>
 
 #include <stdexcept>
 #include <type_traits>
-#include <lockstep/core/error.hpp>
 
 using namespace lockstep;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/index.hpp>
+
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <type_traits>
-#include <lockstep/core/index.hpp>
 
 TEST_CASE("an index is signed and counts anything that fits in memory") {
   static_assert(std::is_signed_v<lockstep::Index>);

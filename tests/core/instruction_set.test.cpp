@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/instruction_set.hpp>
+
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -6,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <vector>
-#include <lockstep/core/instruction_set.hpp>
 
 using lockstep::best_instruction_set;
 using lockstep::InstructionSet;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/json.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -7,7 +9,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <lockstep/core/json.hpp>
 
 using lockstep::DataError;
 using namespace lockstep::json;

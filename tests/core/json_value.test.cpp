@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/json_value.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <lockstep/core/json_value.hpp>
 
 using lockstep::DataError;
 using namespace lockstep::json;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/json_writer.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -9,7 +11,6 @@
 #include <string>
 #include <vector>
 #include <lockstep/core/json.hpp>
-#include <lockstep/core/json_writer.hpp>
 
 using namespace lockstep::json;
 using lockstep::DataError;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/keyed_permutation.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -6,7 +8,6 @@
 #include <set>
 #include <unordered_set>
 #include <vector>
-#include <lockstep/core/keyed_permutation.hpp>
 
 using lockstep::Index;
 using lockstep::KeyedPermutation;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/mix.hpp>
+
 #include <doctest/doctest.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <set>
-#include <lockstep/core/mix.hpp>
 
 using lockstep::mix;
 

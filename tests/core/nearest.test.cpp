@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/nearest.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <string>
 #include <vector>
-#include <lockstep/core/nearest.hpp>
 
 using lockstep::edit_distance;
 using lockstep::nearest;

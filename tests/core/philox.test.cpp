@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/philox.hpp>
+
 #include <doctest/doctest.h>
 
 #include <bit>
 #include <cmath>
 #include <vector>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/philox.hpp>
 
 using lockstep::normal;
 using lockstep::normal_pair;

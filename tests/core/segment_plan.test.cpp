@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/segment_plan.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -7,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <vector>
-#include <lockstep/core/segment_plan.hpp>
 
 #include "malloc_count.hpp"
 

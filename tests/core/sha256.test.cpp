@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/sha256.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
-#include <lockstep/core/sha256.hpp>
 
 using lockstep::hex;
 using lockstep::Sha256;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/tensor_view.hpp>
+
 #include <doctest/doctest.h>
 
 #include <numeric>
 #include <type_traits>
 #include <vector>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/memory/space.hpp>
 
 using lockstep::CudaSpace;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/thread_pool.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -8,7 +10,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-#include <lockstep/core/thread_pool.hpp>
 
 #include "malloc_count.hpp"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/version.hpp>
+
 #include <doctest/doctest.h>
 
 #include <string>
 #include <typeinfo>
-#include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 struct Tagged {};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/wait.hpp>
+
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -7,7 +9,6 @@
 #include <limits>
 #include <new>
 #include <thread>
-#include <lockstep/core/wait.hpp>
 
 using lockstep::Backoff;
 using lockstep::Clock;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks in BUILD for the object file of every header that HEADERS (below include/) holds and EXTENSIONS match: a check
-# that passed over a header fails here.
+# Looks in BUILD for the object file of every header that HEADERS (below include/) holds and EXTENSIONS match, or for that
+# of its own test in TESTS: a check that passed over a header fails here.
+include("${CMAKE_CURRENT_LIST_DIR}/own-test.cmake")
 foreach(extension IN LISTS EXTENSIONS)
   file(GLOB_RECURSE found RELATIVE "${HEADERS}" "${HEADERS}/*.${extension}")
   list(APPEND headers ${found})
@@ -11,6 +12,10 @@ if(count EQUAL 0)
 endif()
 file(GLOB_RECURSE objects "${BUILD}/*.o")
 foreach(header IN LISTS headers)
+  lockstep_own_test("${TESTS}" "${header}" test)
+  if(test)
+    set(header "${test}.test")
+  endif()
   string(REPLACE "." "\\." pattern "/${header}.")
   set(compiled ${objects})
   list(FILTER compiled INCLUDE REGEX "${pattern}(cxx|cpp|cu)\\.o$")

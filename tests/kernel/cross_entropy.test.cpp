@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/cross_entropy.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
-#include <lockstep/kernel/cross_entropy.hpp>
 
 #include "kernel/values.hpp"
 #include "kernel/view.hpp"

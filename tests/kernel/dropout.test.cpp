@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/dropout.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstring>
 #include <vector>
-#include <lockstep/kernel/dropout.hpp>
 
 #include "kernel/view.hpp"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/dropout_mask.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
-#include <lockstep/kernel/dropout_mask.hpp>
 
 using lockstep::ConfigError;
 using lockstep::kernel::DropoutMask;

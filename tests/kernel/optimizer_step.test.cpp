@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/optimizer_step.hpp>
+
 #include <doctest/doctest.h>
 
 #include <numeric>
 #include <vector>
-#include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/optim/slice.hpp>
 
 using lockstep::HostSpace;

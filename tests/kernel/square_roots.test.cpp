@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/square_roots.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <vector>
-#include <lockstep/kernel/square_roots.hpp>
 
 TEST_CASE_TEMPLATE("every element is the correctly rounded root, and nothing beyond the end is touched", T, float,
                    double) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/sum_of_squares.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <limits>
 #include <span>
 #include <vector>
-#include <lockstep/kernel/sum_of_squares.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;

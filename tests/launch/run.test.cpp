@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/run.hpp>
+
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-
-#include <lockstep/launch/run.hpp>
 
 #include <atomic>
 #include <set>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/shared_segment.hpp>
+
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <lockstep/launch/shared_segment.hpp>
 
 #include <cstring>
 #include <fstream>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/supervisor.hpp>
+
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -6,8 +8,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <lockstep/launch/supervisor.hpp>
 
 #include "launch/ranks.hpp"
 

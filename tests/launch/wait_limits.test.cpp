@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/launch/wait_limits.hpp>
+
+#include <doctest/doctest.h>
 
 TEST_CASE("a wait warns long before it gives up") {
   lockstep::launch::WaitLimits const limits;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/launch/world.hpp>
+
+#include <doctest/doctest.h>
 
 using namespace lockstep::launch;
 

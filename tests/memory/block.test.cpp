@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/block.hpp>
+
 #include <doctest/doctest.h>
 
 #include <type_traits>
 #include <utility>
-#include <lockstep/memory/block.hpp>
 
 using lockstep::memory::Block;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/buffer.hpp>
+
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <type_traits>
 #include <utility>
 #include <lockstep/core/error.hpp>
-#include <lockstep/memory/buffer.hpp>
 
 using lockstep::CudaSpace;
 using lockstep::HostSpace;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/resource.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <new>
-#include <lockstep/memory/resource.hpp>
 
 using lockstep::memory::HostResource;
 using lockstep::memory::MemoryResource;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/scratch.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <vector>
-#include <lockstep/memory/scratch.hpp>
 
 using lockstep::memory::Block;
 using lockstep::memory::HostResource;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/space.hpp>
+
 #include <doctest/doctest.h>
 
 #include <string>
-#include <lockstep/memory/space.hpp>
 
 TEST_CASE("spaces say what they are") {
   static_assert(lockstep::HostSpace::host_accessible && !lockstep::CudaSpace::host_accessible);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/memory/stream.hpp>
+
+#include <doctest/doctest.h>
 
 TEST_CASE("a host stream hands out its pool, copies included") {
   lockstep::ThreadPool pool(2);

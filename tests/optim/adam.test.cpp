@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/adam.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <optim/arena.hpp>
-#include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 
 using lockstep::HostSpace;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/adamw.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 #include <limits>
 #include <optim/arena.hpp>
-#include <lockstep/optim/adamw.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;

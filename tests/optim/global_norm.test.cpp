@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/global_norm.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
-#include <lockstep/optim/global_norm.hpp>
 
 using lockstep::HostSpace;
 using lockstep::Index;

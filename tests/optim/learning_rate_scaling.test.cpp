@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/optim/learning_rate_scaling.hpp>
+
+#include <doctest/doctest.h>
 
 using lockstep::optim::factor;
 using lockstep::optim::LearningRateScaling;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <doctest/doctest.h>
-
 #include <lockstep/optim/schedule.hpp>
+
+#include <doctest/doctest.h>
 
 using lockstep::Index;
 using lockstep::optim::Schedule;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/sgd.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <optim/arena.hpp>
-#include <lockstep/optim/sgd.hpp>
 
 using lockstep::Index;
 using lockstep::ThreadPool;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/slice.hpp>
+
 #include <doctest/doctest.h>
 
 #include <type_traits>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/optim/slice.hpp>
 
 using HostSlice = lockstep::optim::Slice<float, lockstep::HostSpace>;
 

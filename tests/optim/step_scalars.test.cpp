@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/step_scalars.hpp>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/memory/space.hpp>
-#include <lockstep/optim/step_scalars.hpp>
 
 using Scalars = lockstep::optim::StepScalars<lockstep::HostSpace>;
 

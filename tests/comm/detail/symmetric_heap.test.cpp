@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/detail/symmetric_heap.hpp>
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
-
-#include <lockstep/comm/detail/symmetric_heap.hpp>
 
 #include <map>
 #include <vector>

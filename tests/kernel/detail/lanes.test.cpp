@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/detail/lanes.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/kernel/detail/lanes.hpp>
 
 #include "kernel/values.hpp"
 

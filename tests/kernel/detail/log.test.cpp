@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/detail/log.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <vector>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/kernel/detail/log.hpp>
 
 using namespace lockstep;
 
