@@ -239,7 +239,8 @@ class Context {
     replaying_ = false;
     recycles_ = true;
   }
-  /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use.
+  /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use. Afterwards the values of
+  /// variables are gone: gradients have taken their memory.
   void backward(ReadySink sink) {
     sink_ = sink;
     run_tape(0);

@@ -29,6 +29,7 @@ template <class T>
                                                 typename Assembly<HostSpace>::Place place, Index token, T* to,
                                                 Index width) noexcept {
   T const* rows[EmbeddingInputs<T, HostSpace>::most_parts + 2];
+  rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
   int count = 0;
   auto const entry = in.assembly.entry(row, place);
   for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
