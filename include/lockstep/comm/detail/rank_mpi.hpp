@@ -58,18 +58,7 @@ class RankMpi {
     check(piece, rank_, size_);
     piece.started_seconds = Clock::seconds();
     piece.finished_seconds = 0;
-    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
-    requests_.push_back({.kind = static_cast<Kind>(piece.collective),
-                         .type = piece.type,
-                         .operation = piece.operation,
-                         .count = piece.collective == Collective::barrier ? 0 : piece.count,
-                         .root = piece.root,
-                         .in = apart ? piece.in : piece.data,
-                         .out = piece.data,
-                         .counts = piece.counts,
-                         .rider = piece.rider,
-                         .piece = &piece,
-                         .started_seconds = piece.started_seconds});
+    requests_.push_back(request_of(piece, piece.started_seconds));
     progress();
   }
 

@@ -49,18 +49,7 @@ class RankNccl {
 
   void start(Piece& piece) {
     check(piece, rank(), size());
-    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
-    Request const what{.kind = static_cast<Kind>(piece.collective),
-                       .type = piece.type,
-                       .operation = piece.operation,
-                       .count = piece.count,
-                       .root = piece.root,
-                       .in = apart ? piece.in : piece.data,
-                       .out = piece.data,
-                       .counts = piece.counts,
-                       .rider = piece.rider,
-                       .piece = &piece,
-                       .started_seconds = Clock::seconds()};
+    auto const what = request_of(piece, Clock::seconds());
     if (what.kind == Kind::barrier || what.largest_part() == 0 || !on_device(what)) return host_.start(piece);
     piece.started_seconds = what.started_seconds;
     piece.finished_seconds = 0;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include <lockstep/comm/detail/rank_block.hpp>
+#include <lockstep/comm/piece.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
@@ -66,5 +67,21 @@ struct Request {
     return d;
   }
 };
+
+/// What a piece asks for.
+[[nodiscard]] inline Request request_of(Piece& piece, double started_seconds) noexcept {
+  bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
+  return {.kind = static_cast<Kind>(piece.collective),
+          .type = piece.type,
+          .operation = piece.operation,
+          .count = piece.collective == Collective::barrier ? 0 : piece.count,
+          .root = piece.root,
+          .in = apart ? piece.in : piece.data,
+          .out = piece.data,
+          .counts = piece.counts,
+          .rider = piece.rider,
+          .piece = &piece,
+          .started_seconds = started_seconds};
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

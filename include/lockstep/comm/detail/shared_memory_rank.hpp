@@ -46,18 +46,7 @@ class SharedMemoryRank {
   void start(Piece& piece) {
     check(piece, rank_, size());
     piece.finished_seconds = 0;
-    bool const apart = piece.collective == Collective::reduce_scatter || piece.collective == Collective::all_gather;
-    request({.kind = static_cast<Kind>(piece.collective),
-             .type = piece.type,
-             .operation = piece.operation,
-             .count = piece.collective == Collective::barrier ? 0 : piece.count,
-             .root = piece.root,
-             .in = apart ? piece.in : piece.data,
-             .out = piece.data,
-             .counts = piece.counts,
-             .rider = piece.rider,
-             .piece = &piece,
-             .started_seconds = Clock::coarse_seconds()});
+    request(request_of(piece, Clock::coarse_seconds()));
     if (!failure_ && !mismatch_) publish_next();
     piece.started_seconds = Clock::seconds();  // while the others have not seen it yet
     progress();
