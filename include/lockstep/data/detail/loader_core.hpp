@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>  // with durations; all of <chrono> would be an eighth of what the umbrella adds to the std headers
+#include <condition_variable>  // brings durations; all of <chrono> would be dear to compile
 #include <cstddef>
 #include <cstdint>
 #include <memory>
