@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -17,7 +18,8 @@ struct Model {
   void visit(auto&& each) { each("first", first), each("second", second), each("third", third); }
 };
 
-/// What every one of `ranks` thread ranks hears after `change(values, rank)`, `values` being a model's own.
+/// What every one of `ranks` thread ranks hears after `change(values, rank)`, `values` being a model's own and, behind
+/// them, what an optimizer keeps.
 template <class Change>
 std::string said_by_all(int ranks, Change change) {
   launch::Options options;
@@ -27,10 +29,13 @@ std::string said_by_all(int ranks, Change change) {
     auto communicator = comm::connect(world);
     Model model;
     auto const layout = nn::ParameterLayout::of(model);
-    std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.5f);
+    std::vector<float> values(2 * static_cast<std::size_t>(layout.size()), 0.5f);
     change(values, layout, world.rank);
     try {
-      parallel::check_replicas(communicator, layout, values, 12);
+      auto const all = std::span<float const>(values);
+      auto const half = all.size() / 2;  // the values, and one number of state
+      std::array const arenas{all.first(half), all.subspan(half)};
+      parallel::check_replicas(communicator, layout, arenas, 12);
     } catch (CollectiveMismatch const& error) {
       said[static_cast<std::size_t>(world.rank)] = error.what();
     }
@@ -39,9 +44,9 @@ std::string said_by_all(int ranks, Change change) {
   for (auto const& each : said) CHECK(each == said[0]);
   return said[0];
 }
-float& last_of(std::vector<float>& values, nn::ParameterLayout const& layout, std::size_t i) {
+float& last_of(std::vector<float>& values, nn::ParameterLayout const& layout, std::size_t i, Index arena = 0) {
   auto const& entry = layout.entries()[i];
-  return values[static_cast<std::size_t>(entry.offset + entry.size - 1)];
+  return values[static_cast<std::size_t>(arena * layout.size() + entry.offset + entry.size - 1)];
 }
 }  // namespace
 
@@ -59,6 +64,13 @@ TEST_CASE("all ranks hear the first parameter that differs, the step and every r
     if (rank == 2) last_of(values, layout, 2) = 7;
   });
   CHECK(said.starts_with("after step 12 the parameter \"second\" of rank 1, rank 3 is not rank 0's"));
+}
+
+TEST_CASE("what the optimizer keeps is compared too, after the parameters themselves") {
+  auto const said = said_by_all(3, [](auto& values, auto const& layout, int rank) {
+    if (rank == 2) last_of(values, layout, 1, 1) = std::nextafter(0.5f, 1.0f);
+  });
+  CHECK(said.starts_with("after step 12 the optimizer's moment 1 of \"second\" of rank 2 is not rank 0's"));
 }
 
 TEST_CASE("zeros of different sign are different bits, and it may be rank 0 that has gone astray") {

@@ -39,6 +39,18 @@ TEST_CASE("the first device carries the optimizer's state too") {
   CHECK(bytes[1] == bytes[2]);
 }
 
+TEST_CASE("a device whose parameters have changed by themselves is named") {
+  Fixture f(3);
+  Session session(f.policy, f.model, f.layout, f.start);
+  session_cases::check_step(session, f.layout, 4, 1, 0, 3, 3);
+  session.check_replicas(1);
+  auto const at = f.layout.entries()[1].offset;
+  session.each([&](int device, auto& replica) { replica.value_data()[at] += device == 2 ? 0.5f : 0.0f; });
+  CHECK_THROWS_WITH_AS(session.check_replicas(2),
+                       doctest::Contains("after step 2 the parameter \"scale\" of device 2 is not device 0's"),
+                       CollectiveMismatch);
+}
+
 TEST_CASE("an exception on one device comes out, and the next step works") {
   Fixture f(2);
   Session session(f.policy, f.model, f.layout, f.start);

@@ -89,6 +89,22 @@ TEST_CASE("replicas that part are found, by name") {
       doctest::Contains("after step 2 the parameter \"scale\" of rank 2 is not rank 0's"), CollectiveMismatch);
 }
 
+TEST_CASE("moments that part are found while the parameters are still alike") {
+  CHECK_THROWS_WITH_AS(
+      on_ranks(2,
+               [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+                 Session session(policy, model, layout, start(layout));
+                 auto const batches = session_cases::deal(2, 1);
+                 for (int step = 1; step <= 2; ++step) {
+                   session.micro_step(std::span<toy::Batch const>(batches), {.key = 1});
+                   session.update(optim::SGD{.momentum = rank == 0 ? 0.5 : 0.25}, {.step = step});
+                   session.check_replicas(step);
+                 }
+               }),
+      doctest::Contains("after step 2 the optimizer's moment 1 of \"scale\" of rank 1 is not rank 0's"),
+      CollectiveMismatch);
+}
+
 TEST_CASE("numbers are summed over ranks, and every rank hears what each of them needed") {
   on_ranks(3, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
     Session session(policy, model, layout, start(layout));

@@ -79,7 +79,7 @@ class CommonFlags {
     command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
                 "Gradients that leave together, in MB, with ddp; default: measured at the start");
     command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
-                "With ddp: steps after which ranks compare their parameters' bits; 0: never");
+                "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
   }
 
   void add_data(Command& command) {

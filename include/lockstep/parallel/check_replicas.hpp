@@ -11,40 +11,64 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// Compares the bits of all parameters over ranks, by a hash of 128 bits; `step` is named in the error.
-/// @shape values [layout.size()]   @collective
+/// What replicas should have alike: the parameters' values, then whatever else is kept per parameter, such as an
+/// optimizer's moments. Each is an arena of the layout.
+using ReplicaArenas = std::span<std::span<float const> const>;
+
+namespace detail {
+
+/// 128 bits for each parameter in each arena; of padding nothing.
+[[nodiscard]] inline std::vector<Fingerprint> fingerprints(nn::ParameterLayout const& layout, ReplicaArenas arenas) {
+  std::vector<Fingerprint> out;
+  for (auto const& arena : arenas)
+    for (auto const& entry : layout.entries())
+      out.push_back(fingerprint(
+          std::as_bytes(arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)))));
+  return out;
+}
+
+/// `all` holds the fingerprints of every replica, one behind the other; `place` is what a replica is called.
+/// @throws CollectiveMismatch when they are not all the first one's
+inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerprint const> all, std::size_t replicas,
+                          std::string const& place, Index step) {
+  auto const each = all.size() / replicas;
+  for (std::size_t i = 0; i < each; ++i) {
+    std::string differ;
+    for (std::size_t replica = 1; replica < replicas; ++replica)
+      if (all[replica * each + i] != all[i])
+        differ += (differ.empty() ? "" : ", ") + place + " " + std::to_string(replica);
+    if (differ.empty()) continue;
+    auto const parameters = layout.entries().size();
+    auto const what =
+        i < parameters ? "the parameter" : "the optimizer's moment " + std::to_string(i / parameters) + " of";
+    throw CollectiveMismatch("after step " + std::to_string(step) + " " + what + " \"" +
+                             layout.entries()[i % parameters].name + "\" of " + differ + " is not " + place +
+                             " 0's, bit for bit; a " + place + " changed its numbers by itself, or a processor or " +
+                             "memory erred: start again from a checkpoint made before");
+  }
+}
+
+}  // namespace detail
+
+/// Compares the bits of all parameters over ranks, and of what else is in `arenas`, by a hash of 128 bits; `step` is
+/// named in the error.
+/// @shape each of arenas [layout.size()], as many on all ranks   @collective
 /// @throws CollectiveMismatch on all ranks when replicas have parted: names the first parameter that differs, and all
 /// ranks whose one is not rank 0's
 template <class Communicator>
-void check_replicas(Communicator& communicator, nn::ParameterLayout const& layout, std::span<float const> values,
-                    Index step) {
+void check_replicas(Communicator& communicator, nn::ParameterLayout const& layout, ReplicaArenas arenas, Index step) {
   auto const ranks = static_cast<std::size_t>(communicator.size());
   if (ranks == 1) return;
-  auto const& entries = layout.entries();
-  std::vector<detail::Fingerprint> mine;
-  for (auto const& entry : entries)
-    mine.push_back(detail::fingerprint(
-        std::as_bytes(values.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)))));
+  auto const mine = detail::fingerprints(layout, arenas);
   auto const whole = detail::fingerprint(std::as_bytes(std::span(mine)));
   std::vector<detail::Fingerprint> all(ranks);
   detail::all_gather_bytes(communicator, &whole, all.data(), sizeof whole);
   bool alike = true;
   for (auto const& other : all) alike = alike && other == all[0];
   if (alike) return;
-
   all.resize(ranks * mine.size());
   detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    std::string differ;
-    for (std::size_t rank = 1; rank < ranks; ++rank)
-      if (all[rank * mine.size() + i] != all[i])
-        differ += (differ.empty() ? "rank " : ", rank ") + std::to_string(rank);
-    if (!differ.empty())
-      throw CollectiveMismatch("after step " + std::to_string(step) + " the parameter \"" + entries[i].name + "\" of " +
-                               differ +
-                               " is not rank 0's, bit for bit; a rank changed its parameters by itself, or a " +
-                               "processor or memory erred: start again from a checkpoint made before");
-  }
+  detail::refuse_parted(layout, all, ranks, "rank", step);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

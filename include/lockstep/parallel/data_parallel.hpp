@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
+#include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -46,7 +47,7 @@ struct DataParallel {
     /// @throws ConfigError when the policy has no device
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
-        : size_(layout.size()),
+        : layout_(layout),
           buffer_policy_(policy.buffers),
           threads_(checked(policy.devices)),
           replicas_(replicas(policy, model, layout, values)),
@@ -67,7 +68,7 @@ struct DataParallel {
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto& device = first().device();
       auto const begin = device.now();
-      nn::Loss<Space> const loss = sum_.gather(size_);
+      nn::Loss<Space> const loss = sum_.gather(layout_.size());
       auto const reduced = device.now();
       state_.update(optimizer, first(), loss, settings);
       auto const updated = device.now();
@@ -83,6 +84,20 @@ struct DataParallel {
       threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });
     }
     void all_reduce(std::span<double>) {}
+
+    /// Compares the parameters of all devices, bit for bit; the optimizer's state is the first one's alone.
+    /// @throws CollectiveMismatch when they have parted: names the first parameter that differs, and the devices
+    void check_replicas(Index step) {
+      auto const each_has = layout_.entries().size();
+      std::vector<detail::Fingerprint> all(replicas_.size() * each_has);
+      each([&](int device, DeviceReplica& replica) {
+        replica.device().enter();
+        std::span<float const> const values = replica.values();
+        auto const mine = detail::fingerprints(layout_, {&values, 1});
+        std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
+      });
+      detail::refuse_parted(layout_, all, replicas_.size(), "device", step);
+    }
 
     /// Of all replicas, as the policy says.
     void share_buffers() {
@@ -140,7 +155,7 @@ struct DataParallel {
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
 
-    Index size_;  // of the arenas
+    nn::ParameterLayout const& layout_;
     BufferPolicy buffer_policy_;
     DeviceThreads threads_;
     Replicas replicas_;

@@ -119,9 +119,13 @@ struct DistributedDataParallel {
     /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
     void agree(Agreement const& agreement) { agreement.check(communicator_); }
 
-    /// Compares the parameters of all ranks, bit for bit.
+    /// Compares the parameters and the optimizer's moments of all ranks, bit for bit.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
-    void check_replicas(Index step) { parallel::check_replicas(communicator_, layout_, replica_.values(), step); }
+    void check_replicas(Index step) {
+      std::vector<std::span<float const>> arenas{replica_.values()};
+      state_.add_to(arenas, replica_.device());
+      parallel::check_replicas(communicator_, layout_, arenas, step);
+    }
 
     /// Of all ranks, as the policy says.
     void share_buffers() {

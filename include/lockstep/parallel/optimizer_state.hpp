@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <lockstep/kernel/touched_rows.hpp>
-#include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/parallel/detail/arena.hpp>
+#include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -22,7 +24,7 @@ class OptimizerState {
  public:
   /// The layout outlives the state, which lies on the device that the thread has entered.
   explicit OptimizerState(nn::ParameterLayout const& layout) : layout_(&layout) {
-    for (auto& arena : arenas_) arena = memory::Buffer<float, Space>(layout.size(), memory::DefaultResource<Space>{});
+    for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(layout.size());
   }
 
   /// Applies one step to all values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
@@ -36,9 +38,11 @@ class OptimizerState {
     for_ranges(optimizer, replica.touched(), [&](Range const& range) { step(optimizer, replica, scalars, range); });
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t sum = 0;
-    for (auto const& arena : arenas_) sum += static_cast<std::size_t>(arena.size()) * sizeof(float);
-    return sum;
+    return arenas_.size() * static_cast<std::size_t>(layout_->size()) * sizeof(float);
+  }
+  /// Adds the moments, as the host sees them until the next call, to `arenas`. Waits for the device.
+  void add_to(std::vector<std::span<float const>>& arenas, detail::Device<Space> const& device) const {
+    for (auto const& arena : arenas_) arenas.push_back(arena.on_host(device));
   }
 
  private:
@@ -92,7 +96,7 @@ class OptimizerState {
   }
 
   nn::ParameterLayout const* layout_;
-  std::array<memory::Buffer<float, Space>, Optimizer::states> arenas_;
+  std::vector<detail::Arena<Space>> arenas_;
   detail::MakeStepScalars<Space> make_scalars_;
 };
 

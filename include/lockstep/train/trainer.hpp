@@ -36,7 +36,7 @@ struct FitOptions {
   Index accumulation = 1;          ///< micro-batches in one optimizer step
   double clip_norm = 0;            ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};      ///< factor on the optimizer's learning rate, by step
-  Index check_replicas_every = 0;  ///< steps after which ranks compare their parameters' bits; 0 never
+  Index check_replicas_every = 0;  ///< steps after which replicas compare their bits; 0 never
   std::vector<train::Observer*> observers{};
 };
 
