@@ -150,6 +150,30 @@ TEST_CASE("ranks that a launcher has started are taken as they are") {
   CHECK(contains(refused({"--engine", "mpi"}), "--engine mpi: "));
 }
 
+TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise") {
+  using launch::Engine;
+  app::Gpus const two{.built = true, .count = 2, .joined = true}, apart{.built = true, .count = 2, .joined = false};
+  auto const engine = [](std::vector<char const*> arguments, app::Gpus const& gpus, launch::Environment place = {}) {
+    return parse(std::move(arguments), 4, place, gpus).engine;
+  };
+  CHECK(engine({"--nproc", "2"}, two) == Engine::nccl);
+  CHECK(engine({"--parallel", "ddp", "--devices", "2"}, two) == Engine::nccl);
+  CHECK(engine({"--nproc", "3"}, two) == Engine::process);  // NCCL would refuse the third
+  CHECK(engine({"--nproc", "3", "--engine", "nccl"}, two) == Engine::nccl);
+  CHECK(engine({"--nproc", "2", "--engine", "process"}, two) == Engine::process);
+  CHECK(engine({"--nproc", "2"}, apart) == Engine::process);
+  CHECK(engine({"--nproc", "2", "--backend", "host"}, two) == Engine::process);
+  CHECK(engine({}, two) == Engine::process);
+  launch::Environment const spread{launch::Launcher::slurm, 1, 6, 1, 3, 0, "SLURM_PROCID=1"};
+  CHECK(engine({}, two, spread) == Engine::nccl);
+  CHECK(engine({"--backend", "host"}, two, spread) == Engine::process);
+  CHECK(parse({"--engine", "nccl"}, 4, {}, two).parallel == app::Parallel::ddp);
+
+  CHECK(contains(refused({"--engine", "nccl"}, {}, {}), "NCCL joins GPUs"));
+  CHECK(contains(refused({"--engine", "nccl"}, {}, apart), "built without NCCL"));
+  CHECK(contains(refused({"--engine", "nccl", "--parallel", "dp"}, {}, two), "--parallel dp: only ranks are joined"));
+}
+
 TEST_CASE("models run on what there is, unless --backend says where") {
   app::Gpus const four{.built = true, .count = 4}, none{.built = true, .count = 0, .why = "no driver"};
   auto const on = [](std::vector<char const*> arguments, app::Gpus const& gpus) {

@@ -12,4 +12,6 @@ TEST_CASE("engines have the names that run records use") {
   CHECK(std::string(name(Engine::thread)) == "thread");
   CHECK(std::string(name(Engine::process)) == "process");
   CHECK(std::string(name(Engine::mpi)) == "mpi");
+  CHECK(std::string(name(Engine::store)) == "store");
+  CHECK(std::string(name(Engine::nccl)) == "nccl");
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -21,7 +22,8 @@ inline constexpr bool built_with_cuda = requires {
 struct Gpus {
   bool built = false;  ///< whether the program was built with CUDA
   int count = 0;
-  std::string why = {};  ///< there is none, in the driver's words
+  std::string why = {};                   ///< there is none, in the driver's words
+  bool joined = detail::built_with_nccl;  ///< whether the program was built with NCCL too
 
   template <class Devices = parallel::DevicesOf<CudaSpace>>
   [[nodiscard]] static Gpus look() {

@@ -34,8 +34,9 @@ class CommonFlags {
   void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
     resolve_backend(gpus);
     check_local_rank(place);
-    check_engine(place);
+    check_mpi(place);
     resolve_ranks(cores, place);
+    resolve_engine(place, gpus);
     resolve_batch_size();
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
@@ -69,8 +70,10 @@ class CommonFlags {
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
                 });
-    command.add("--engine", options_.engine, {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}},
-                "What joins ranks that a launcher has started: process on one host, mpi on several");
+    command.add("--engine", engine_,
+                {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}},
+                "What joins ranks: nccl GPUs on any number of hosts, process any ranks on one, mpi host ranks on "
+                "several; default: nccl where every rank has a GPU, else process");
     command.add("--max-restarts", options_.max_restarts, 0, 1000,
                 "With --nproc: how often all ranks are started anew after one has failed");
     command.add("--local-rank,--local_rank", local_rank_, 0, most_ranks,
@@ -148,8 +151,8 @@ class CommonFlags {
     throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
   }
 
-  void check_engine(launch::Environment const& place) const {
-    if (options_.engine != launch::Engine::mpi) return;
+  void check_mpi(launch::Environment const& place) const {
+    if (engine_ != launch::Engine::mpi) return;
 #if !defined(LOCKSTEP_MPI)
     throw ConfigError(
         "--engine mpi: this program was built without MPI (Debian: libopenmpi-dev); use --engine process");
@@ -166,7 +169,8 @@ class CommonFlags {
     int const nproc = started ? place.size : nproc_ == automatic ? cores : nproc_.value_or(1);
     bool const on_each = !gpu_ids_.empty() && nproc == 1;  // of the GPUs that are named; several ranks share them
     int const devices = devices_.value_or(on_each ? static_cast<int>(options_.gpus.size()) : 1);
-    auto const parallel = parallel_.value_or(nproc > 1 ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
+    bool const joins = nproc > 1 || engine_ == launch::Engine::nccl;
+    auto const parallel = parallel_.value_or(joins ? Parallel::ddp : devices > 1 ? Parallel::dp : Parallel::single);
     auto const flag = std::string("--parallel ") + name(parallel);
     auto const ranks =
         started ? std::to_string(nproc) + " ranks of " + name(place.launcher) : "--nproc " + std::to_string(nproc);
@@ -187,6 +191,20 @@ class CommonFlags {
       throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
     options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices()) : 1;
+  }
+
+  /// Gradients are summed where they are, where every rank of this host has a GPU of its own, or there are more hosts.
+  void resolve_engine(launch::Environment const& place, Gpus const& gpus) {
+    bool const cuda = options_.backend == Backend::cuda, ddp = options_.parallel == Parallel::ddp;
+    if (engine_ == launch::Engine::nccl) {
+      auto const refuse = [](std::string const& what) { throw ConfigError("--engine nccl" + what); };
+      if (!cuda) refuse(" with --backend host: NCCL joins GPUs; use --backend cuda, or leave --engine out");
+      if (!gpus.joined) refuse(": this program was built without NCCL (lockstep::nccl); use --engine process");
+      if (!ddp) refuse(std::string(" with --parallel ") + name(options_.parallel) + ": only ranks are joined; use ddp");
+    }
+    auto const here = static_cast<std::size_t>(place.size > 1 ? place.local_size : options_.ranks);
+    bool const best = cuda && ddp && gpus.joined && (here <= options_.gpus.size() || !place.one_host());
+    options_.engine = engine_.value_or(best ? launch::Engine::nccl : launch::Engine::process);
   }
 
   void resolve_batch_size() {
@@ -226,6 +244,7 @@ class CommonFlags {
   Options& options_;
   std::optional<Parallel> parallel_;
   std::optional<Backend> backend_;
+  std::optional<launch::Engine> engine_;
   std::optional<int> devices_;
   std::string gpu_ids_;
   std::optional<int> nproc_;

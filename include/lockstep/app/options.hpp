@@ -22,11 +22,12 @@ struct Options {
   Backend backend = Backend::host;
   std::vector<int> gpus;  ///< for devices, or the ranks of a host, in turn; with Backend::cuda at least one
   int nproc = 1;          ///< processes to start
-  launch::Engine engine = launch::Engine::process;  ///< of ranks that a launcher has started
-  int max_restarts = 0;                             ///< of those, after a failure
-  int ranks = 1;                                    ///< of the world: processes, or threads with ddp over devices
-  int devices = 1;                                  ///< replicas inside each rank
-  int threads = 1;                                  ///< for each device
+  /// With ddp: nccl on GPUs; else what joins ranks that a launcher has started, process or mpi.
+  launch::Engine engine = launch::Engine::process;
+  int max_restarts = 0;  ///< of those, after a failure
+  int ranks = 1;         ///< of the world: processes, or threads with ddp over devices
+  int devices = 1;       ///< replicas inside each rank
+  int threads = 1;       ///< for each device
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part

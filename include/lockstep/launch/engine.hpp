@@ -10,9 +10,11 @@ enum class Engine {
   thread,   ///< threads of this process
   process,  ///< processes on this host
   mpi,      ///< processes that MPI joins, on one host or several
+  store,    ///< processes on several hosts that share no more than a StoreServer
+  nccl,     ///< ranks of any of these, on one host or several, with a GPU each
 };
 
-/// The engine's name in run records: "self", "thread", "process", "mpi".
+/// The engine's name in run records: "self", "thread", "process", "mpi", "store", "nccl".
 [[nodiscard]] constexpr char const* name(Engine engine) noexcept {
   switch (engine) {
     case Engine::self:
@@ -23,6 +25,10 @@ enum class Engine {
       return "process";
     case Engine::mpi:
       return "mpi";
+    case Engine::store:
+      return "store";
+    case Engine::nccl:
+      return "nccl";
   }
   return "?";
 }
