@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 
@@ -23,5 +24,28 @@ TEST_CASE_TEMPLATE("elements keep their values in another type on CUDA", T, floa
     kernel::Convert<CudaSpace>::run<T, std::uint8_t>(stream.view(), from.view(n), to.view(n));
     auto const got = to.values();
     CHECK(std::equal(got.begin(), got.end(), bytes.begin(), bytes.end()));
+  }
+}
+
+TEST_CASE("bfloat16 on CUDA is rounded as on the host, also where it is added to") {
+  if (!lockstep_test::has_gpu("kernel::Convert<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (Index n : {0, 1, 257}) {
+    std::vector<float> x(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = std::ldexp(1 + static_cast<float>(i % 509) / 509, static_cast<int>(i % 40) - 20);
+    std::vector<bfloat16> const start(x.size(), bfloat16(7.0f));
+    OnDevice<float> const from(x), again(x);
+    OnDevice<bfloat16> const rounded(start), sum(start);
+    kernel::Convert<CudaSpace>::run<bfloat16, float>(stream.view(), from.view(n), rounded.view(n), Write::overwrite);
+    kernel::Convert<CudaSpace>::run<bfloat16, float>(stream.view(), from.view(n), sum.view(n), Write::add);
+    kernel::Convert<CudaSpace>::run<float, bfloat16>(stream.view(), rounded.view(n), again.view(n));
+    auto const low = rounded.values(), added = sum.values();
+    auto const wide = again.values();
+    bool right = true;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      right = right && low[i].bits == bfloat16(x[i]).bits && added[i].bits == bfloat16(7.0f + x[i]).bits &&
+              wide[i] == static_cast<float>(low[i]);
+    CHECK(right);
   }
 }

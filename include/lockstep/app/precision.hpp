@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/app/backend.hpp>
-#include <lockstep/core/error.hpp>
+#include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -16,14 +15,6 @@ enum class Precision {
 /// The flag's own word for it, as in run.json.
 [[nodiscard]] constexpr char const* name(Precision precision) noexcept {
   return precision == Precision::bf16 ? "bf16" : "fp32";
-}
-
-/// @throws ConfigError for a precision that the backend has not got
-inline void check_precision(Precision precision, Backend backend) {
-  if (precision == Precision::bf16 && backend == Backend::cuda)
-    throw ConfigError(
-        "--precision bf16 with --backend cuda: activations in bfloat16 are for the host so far; use --precision fp32, "
-        "or --backend host");
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -67,7 +67,6 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
       return 0;
     }
     common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
-    if constexpr (requires { options.precision; }) check_precision(options.precision, options.backend);
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir);

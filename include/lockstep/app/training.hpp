@@ -111,14 +111,8 @@ class Training {
   template <class Model, class Optimizer, class Loader, class Evaluation>
   train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
                           train::Metadata const& metadata) const {
-    return with_policy([&]<class Policy>(Policy policy) -> train::RunRecord {
-      constexpr bool on_cuda = requires { typename Policy::Space; };
-      if constexpr (on_cuda && !std::is_same_v<nn::ActivationsOf<Model>, float>) {
-        check_precision(precision(), options_.backend);  // which refuses it
-        return {};
-      } else {
-        return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata);
-      }
+    return with_policy([&](auto policy) {
+      return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata);
     });
   }
   template <class Policy, class Model, class Optimizer, class Loader, class Evaluation>

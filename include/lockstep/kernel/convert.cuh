@@ -11,8 +11,18 @@ struct Convert<CudaSpace> {
   template <class T, class U>
   static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x,
                   TensorView<T, 1, CudaSpace> to) {
-    detail::for_elements("kernel::Convert", stream, x.size(),
-                         [=] __device__(Index i) { to.data[i] = static_cast<T>(x.data[i]); });
+    detail::for_elements("kernel::Convert", stream, x.size(), [=] __device__(Index i) {
+      to.data[i] = static_cast<T>(static_cast<Accumulate<T>>(x.data[i]));
+    });
+  }
+
+  template <class T, class U>
+  static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x, TensorView<T, 1, CudaSpace> to,
+                  Write write) {
+    if (write == Write::overwrite) return run<T, U>(stream, x, to);
+    detail::for_elements("kernel::Convert", stream, x.size(), [=] __device__(Index i) {
+      to.data[i] = static_cast<T>(static_cast<U>(to.data[i]) + x.data[i]);
+    });
   }
 };
 

@@ -44,8 +44,6 @@ template <class Scalar_, class Space_>
 class Context {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> || std::is_same_v<Scalar_, bfloat16>,
                 "Lockstep: activations are float, double or bfloat16");
-  static_assert(!std::is_same_v<Scalar_, bfloat16> || Space_::host_accessible,
-                "Lockstep: bfloat16 activations are for the host so far; on CUDA, activations are float");
 
  public:
   using Scalar = Scalar_;

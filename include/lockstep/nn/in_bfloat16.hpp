@@ -25,7 +25,7 @@ using ActivationsOf = typename detail::ActivationsOf<Model>::type;
 
 /// The same model with its activations and their gradients stored as bfloat16, in half the memory:
 /// `Trainer{nn::InBfloat16{Classifier{config}}, …}`. Parameters, their gradients and the optimizer's state stay float,
-/// and so does all arithmetic; what is saved fits the model itself. Host only.
+/// and so does all arithmetic; what is saved fits the model itself.
 template <class Model>
 class InBfloat16 : public Model {
   static_assert(!std::is_same_v<ActivationsOf<Model>, bfloat16>,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE cuda: Lockstep: bfloat16 activations are for the host so far; on CUDA, activations are float
 // CASE integers: Lockstep: activations are float, double or bfloat16
 // CASE twice: Lockstep: this model stores its activations as bfloat16 already; leave nn::InBfloat16 out
 #include <lockstep/nn/context.hpp>
@@ -11,9 +10,7 @@ struct Model {
   void visit(auto&&) {}
 };
 
-#if defined(CASE_cuda)
-using Context = nn::Context<bfloat16, CudaSpace>;
-#elif defined(CASE_integers)
+#if defined(CASE_integers)
 using Context = nn::Context<int, HostSpace>;
 #else
 using Context = nn::Context<bfloat16, HostSpace>;
