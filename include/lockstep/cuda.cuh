@@ -26,6 +26,7 @@
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/step_key.cuh>
+#include <lockstep/kernel/sum_into_first.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/kernel/truth.cuh>

@@ -96,9 +96,21 @@ inline char const* cudaGetErrorString(cudaError_t error) {
 }
 inline char const* cudaGetErrorName(cudaError_t) { return "emulated"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline cudaError_t cudaGetDeviceCount(int* devices) { return *devices = 1, cudaSuccess; }
-inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+
+namespace cuda_emulation {
+
+/// A test may have more devices: by number they are apart, but their memory is one.
+inline int devices = 1;
+inline thread_local int current_device = 0;
+
+}  // namespace cuda_emulation
+
+inline cudaError_t cudaGetDeviceCount(int* devices) { return *devices = cuda_emulation::devices, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int* device) { return *device = cuda_emulation::current_device, cudaSuccess; }
+inline cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= cuda_emulation::devices) return cudaErrorInvalidDevice;
+  return cuda_emulation::current_device = device, cudaSuccess;
+}
 
 namespace cuda_emulation {
 

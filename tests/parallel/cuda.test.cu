@@ -184,6 +184,14 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
 
 #if defined(LOCKSTEP_NCCL_EMULATION)
 
+TEST_CASE("the bits do not depend on which replicas share a GPU") {
+  parallel::DataParallel const policy{.devices = 4};
+  auto const on_one = fit(parallel::OnCuda{policy});
+  cuda_emulation::devices = 2;
+  CHECK(fit(parallel::OnCuda{policy, {0, 1, 1, 1}}).values == on_one.values);  // neighbours apart, and together
+  cuda_emulation::devices = 1;
+}
+
 TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
   auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
   std::vector<Outcome> outcomes(2);

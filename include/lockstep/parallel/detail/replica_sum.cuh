@@ -5,14 +5,16 @@
 #include <span>
 #include <vector>
 
-#include <lockstep/kernel/add.cuh>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/kernel/sum_into_first.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Replicas meet in pairs, then pairs of pairs: the tree that the host sums in. Each sum is made on the left one's GPU,
-/// all of a round at the same time; a gradient that lies on another GPU is copied over first.
+/// In the tree that the host sums in. Replicas that share a GPU are summed by one kernel, where they are a branch of
+/// the tree. Branches on several GPUs meet on the left one's, all at the same time: what lies elsewhere is copied over
+/// first.
 template <class Replica>
 class ReplicaSum<Replica, CudaSpace> {
  public:
@@ -29,8 +31,7 @@ class ReplicaSum<Replica, CudaSpace> {
   /// Queued on all streams; the first replica's has the sums.
   nn::Loss<CudaSpace> gather(Index size) {
     for (auto const& replica : replicas_) replica->zero_unused();
-    for (std::size_t stride = 1; stride < replicas_.size(); stride *= 2)
-      for (std::size_t left = 0; left + stride < replicas_.size(); left += 2 * stride) add(left, left + stride, size);
+    sum(0, replicas_.size(), size);
     first().device().enter();
     return first().loss();
   }
@@ -56,16 +57,35 @@ class ReplicaSum<Replica, CudaSpace> {
     done_[i].record(replicas_[i]->stream());
   }
 
-  void add(std::size_t left, std::size_t right, Index size) {
-    auto& to = *replicas_[left];
-    auto& from = *replicas_[right];
-    record(right);
-    to.device().enter();
-    auto const stream = to.stream();
-    done_[right].block(stream);
-    auto const* gradients = near(left, from, from.gradient_data(), size);
-    kernel::Add<CudaSpace>::backward<float>(stream, {gradients, {size}}, {to.gradient_data(), {size}}, Write::add);
-    to.device().add_loss({near(left, from, from.loss().totals, 2), nullptr, nullptr});
+  /// Replicas [begin, begin + count), into the first of them.
+  void sum(std::size_t begin, std::size_t count, Index size) {
+    if (count < 2) return;
+    if (share_a_gpu(begin, count)) return add(begin, 1, count, size);
+    auto const left = static_cast<std::size_t>(tree_split(static_cast<int>(count)));
+    sum(begin, left, size);
+    sum(begin + left, count - left, size);
+    add(begin, left, 2, size);
+  }
+  [[nodiscard]] bool share_a_gpu(std::size_t begin, std::size_t count) const noexcept {
+    for (std::size_t i = 1; i < count; ++i)
+      if (replicas_[begin + i]->device().gpu() != replicas_[begin]->device().gpu()) return false;
+    return true;
+  }
+  /// Replicas begin, begin + stride, …: `count` of them, by one kernel, and by one for their losses.
+  void add(std::size_t begin, std::size_t stride, std::size_t count, Index size) {
+    auto& to = *replicas_[begin];
+    gradients_.assign(1, to.gradient_data());
+    losses_.assign(1, to.loss().totals);
+    for (std::size_t k = 1; k < count; ++k) {
+      auto& from = *replicas_[begin + k * stride];
+      record(begin + k * stride);
+      to.device().enter();
+      done_[begin + k * stride].block(to.stream());
+      gradients_.push_back(near(begin, from, from.gradient_data(), size));
+      losses_.push_back(near(begin, from, from.loss().totals, 2));
+    }
+    kernel::sum_into_first<float>(to.stream(), gradients_, size);
+    kernel::sum_into_first<double>(to.stream(), losses_, 2);
   }
   /// Numbers of another replica where this one's GPU can read them.
   template <class T>
@@ -94,6 +114,8 @@ class ReplicaSum<Replica, CudaSpace> {
   std::span<std::unique_ptr<Replica> const> replicas_;
   std::vector<memory::CudaEvent> done_;
   std::vector<Copies> copied_;
+  std::vector<float*> gradients_;
+  std::vector<double*> losses_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

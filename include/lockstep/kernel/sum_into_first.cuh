@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+namespace detail {
+
+/// Terms that meet in a thread's registers.
+inline constexpr int most_terms = 16;
+
+/// A kernel's parameters hold no more than some kilobytes, and nothing that only the host has functions for.
+template <class T>
+struct Terms {
+  T* data[most_terms];
+};
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Neighbours meet, then pairs of neighbours: the tree of core/tree_sum.hpp without recursion, so that every term has a
+/// register of its own.
+template <class T>
+__device__ inline T tree_of_terms(Terms<T> const& terms, int count, Index i) noexcept {
+  T sums[most_terms];
+  for (int k = 0; k < most_terms; ++k)
+    if (k < count) sums[k] = terms.data[k][i];
+  for (int apart = 1; apart < most_terms; apart *= 2)
+    for (int k = 0; k + apart < most_terms; k += 2 * apart)
+      if (k + apart < count) sums[k] += sums[k + apart];
+  return sums[0];
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// What core's tree_sum_into_first does on the host, queued on the stream: sources[0][i] = the tree's sum over all
+/// sources of [i], for i < size. One kernel, which reads every source once, for up to 16 sources.
+/// @determinism bitwise, and equal to the host's
+template <class T>
+void sum_into_first(memory::Stream<CudaSpace> stream, std::span<T* const> sources, Index size) {
+  auto const count = static_cast<int>(sources.size());
+  if (count < 2) return;
+  detail::Terms<T> terms{};
+  if (count > detail::most_terms) {
+    auto const left = static_cast<std::size_t>(tree_split(count));
+    sum_into_first(stream, sources.first(left), size);
+    sum_into_first(stream, sources.subspan(left), size);
+    T* const both[] = {sources[0], sources[left]};
+    return sum_into_first(stream, std::span<T* const>(both), size);
+  }
+  for (int k = 0; k < count; ++k) terms.data[k] = sources[static_cast<std::size_t>(k)];
+  detail::for_elements("kernel::sum_into_first", stream, size,
+                       [=] __device__(Index i) { terms.data[0][i] = detail::tree_of_terms(terms, count, i); });
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
