@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/kernel/optimizer_step.hpp>
-#include <lockstep/optim/decay_rule.hpp>
-#include <lockstep/optim/detail/adam_rule.hpp>
-#include <lockstep/optim/detail/make_rule.hpp>
+#include <lockstep/optim/detail/adam_with.hpp>
 #include <lockstep/optim/optimizer.hpp>
-#include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -14,34 +10,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 ///   x = (1 - rate decay) x - rate / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon)
 /// Moments below 1e-29 (m) and 8e-34 (v) in float32 count as zero.
 /// @source Loshchilov and Hutter 2019, with PyTorch's defaults
-struct AdamW {
-  double learning_rate = 1e-3;  ///< what schedules and scaling multiply
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
-  UntouchedRows untouched_rows = UntouchedRows::follow;
-
-  /// each(name, value) for the numbers that ranks must have alike.
-  void describe(auto&& each) const {
-    each("beta1", beta1), each("beta2", beta2), each("epsilon", epsilon), each("weight decay", weight_decay);
-    each("untouched rows", static_cast<Index>(untouched_rows));
-  }
-
-  static constexpr int states = 2;  ///< m, v
-  static constexpr bool takes_touched_rows = true;
-
-  /// One pass over the slice; reads and writes 7 elements of memory per parameter, 6 where a row was not touched;
-  /// allocates nothing.
-  /// @determinism bitwise, for any number of threads and any slicing
-  template <class Scalar, class Space>
-  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    using Rule = detail::AdamRule<detail::Decay::decoupled, Scalar>;
-    kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars, detail::MakeRule<Rule, AdamW>{*this, slice.decays ? weight_decay : 0});
-  }
-};
+using AdamW = detail::AdamWith<detail::Decay::decoupled>;
 static_assert(Optimizer<AdamW> && Optimizer<AdamW, double>);
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim
