@@ -17,6 +17,8 @@
 #include <lockstep/data/text/word_tokenizer.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "transformer_flags.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -24,18 +26,14 @@ namespace {
 // ---- The user's own types: flags, sample, model.
 
 struct Options : app::Options {
-  Index d_model = 128, num_layers = 2, num_heads = 4, feed_forward = 256, max_length = 128, vocabulary = 20000;
-  double dropout = 0.1;
+  nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
+  Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
-    command.add("--d-model", d_model, 1, 8192, "Width of the model");
-    command.add("--num-layers", num_layers, 1, 128, "Layers of the encoder");
-    command.add("--num-heads", num_heads, 1, 128, "Attention heads of a layer");
-    command.add("--feed-forward", feed_forward, 1, 65536, "Width of a layer's feed-forward part");
+    transformer_flags::add(command, sizes);
     command.add("--max-length", max_length, 1, 8192, "Words of a text that are read");
     command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
-    command.add("--dropout", dropout, 0, 0.9, "Share of activations that training drops");
   }
 };
 
@@ -47,9 +45,9 @@ struct Article {
 class Classifier {
  public:
   Classifier(Options const& o, Index words, Index classes)
-      : embedding_({.vocabulary = words, .length = o.max_length, .width = o.d_model, .dropout = o.dropout}),
-        encoder_({o.num_layers, o.d_model, o.num_heads, o.feed_forward, o.dropout}),
-        head_(o.d_model, classes) {}
+      : embedding_({.vocabulary = words, .length = o.max_length, .width = o.sizes.width, .dropout = o.sizes.dropout}),
+        encoder_(o.sizes),
+        head_(o.sizes.width, classes) {}
 
   void visit(auto&& each) {
     each("embedding", embedding_);
@@ -164,9 +162,7 @@ Texts load(Options const& options) {
 // ---- What app::run calls: once before ranks start, then once in each of them.
 
 void check(Options const& options) {
-  if (options.d_model % options.num_heads != 0)
-    throw ConfigError("--d-model " + std::to_string(options.d_model) + " with --num-heads " +
-                      std::to_string(options.num_heads) + ": heads share the width equally; choose a multiple");
+  transformer_flags::check(options.sizes);
   app::check_samples(options, load(options).training.size());
 }
 

@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <string>
 
-#include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "generated.hpp"
 #include "trajectory_transformer/model.hpp"
+#include "transformer_flags.hpp"
 
 using namespace lockstep;
 using trajectory_transformer::Trajectory;
@@ -23,11 +24,7 @@ struct Options : app::Options {
   app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
-    command.add("--d-model", sizes.width, 1, 8192, "Width of the model");
-    command.add("--num-layers", sizes.layers, 1, 128, "Layers of the encoder");
-    command.add("--num-heads", sizes.heads, 1, 128, "Attention heads of a layer");
-    command.add("--feed-forward", sizes.feed_forward, 1, 65536, "Width of a layer's feed-forward part");
-    command.add("--dropout", sizes.dropout, 0, 0.9, "Share of activations that training drops");
+    transformer_flags::add(command, sizes);
     command.add("--actions", sizes.actions, 2, 10000, "Actions to choose from");
     command.add("--max-length", sizes.steps, 1, 8192, "Steps of the longest trajectory");
     command.add("--samples", samples, 1, 10000000,
@@ -35,19 +32,13 @@ struct Options : app::Options {
   }
 };
 
-/// The trajectory of a number: the same on every rank.
 class Players {
  public:
-  Players(Options const& options, Index first, Index count)
-      : actions_(options.sizes.actions),
-        steps_(options.sizes.steps),
-        seed_(options.seed),
-        first_(first),
-        count_(count) {}
+  explicit Players(Options const& options)
+      : actions_(options.sizes.actions), steps_(options.sizes.steps), seed_(options.seed) {}
 
-  [[nodiscard]] Index size() const { return count_; }
-  [[nodiscard]] Trajectory get(Index i) const {
-    Philox const random(mix(seed_, static_cast<std::uint64_t>(first_ + i)));
+  Trajectory operator()(std::uint64_t number) const {
+    Philox const random(mix(seed_, number));
     std::uint64_t draws = 0;
     auto const below = [&](Index n) {
       return std::min(n - 1, static_cast<Index>(uniform(random(0, ++draws)[0]) * static_cast<float>(n)));
@@ -71,28 +62,17 @@ class Players {
  private:
   Index actions_, steps_;
   std::uint64_t seed_;
-  Index first_, count_;
 };
 
 void check(Options const& options) {
-  if (!options.data.empty()) throw ConfigError("--data " + options.data + ": this example generates its trajectories");
-  if (options.sizes.width % options.sizes.heads != 0)
-    throw ConfigError("--d-model " + std::to_string(options.sizes.width) + " with --num-heads " +
-                      std::to_string(options.sizes.heads) + ": heads share the width equally; choose a multiple");
-  app::check_samples(options, options.samples);
+  transformer_flags::check(options.sizes);
+  generated::check(options);
 }
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  auto const loader = [&](Players const& players, auto sampler) {
-    return data::DataLoader{players, sampler, data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
-                            training.loader_options()};
-  };
-  auto batches = loader({options, 0, options.samples}, data::ShuffledSampler{.seed = options.seed});
-  auto evaluation = loader({options, options.samples, (options.samples + 9) / 10}, data::SequentialSampler{});
-  training.fit(trajectory_transformer::TrajectoryTransformer{options.sizes},
-               optim::AdamW{.weight_decay = options.weight_decay}, batches, train::Evaluation{evaluation});
-  return 0;
+  return generated::train(training, Players{options}, data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
+                          trajectory_transformer::TrajectoryTransformer{options.sizes});
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "generated.hpp"
 #include "video_classification/model.hpp"
 
 using namespace lockstep;
@@ -31,15 +31,12 @@ struct Options : app::Options {
   }
 };
 
-/// The clip of a number: the same on every rank.
 class Camera {
  public:
-  Camera(Options const& options, Index first, Index count)
-      : sizes_(options.sizes), seed_(options.seed), first_(first), count_(count) {}
+  explicit Camera(Options const& options) : sizes_(options.sizes), seed_(options.seed) {}
 
-  [[nodiscard]] Index size() const { return count_; }
-  [[nodiscard]] Clip get(Index i) const {
-    auto const number = mix(seed_, static_cast<std::uint64_t>(first_ + i));
+  Clip operator()(std::uint64_t index) const {
+    auto const number = mix(seed_, index);
     auto const& [frames, height, width, channels, weights] = sizes_;
     Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(frames * height * width)),
               std::array{0, 0, 1, 2, 3}[number % 5]};
@@ -66,26 +63,14 @@ class Camera {
  private:
   video_classification::Sizes sizes_;
   std::uint64_t seed_;
-  Index first_, count_;
 };
-
-void check(Options const& options) {
-  if (!options.data.empty()) throw ConfigError("--data " + options.data + ": this example generates its clips");
-  app::check_samples(options, options.samples);
-}
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  auto const loader = [&](Camera const& clips, auto sampler) {
-    return data::DataLoader{clips, sampler, data::PadCollate{}, training.loader_options()};
-  };
-  auto batches = loader({options, 0, options.samples}, data::ShuffledSampler{.seed = options.seed});
-  auto evaluation = loader({options, options.samples, (options.samples + 9) / 10}, data::SequentialSampler{});
-  training.fit(video_classification::VideoClassifier{options.sizes}, optim::AdamW{.weight_decay = options.weight_decay},
-               batches, train::Evaluation{evaluation, train::Accuracy{&Clip::label}});
-  return 0;
+  return generated::train(training, Camera{options}, data::PadCollate{},
+                          video_classification::VideoClassifier{options.sizes}, train::Accuracy{&Clip::label});
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank); }
+int main(int argc, char** argv) { return app::run(argc, argv, generated::check<Options>, train_rank); }

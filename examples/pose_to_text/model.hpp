@@ -28,7 +28,7 @@ struct Clip {
 };
 
 struct Sizes {
-  Index vocabulary = 8000, width = 256, layers = 4, heads = 8, inner = 1024;
+  Index vocabulary = 8000, width = 256, layers = 4, heads = 8, feed_forward = 1024;
   double dropout = 0.1;
 };
 
@@ -48,7 +48,7 @@ class Stack {
     for (Index i = 0; i < s.layers; ++i) {
       attention_.push_back(attention(s, decodes));
       if (decodes) memory_.push_back(attention(s, false));
-      nn::GatedFeedForward const gated({s.width, s.inner, s.dropout, nn::Bias::none});
+      nn::GatedFeedForward const gated({s.width, s.feed_forward, s.dropout, nn::Bias::none});
       feed_forward_.push_back({nn::RMSNorm(s.width), gated, s.dropout});
     }
   }
@@ -103,8 +103,8 @@ class PoseToText {
     return head_.forward(context, decoder_.forward(context, read, seen));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    return nn::cross_entropy(context, predict(context, batch), batch[&Clip::next]);
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Clip::next]);
   }
 
  private:

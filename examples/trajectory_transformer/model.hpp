@@ -72,8 +72,8 @@ class TrajectoryTransformer {
     return head_.forward(context, nn::segment_of(context, x, 1, states.layout));  // a state comes before its action
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    return nn::cross_entropy(context, predict(context, batch), batch[&Trajectory::actions]);
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Trajectory::actions]);
   }
 
  private:

@@ -7,23 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/launch/run.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
-#include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/trainer.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
+#include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
 
 using namespace lockstep;
@@ -33,7 +24,7 @@ using pose_to_text::PoseToText;
 namespace {
 
 pose_to_text::Sizes sizes(double dropout) {
-  return {.vocabulary = 7, .width = 8, .layers = 2, .heads = 2, .inner = 12, .dropout = dropout};
+  return {.vocabulary = 7, .width = 8, .layers = 2, .heads = 2, .feed_forward = 12, .dropout = dropout};
 }
 
 /// Each word is shown for some frames: a word moves key points of its own. Token 1 begins a text, token 2 ends it.
@@ -60,25 +51,8 @@ std::vector<Clip> clips(int count) {
 }
 
 template <class Collate>
-auto loader(int count, Index batch_size, Collate collate) {
-  return data::DataLoader{data::InMemoryDataset{clips(count)},
-                          data::SequentialSampler{},
-                          collate,
-                          {.batch_size = batch_size, .workers = 0}};
-}
-
-struct Outcome {
-  std::vector<float> values;
-  train::RunRecord record;
-};
-template <class Policy>
-Outcome overfit(Policy policy, Index batch_size) {
-  Trainer trainer{PoseToText{sizes(0)}, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
-  auto batches = loader(8, batch_size, data::PadCollate{});
-  Outcome out;
-  out.record = trainer.fit(batches, {}, {.epochs = 100});
-  out.values.assign(trainer.values().begin(), trainer.values().end());
-  return out;
+auto loader(int count, Collate collate) {
+  return lockstep_test::in_order(clips(count), count, collate);
 }
 
 }  // namespace
@@ -109,8 +83,8 @@ TEST_CASE("gradients, padded and ragged, with dropout") {
       CAPTURE(result.where);
       CHECK(result.ok());
     };
-    check(loader(5, 5, data::PadCollate{}));
-    check(loader(5, 5, data::RaggedCollate{}));
+    check(loader(5, data::PadCollate{}));
+    check(loader(5, data::RaggedCollate{}));
   }
 }
 
@@ -127,9 +101,9 @@ TEST_CASE("padded and ragged batches give the same loss") {
     context.begin_micro_batch(nn::Mode::training, 5);
     batches.start({0, 1, 1}, 0, 0, 1);
     auto const held = batches.next();
-    return model.forward(context, held.batches()[0]);
+    return nn::loss_of(model, context, held.batches()[0]);
   };
-  auto const padded = loss(loader(6, 6, data::PadCollate{})), ragged = loss(loader(6, 6, data::RaggedCollate{}));
+  auto const padded = loss(loader(6, data::PadCollate{})), ragged = loss(loader(6, data::RaggedCollate{}));
   CHECK(padded.weight == 6 + 1 + 2 + 3 + 4 + 1 + 2);  // every text's words and its end
   CHECK(ragged.weight == padded.weight);
   CHECK(ragged.sum == padded.sum);
@@ -137,23 +111,7 @@ TEST_CASE("padded and ragged batches give the same loss") {
 
 TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
   // 1.9 = ln 7 is the loss of guessing; at 0.1 the right token has 90 % on average.
-  auto const single = overfit(parallel::SingleDevice{.threads = 1}, 8);
-  CHECK(single.record.steps == 100);
-  CHECK(single.record.train_loss < 0.1);
-
-  auto const dp = overfit(parallel::DataParallel{.devices = 2, .threads = 1}, 4);
-  CHECK(dp.record.steps == 100);
-  CHECK(dp.record.train_loss < 0.1);
-
-  std::vector<Outcome> ranks(2);
-  launch::Options options;
-  options.threads = 2;
-  CHECK(launch::run(options, [&](launch::World& world) {
-          ranks[static_cast<std::size_t>(world.rank)] =
-              overfit(parallel::DistributedDataParallel{comm::connect(world), 1 << 12, 1}, 4);
-          return 0;
-        }) == 0);
-  for (auto const& rank : ranks) CHECK(rank.values == dp.values);
+  lockstep_test::check_learned_by_heart(PoseToText{sizes(0)}, clips(8), data::PadCollate{}, 100);
 }
 
 TEST_CASE("the program trains on one device and, with equal bits, on two devices and by two processes") {
@@ -181,7 +139,7 @@ TEST_CASE("the program trains on one device and, with equal bits, on two devices
 TEST_CASE("the program says what it cannot do") {
   using namespace lockstep_test;
   for (auto const& [flags, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"--data", "poses.csv"}, "generates its clips"},
+           {{"--data", "poses.csv"}, "generates its data"},
            {{"--d-model", "9", "--num-heads", "2"}, "choose a multiple"},
            {{"--vocabulary", "3"}, "--vocabulary 3"},
            {{"--samples", "1", "--nproc", "2"}, "2 ranks for 1 training samples"}}) {

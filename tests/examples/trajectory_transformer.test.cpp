@@ -5,22 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/launch/run.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
-#include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
-#include <lockstep/train/trainer.hpp>
 
 #include "../examples/trajectory_transformer/model.hpp"
+#include "examples/learned_by_heart.hpp"
 
 using namespace lockstep;
 using trajectory_transformer::Trajectory;
@@ -50,25 +41,10 @@ std::vector<Trajectory> trajectories(int count) {
 }
 
 template <class Collate>
-auto loader(int count, Index batch_size, Collate collate) {
-  return data::DataLoader{data::InMemoryDataset{trajectories(count)},
-                          data::SequentialSampler{},
-                          collate,
-                          {.batch_size = batch_size, .workers = 0}};
-}
-
-struct Outcome {
-  std::vector<float> values;
-  train::RunRecord record;
-};
-template <class Policy>
-Outcome overfit(Policy policy, Index batch_size) {
-  Trainer trainer{TrajectoryTransformer{small}, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
-  auto batches = loader(16, batch_size, data::RaggedCollate{.segment_plans = data::SegmentPlans::build});
-  Outcome out;
-  out.record = trainer.fit(batches, {}, {.epochs = 40});
-  out.values.assign(trainer.values().begin(), trainer.values().end());
-  return out;
+auto batch_of_7(Collate collate) {
+  auto batches = lockstep_test::in_order(trajectories(7), 7, collate);
+  batches.start({0, 1, 1}, 0, 0, 1);
+  return batches;
 }
 
 /// Its parameters, with embeddings of size one instead of 0.02: the norm divides by it.
@@ -88,8 +64,7 @@ struct Start {
 template <class Collate>
 auto check(Collate collate) {
   Start start;
-  auto batches = loader(7, 7, collate);
-  batches.start({0, 1, 1}, 0, 0, 1);
+  auto batches = batch_of_7(collate);
   auto const held = batches.next();
   return nn::check_gradients(start.model, start.layout, start.values, held.batches()[0], {.most_per_parameter = 24});
 }
@@ -97,14 +72,13 @@ auto check(Collate collate) {
 template <class Collate>
 double loss(Collate collate) {
   Start start;
-  auto batches = loader(7, 7, collate);
-  batches.start({0, 1, 1}, 0, 0, 1);
+  auto batches = batch_of_7(collate);
   auto const held = batches.next();
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   context.bind(start.values.data(), nullptr, start.layout.entries().size());
   context.begin_micro_batch(nn::Mode::evaluation, 1);
-  return start.model.forward(context, held.batches()[0]).mean();
+  return nn::loss_of(start.model, context, held.batches()[0]).mean();
 }
 
 }  // namespace
@@ -124,20 +98,6 @@ TEST_CASE("padding changes nothing") {
 
 TEST_CASE("a few trajectories are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
   // Five actions at random have a loss of ln 5 = 1.6; below 0.1 hardly a step is in doubt.
-  auto const single = overfit(parallel::SingleDevice{.threads = 1}, 16);
-  CHECK(single.record.steps == 40);
-  CHECK(single.record.train_loss < 0.1);
-
-  auto const dp = overfit(parallel::DataParallel{.devices = 2, .threads = 1}, 8);
-  CHECK(dp.record.train_loss < 0.1);
-
-  std::vector<Outcome> ranks(2);
-  launch::Options options;
-  options.threads = 2;
-  CHECK(launch::run(options, [&](launch::World& world) {
-          ranks[static_cast<std::size_t>(world.rank)] =
-              overfit(parallel::DistributedDataParallel{comm::connect(world), 1 << 12, 1}, 8);
-          return 0;
-        }) == 0);
-  for (auto const& rank : ranks) CHECK(rank.values == dp.values);
+  lockstep_test::check_learned_by_heart(TrajectoryTransformer{small}, trajectories(16),
+                                        data::RaggedCollate{.segment_plans = data::SegmentPlans::build}, 40);
 }

@@ -5,24 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include <lockstep/comm/connect.hpp>
 #include <lockstep/core/json.hpp>
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/launch/run.hpp>
 #include <lockstep/nn/gradient_check.hpp>
-#include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/data_parallel.hpp>
-#include <lockstep/parallel/distributed_data_parallel.hpp>
-#include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/predictor.hpp>
-#include <lockstep/train/trainer.hpp>
 
 #include "../examples/video_classification/model.hpp"
+#include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
 #include "temporary_folder.hpp"
 
@@ -53,31 +44,7 @@ std::vector<Clip> clips(int count) {
   return all;
 }
 auto loader(int count, Index batch_size) {
-  return data::DataLoader{data::InMemoryDataset{clips(count)},
-                          data::SequentialSampler{},
-                          data::PadCollate{},
-                          {.batch_size = batch_size, .workers = 0}};
-}
-
-struct Outcome {
-  std::vector<float> values, buffers;
-  train::RunRecord record;
-  double loss = 0, accuracy = 0;  // in evaluation
-};
-template <class Policy>
-Outcome overfit(Policy policy, Index batch_size) {
-  Trainer trainer{VideoClassifier{small}, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
-  auto batches = loader(16, batch_size);
-  auto held = loader(16, batch_size);
-  train::Evaluation const evaluation{held, train::Accuracy{&Clip::label}};
-  Outcome out;
-  out.record = trainer.fit(batches, {}, {.epochs = 30});
-  auto const report = trainer.evaluate(evaluation);
-  out.loss = report.loss;
-  out.accuracy = report.metrics.at(0).second;
-  out.values.assign(trainer.values().begin(), trainer.values().end());
-  out.buffers.assign(trainer.buffers().begin(), trainer.buffers().end());
-  return out;
+  return lockstep_test::in_order(clips(count), batch_size, data::PadCollate{});
 }
 }  // namespace
 
@@ -104,29 +71,13 @@ TEST_CASE("gradients, with BatchNorm in training mode") {
 
 TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {
   // After 30 steps the mean loss is far below ln 2 = 0.69, that of a coin: 0.1 leaves no more than one clip in doubt.
-  auto const single = overfit(parallel::SingleDevice{.threads = 1}, 16);
-  CHECK(single.record.steps == 30);
-  CHECK(single.record.train_loss < 0.1);
-  CHECK(single.accuracy == 1);
-
-  auto const dp = overfit(parallel::DataParallel{.devices = 2, .threads = 1}, 8);
-  CHECK(dp.record.steps == 30);
-  CHECK(dp.record.train_loss < 0.1);
-  CHECK(dp.accuracy == 1);
-
-  std::vector<Outcome> ranks(2);
-  launch::Options options;
-  options.threads = 2;
-  CHECK(launch::run(options, [&](launch::World& world) {
-          ranks[static_cast<std::size_t>(world.rank)] =
-              overfit(parallel::DistributedDataParallel{comm::connect(world), 1 << 12, 1}, 8);
-          return 0;
-        }) == 0);
-  for (auto const& rank : ranks) {  // in evaluation, rank 0's running statistics are everyone's
-    CHECK(rank.values == dp.values);
-    CHECK(rank.buffers == dp.buffers);
-    CHECK(rank.loss == dp.loss);
-  }
+  auto const evaluate = [](auto& trainer) {  // with rank 0's running statistics, which are everyone's
+    auto held = loader(16, 16);
+    auto const report = trainer.evaluate(train::Evaluation{held, train::Accuracy{&Clip::label}});
+    return std::pair(report.loss, report.metrics.at(0).second);
+  };
+  lockstep_test::check_learned_by_heart(VideoClassifier{small}, clips(16), data::PadCollate{}, 30, evaluate,
+                                        [](auto const& loss_and_accuracy) { return loss_and_accuracy.second == 1; });
 }
 
 TEST_CASE("what was saved predicts as the trainer evaluates, running statistics included") {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <doctest/doctest.h>
+
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trainer.hpp>
+
+namespace lockstep_test {
+
+/// Batches in the samples' order, collated by whoever asks for them.
+template <class Sample, class Collate>
+auto in_order(std::vector<Sample> samples, lockstep::Index batch_size, Collate collate) {
+  namespace data = lockstep::data;
+  return data::DataLoader{data::InMemoryDataset{std::move(samples)},
+                          data::SequentialSampler{},
+                          collate,
+                          {.batch_size = batch_size, .workers = 0}};
+}
+
+/// Trains `model` on `samples` until it knows them: on one device, on two, and by two ranks, which agree bit for bit in
+/// parameters, buffers and what `evaluate(trainer)` returns. `known(that)` says whether it is as it should be.
+template <class Model, class Sample, class Collate, class Evaluate, class Known>
+void check_learned_by_heart(Model const& model, std::vector<Sample> const& samples, Collate collate,
+                            lockstep::Index epochs, Evaluate const& evaluate, Known const& known) {
+  using namespace lockstep;
+  struct Outcome {
+    std::vector<float> values, buffers;
+    train::RunRecord record;
+    decltype(evaluate(std::declval<Trainer<Model, optim::AdamW, parallel::SingleDevice>&>())) seen;
+  };
+  auto const size = static_cast<Index>(samples.size());
+  auto const train = [&](auto policy, Index batch_size) {
+    Trainer trainer{model, optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 1};
+    auto batches = in_order(samples, batch_size, collate);
+    auto const record = trainer.fit(batches, {}, {.epochs = epochs});
+    auto const seen = evaluate(trainer);  // which gives every rank the first one's buffers
+    return Outcome{{trainer.values().begin(), trainer.values().end()},
+                   {trainer.buffers().begin(), trainer.buffers().end()},
+                   record,
+                   seen};
+  };
+  auto const check = [&](Outcome const& outcome) {
+    CHECK(outcome.record.steps == epochs);
+    CHECK(outcome.record.train_loss < 0.1);
+    CHECK(known(outcome.seen));
+  };
+  check(train(parallel::SingleDevice{.threads = 1}, size));
+  auto const dp = train(parallel::DataParallel{.devices = 2, .threads = 1}, size / 2);
+  check(dp);
+
+  std::vector<Outcome> ranks(2);
+  launch::Options options;
+  options.threads = 2;
+  CHECK(launch::run(options, [&](launch::World& world) {
+          ranks[static_cast<std::size_t>(world.rank)] =
+              train(parallel::DistributedDataParallel{comm::connect(world), 1 << 12, 1}, size / 2);
+          return 0;
+        }) == 0);
+  for (auto const& rank : ranks) {
+    CHECK(rank.values == dp.values);
+    CHECK(rank.buffers == dp.buffers);
+    CHECK(rank.seen == dp.seen);
+  }
+}
+
+/// The same for a model of which nothing else is looked at.
+template <class Model, class Sample, class Collate>
+void check_learned_by_heart(Model const& model, std::vector<Sample> const& samples, Collate collate,
+                            lockstep::Index epochs) {
+  check_learned_by_heart(
+      model, samples, collate, epochs, [](auto const&) { return 0; }, [](int) { return true; });
+}
+
+}  // namespace lockstep_test
