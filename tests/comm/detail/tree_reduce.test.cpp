@@ -54,3 +54,46 @@ TEST_CASE("max spreads nan from either side") {
   reduce_range(Operation::max, lockstep::ElementType::float32, in, 2, out, 1, 0, 3);
   for (float const x : a) CHECK(std::isnan(x));
 }
+
+TEST_CASE("other operations and narrow types go through the same tree") {
+  Index const count = 513;
+  auto const check = [&]<class T>(T, Operation operation, auto const& combine) {
+    for (int const ranks : {1, 2, 3, 5, 6, 7, 9, 33}) {
+      std::vector<std::vector<T>> data(static_cast<std::size_t>(ranks));
+      std::vector<void const*> in;
+      std::vector<void*> out;
+      for (std::size_t r = 0; r < data.size(); ++r) {
+        for (Index i = 0; i < count; ++i)
+          data[r].push_back(static_cast<T>(static_cast<lockstep::Accumulate<T>>((i * 7 + static_cast<Index>(r)) % 5)));
+        in.push_back(data[r].data()), out.push_back(data[r].data());
+      }
+      auto const before = data;
+      reduce_range(operation, lockstep::element_type_of<T>, in.data(), ranks, out.data(), ranks, 0, count);
+      for (std::size_t i = 0; i < before[0].size(); ++i) {
+        auto result = static_cast<double>(before[0][i]);
+        for (std::size_t r = 1; r < data.size(); ++r) result = combine(result, static_cast<double>(before[r][i]));
+        if (operation == Operation::average) result /= ranks;
+        if (operation == Operation::logical_or || operation == Operation::logical_and) result = result != 0;
+        for (auto const& rank : data)  // sums of small whole numbers are exact, so only the last step rounds
+          REQUIRE(same_bits(rank[i], static_cast<T>(static_cast<lockstep::Accumulate<T>>(result))));
+      }
+    }
+  };
+  auto const sum = [](double a, double b) { return a + b; };
+  auto const larger = [](double a, double b) { return std::max(a, b); };
+  check(std::int32_t{}, Operation::sum, sum);
+  check(std::int64_t{}, Operation::max, larger);
+  check(std::uint8_t{}, Operation::logical_or, larger);
+  check(std::uint8_t{}, Operation::logical_and, [](double a, double b) { return a * b; });
+  check(lockstep::bfloat16{}, Operation::average, sum);
+  check(lockstep::float16{}, Operation::max, larger);
+}
+
+TEST_CASE("whole numbers wrap, and an output may be one of the inputs") {
+  std::vector<std::uint8_t> a{200, 1, 255}, b{100, 2, 255};
+  void const* const in[] = {a.data(), b.data()};
+  void* const out[] = {b.data()};
+  reduce_range(Operation::sum, lockstep::ElementType::uint8, in, 2, out, 1, 0, 3);
+  CHECK(b == std::vector<std::uint8_t>{44, 3, 254});
+  CHECK(a == std::vector<std::uint8_t>{200, 1, 255});
+}

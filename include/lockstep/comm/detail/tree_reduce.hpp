@@ -13,9 +13,8 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 /// Elements that are worked on at a time: few enough to stay in the first cache for any number of ranks.
 inline constexpr Index reduce_block = 512;
 
-/// What elements are worked on in: sums are rounded, or wrap, once.
-template <class T>
-using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, Accumulate<T>>;
+/// Blocks that may wait for their neighbour in the tree: for 2 to the power of as many ranks, less two.
+inline constexpr int most_levels = 16;
 
 /// What an element is stored as: compilers vectorise stores of numbers, not of classes.
 template <class T>
@@ -33,88 +32,135 @@ template <class T>
     return x;
 }
 
-/// The sum over N ranks of element i, in the tree.
-template <int N, class T>
-Accumulate<T> tree_at(T const* const* in, Index i) noexcept {
-  if constexpr (N == 1) {
-    return static_cast<Accumulate<T>>(in[0][i]);
+/// What elements are worked on in: sums are rounded once.
+template <class T>
+using Worked =
+    typename std::conditional_t<std::is_class_v<T>, lockstep::detail::AccumulateOf<T>, std::type_identity<T>>::type;
+
+/// Narrow elements are worked on in float.
+template <class T>
+void widen(T const* from, Index n, float* to) {
+  with_best_instructions([=] {
+    for (Index j = 0; j < n; ++j) to[j] = float{from[j]};
+  });
+}
+template <class T>
+void narrow(float const* from, Index n, T* to) {
+  with_best_instructions([=] {
+    for (Index j = 0; j < n; ++j) bits_of(to[j]) = bits_of(static_cast<T>(from[j]));
+  });
+}
+template <class A>
+void divide(A* x, Index n, A by) {
+  with_best_instructions([=] {
+    for (Index j = 0; j < n; ++j) x[j] /= by;
+  });
+}
+
+/// What becomes of two elements. Without branches, so that loops over it vectorise.
+template <Operation operation, class A>
+[[nodiscard]] A meet(A x, A y) noexcept {
+  if constexpr (operation == Operation::max) {
+    return x > y || x != x ? x : y;
+  } else if constexpr (operation == Operation::logical_or) {
+    return static_cast<A>((x | y) != 0);
+  } else if constexpr (operation == Operation::logical_and) {
+    return static_cast<A>((x != 0) & (y != 0));
+  } else if constexpr (std::is_integral_v<A>) {
+    using Wrapping = std::make_unsigned_t<A>;
+    return static_cast<A>(static_cast<Wrapping>(x) + static_cast<Wrapping>(y));
   } else {
-    constexpr int left = tree_split(N);
-    return tree_at<left>(in, i) + tree_at<N - left>(in + left, i);
+    return x + y;
   }
 }
 
-template <int N, class T>
-void tree_block_of(T const* const* in, Index at, Index n, Accumulate<T>* out) noexcept {
-  for (Index j = 0; j < n; ++j) out[j] = tree_at<N>(in, at + j);
+/// to[j] = what becomes of to[j] and from[j]; compiled once for each operation and type.
+template <class A>
+void merge(Operation operation, A* to, A const* from, Index n) {
+  auto const run = [=]<Operation chosen>(std::integral_constant<Operation, chosen>) {
+    with_best_instructions([=] {
+      for (Index j = 0; j < n; ++j) to[j] = meet<chosen>(to[j], from[j]);
+    });
+  };
+  if (operation == Operation::max) return run(std::integral_constant<Operation, Operation::max>{});
+  if constexpr (std::is_integral_v<A>) {
+    if (operation == Operation::logical_or) return run(std::integral_constant<Operation, Operation::logical_or>{});
+    if (operation == Operation::logical_and) return run(std::integral_constant<Operation, Operation::logical_and>{});
+  }
+  run(std::integral_constant<Operation, Operation::sum>{});
 }
 
-/// out[j] = the sum over ranks of in[rank][at + j], for j < n <= reduce_block; out is none of the inputs.
+/// Blocks on which a reduction is worked: those that wait for their neighbour in the tree, the one of most ranks first.
 template <class T>
-void tree_block(T const* const* in, int ranks, Index at, Index n, Accumulate<T>* out) noexcept {
-  if (ranks == 1) return tree_block_of<1>(in, at, n, out);
-  if (ranks == 2) return tree_block_of<2>(in, at, n, out);
-  if (ranks == 4) return tree_block_of<4>(in, at, n, out);
-  auto const left = tree_split(ranks);
-  Accumulate<T> right[reduce_block];
-  tree_block(in, left, at, n, out);
-  tree_block(in + left, ranks - left, at, n, right);
-  for (Index j = 0; j < n; ++j) out[j] += right[j];
-}
+class Levels {
+ public:
+  using A = Worked<T>;
 
-/// Integers wrap.
-template <class A>
-void add(A* to, A const* from, Index n) noexcept {
-  using Wrapping =
-      typename std::conditional_t<std::is_integral_v<A>, std::make_unsigned<A>, std::type_identity<A>>::type;
-  for (Index j = 0; j < n; ++j) to[j] = static_cast<A>(static_cast<Wrapping>(to[j]) + static_cast<Wrapping>(from[j]));
-}
-template <class A>
-void raise(A* to, A const* from, Index n) noexcept {
-  for (Index j = 0; j < n; ++j) to[j] = to[j] > from[j] || to[j] != to[j] ? to[j] : from[j];
-}
-template <class A>
-void lower(A* to, A const* from, Index n) noexcept {
-  for (Index j = 0; j < n; ++j) to[j] = std::min(to[j], from[j]);
-}
+  /// What becomes of elements [at, at + n) of all ranks, n <= reduce_block; at `out`, if there is one, or here.
+  /// Neighbours meet, and then blocks of as many ranks, like digits of a counter that carries: the balanced tree
+  /// without recursion.
+  [[nodiscard]] T const* reduce(Operation operation, T const* const* in, int ranks, Index at, Index n, T* out) {
+    if constexpr (std::is_same_v<A, T>) result_ = out ? out : memory_[0];
+    int level = 0;
+    for (int r = 0; r < ranks; r += 2) {
+      auto* const left = block(level++);
+      take(in[r] + at, n, left);
+      if (r + 1 < ranks)
+        merge<A>(operation, left, readable(in[r + 1] + at, n, block(level)), n);
+      else if (operation == Operation::logical_or || operation == Operation::logical_and)
+        merge<A>(operation, left, readable(in[r] + at, n, block(level)), n);  // with itself: becomes 0 or 1
+      for (auto pairs = r / 2 + 1; pairs % 2 == 0; pairs /= 2) merge_last(operation, level, n);
+    }
+    while (level > 1) merge_last(operation, level, n);
+    if constexpr (!std::is_integral_v<A>)
+      if (operation == Operation::average) divide(block(0), n, static_cast<A>(ranks));
+    if constexpr (std::is_same_v<A, T>) {
+      return block(0);
+    } else {
+      narrow(block(0), n, narrow_);
+      return narrow_;
+    }
+  }
 
-/// The same as tree_block for any way to combine two blocks: more passes, compiled once per type.
-template <class T>
-void combine_block(Operation operation, T const* const* in, int ranks, Index at, Index n, Wide<T>* out) noexcept {
-  if (ranks == 1) {
-    if (operation == Operation::logical_or || operation == Operation::logical_and)
-      for (Index j = 0; j < n; ++j) out[j] = in[0][at + j] != T{} ? 1 : 0;
+ private:
+  [[nodiscard]] A* block(int level) noexcept { return level == 0 ? result_ : memory_[level]; }
+  void merge_last(Operation operation, int& level, Index n) {
+    --level;
+    merge<A>(operation, block(level - 1), block(level), n);
+  }
+  static void take(T const* from, Index n, A* to) {
+    if constexpr (std::is_same_v<A, T>)
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
     else
-      for (Index j = 0; j < n; ++j) out[j] = static_cast<Wide<T>>(in[0][at + j]);
-    return;
+      widen(from, n, to);
   }
-  auto const left = tree_split(ranks);
-  Wide<T> right[reduce_block];
-  combine_block(operation, in, left, at, n, out);
-  combine_block(operation, in + left, ranks - left, at, n, right);
-  if (operation == Operation::max || operation == Operation::logical_or)
-    raise(out, right, n);
-  else if (operation == Operation::logical_and)
-    lower(out, right, n);
-  else
-    add(out, right, n);
-}
+  /// The elements themselves, unless they are narrow.
+  static A const* readable(T const* from, Index n, [[maybe_unused]] A* spare) {
+    if constexpr (std::is_same_v<A, T>) {
+      return from;
+    } else {
+      widen(from, n, spare);
+      return spare;
+    }
+  }
 
-/// Writes block(at, n, result) to every out[k] + at, over begin <= at < end. An output may be an input of the block:
+  alignas(64) A memory_[most_levels][reduce_block];
+  alignas(64) T narrow_[std::is_same_v<A, T> ? 1 : reduce_block];
+  A* result_ = memory_[0];
+};
+
+/// Writes what becomes of element i of all ranks to every out[k][i], for begin <= i < end. An output may be an input:
 /// each element is read on all ranks before it is written on any.
-template <class A, class T, class Block>
-void write_blocks(T* const* out, int outputs, Index begin, Index end, Block const& block) noexcept {
-  alignas(64) A wide[reduce_block];
+template <class T>
+void reduce_blocks(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
+                   Index end) {
+  Levels<T> levels;
+  bool const apart = outputs == 1 && std::find(in, in + ranks, out[0]) == in + ranks;
   for (auto at = begin; at < end; at += reduce_block) {
     auto const n = std::min(reduce_block, end - at);
-    block(at, n, wide);
-    if constexpr (std::is_same_v<A, T>) {
-      for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, wide, static_cast<std::size_t>(n) * sizeof(T));
-    } else {
-      alignas(64) T narrow[reduce_block];
-      for (Index j = 0; j < n; ++j) bits_of(narrow[j]) = bits_of(static_cast<T>(wide[j]));
-      for (int k = 0; k < outputs; ++k) std::memcpy(out[k] + at, narrow, static_cast<std::size_t>(n) * sizeof(T));
-    }
+    auto const* const result = levels.reduce(operation, in, ranks, at, n, apart ? out[0] + at : nullptr);
+    for (int k = 0; k < outputs; ++k)
+      if (out[k] + at != result) std::memcpy(out[k] + at, result, static_cast<std::size_t>(n) * sizeof(T));
   }
 }
 
@@ -144,21 +190,11 @@ bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
 template <class T>
 void reduce_range(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                   Index end) {
-  if constexpr (std::is_same_v<Accumulate<T>, float>)
-    if (operation == Operation::sum) {  // what gradients are: compiled for every instruction set
-      if (outputs == ranks && std::equal(in, in + ranks, out) && sum_in_place(out, ranks, begin, end)) return;
-      return with_best_instructions([=] {
-        write_blocks<Accumulate<T>>(out, outputs, begin, end, [=](Index at, Index n, Accumulate<T>* block) {
-          tree_block(in, ranks, at, n, block);
-        });
-      });
-    }
-  write_blocks<Wide<T>>(out, outputs, begin, end, [=](Index at, Index n, Wide<T>* block) {
-    combine_block(operation, in, ranks, at, n, block);
-    if constexpr (!std::is_integral_v<T>)
-      if (operation == Operation::average)
-        for (Index j = 0; j < n; ++j) block[j] /= static_cast<Wide<T>>(ranks);
-  });
+  if constexpr (std::is_same_v<Accumulate<T>, float>)  // what gradients are
+    if (operation == Operation::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
+        sum_in_place(out, ranks, begin, end))
+      return;
+  reduce_blocks(operation, in, ranks, out, outputs, begin, end);
 }
 
 /// The same for types that are known at run time only.
