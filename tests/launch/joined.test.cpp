@@ -9,6 +9,9 @@
 
 #include <lockstep/launch/run.hpp>
 
+#include <map>
+#include <utility>
+
 #include "launch/ranks.hpp"
 #include "skip.hpp"
 
@@ -55,9 +58,19 @@ Texts variables_of(int rank, int size, std::string const& port = unique_port()) 
           "TORCHELASTIC_RESTART_COUNT=3"};
 }
 
-std::vector<pid_t> start_ranks(int size, std::string const& rank_case) {
+/// What it tells one that is alone on its host.
+Texts lonely_variables_of(int rank, int size) {
+  auto out = variables_of(rank, size);
+  out[2] = "LOCAL_RANK=0";
+  out[3] = "LOCAL_WORLD_SIZE=1";
+  out.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");  // the port is a name only
+  return out;
+}
+
+std::vector<pid_t> start_ranks(int size, std::string const& rank_case, bool apart = false) {
   std::vector<pid_t> out;
-  for (int rank = 0; rank < size; ++rank) out.push_back(start(command_of(rank_case), variables_of(rank, size)));
+  for (int rank = 0; rank < size; ++rank)
+    out.push_back(start(command_of(rank_case), apart ? lonely_variables_of(rank, size) : variables_of(rank, size)));
   return out;
 }
 
@@ -71,6 +84,7 @@ void be_joined_rank(std::function<int(World&)> const& train, double join_seconds
   for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
   auto const own = std::to_string(::getpid());
   launch::Options options;
+  if (launch::detect().local_size == 1) options.engine = launch::Engine::nccl;
   options.join_seconds = join_seconds;
   options.grace_seconds = 0.1;
   options.report = [](std::string const& text) { Scratch::write("report", Scratch::read("report") + text + "\n"); };
@@ -108,6 +122,78 @@ TEST_CASE("ranks that torchrun's variables describe meet, and leave nothing") {
   }
 }
 
+TEST_CASE("rank: tells its world through the store" * doctest::skip()) {
+  be_joined_rank([](World& world) {
+    Scratch::write("world" + std::to_string(world.rank),
+                   std::to_string(world.local_size) + name(world.engine) + std::to_string(world.job));
+    world.store->set("from " + std::to_string(world.rank), std::to_string(world.rank * 10));
+    for (int r = 0; r < world.size; ++r)
+      if (world.store->get("from " + std::to_string(r)) != std::to_string(r * 10)) return 5;
+    Scratch::write("next" + std::to_string(world.rank), world.segment->control().who((world.rank + 1) % world.size));
+    return 0;
+  });
+}
+
+TEST_CASE("ranks on several hosts meet at the store of the first, wherever it could open it") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  std::string where(256, '\0');
+  REQUIRE(::gethostname(where.data(), where.size()) == 0);
+  auto const pids = start_ranks(3, "rank: tells its world through the store", true);
+  for (auto const pid : pids) CHECK(end_of(pid) == 0);
+  CHECK(Scratch::read("world0").starts_with("1store"));
+  CHECK(Scratch::read("world1") == Scratch::read("world0"));  // the same job
+  CHECK(Scratch::read("next1") == "rank 2 (pid " + std::to_string(pids[2]) + " on " + where.c_str() + ")");
+  CHECK(Scratch::read("report").empty());
+}
+
+TEST_CASE("the meeting point of several hosts is what the launcher says, or is asked for by name") {
+  using launch::detail::first_slurm_host;
+  CHECK(first_slurm_host("gpu[003-004,010],login1") == "gpu003");
+  CHECK(first_slurm_host("rack[1-2]node[07,9]") == "rack1node07");
+  CHECK(first_slurm_host("login1,gpu[1-2]") == "login1");
+  CHECK(first_slurm_host("gpu[1") == "gpu1");
+  CHECK(first_slurm_host("").empty());
+
+  struct Variables {
+    std::map<std::string, std::string> all;
+    launch::detail::MeetingPoint point(launch::Options const& options = {}) const {
+      launch::Environment const place{launch::Launcher::torchrun, 1, 4, 1, 2, 0, "RANK=1"};
+      return launch::detail::meeting_point(place, options,
+                                           {[](void const* self, char const* name) -> char const* {
+                                              auto const& texts = static_cast<Variables const*>(self)->all;
+                                              auto const at = texts.find(name);
+                                              return at == texts.end() ? nullptr : at->second.c_str();
+                                            },
+                                            this});
+    }
+  };
+  Variables torchrun{{{"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}}};
+  CHECK(torchrun.point().host == "n1");
+  CHECK(torchrun.point().ports == std::vector<std::uint16_t>{29500});
+  auto agent = torchrun;
+  agent.all["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // and so has the port
+  auto const ports = agent.point().ports;
+  CHECK(ports.size() > 1);
+  CHECK(ports == agent.point().ports);
+  for (auto const port : ports) CHECK((port >= 16384 && port < 32768));
+  auto other = agent;
+  other.all["TORCHELASTIC_RESTART_COUNT"] = "1";
+  CHECK(other.point().run != agent.point().run);
+  CHECK(agent.point({.master_address = "n2", .master_port = 7}).ports == std::vector<std::uint16_t>{7});
+  CHECK(agent.point({.master_address = "n2"}).host == "n2");
+  CHECK(Variables{{{"SLURM_STEP_NODELIST", "n[1-2]"}}}.point().host == "n1");
+  CHECK_THROWS_WITH_AS((void)Variables{}.point(), doctest::Contains("set MASTER_ADDR"), lockstep::ConfigError);
+  torchrun.all["MASTER_PORT"] = "x";
+  CHECK_THROWS_WITH_AS((void)torchrun.point(), doctest::Contains("MASTER_PORT=x"), lockstep::ConfigError);
+}
+
+TEST_CASE("a rank that finds no store says where it looked") {
+  launch::detail::MeetingPoint const nowhere{"localhost", {1, 2}, 5};
+  CHECK_THROWS_WITH_AS((void)launch::detail::find_store({.host = "localhost", .rank = 1, .join_seconds = 0.1}, nowhere),
+                       doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
+}
+
 TEST_CASE("rank: comes late" * doctest::skip()) {
   be_joined_rank([](World&) { return 0; }, 0.3);
 }
@@ -123,6 +209,9 @@ TEST_CASE("who does not come is named, by rank 0 and to it") {
   CHECK(end_of(pids[2]) == 2);
   CHECK(contains(Scratch::read("thrown" + std::to_string(pids[2])), "rank 1 has not met rank 0"));
   (void)end_of(pids[1]);
+  auto const lonely = start(command_of("rank: comes late"), lonely_variables_of(0, 2));
+  CHECK(end_of(lonely) == 2);
+  CHECK(contains(Scratch::read("thrown" + std::to_string(lonely)), "have not come within 0 s: 1; were they started?"));
 }
 
 TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
@@ -164,9 +253,11 @@ TEST_CASE("rank: waits for news" * doctest::skip()) {
 
 TEST_CASE("a killed rank is named by all survivors, and reported once") {
   NothingLeft const nothing_left;
-  for (int const victim : {0, 2}) {
+  for (auto const& [victim, apart] : {std::pair{0, false}, {2, false}, {0, true}, {2, true}}) {
+    CAPTURE(victim);
+    CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(3, "rank: waits for news");
+    auto const pids = start_ranks(3, "rank: waits for news", apart);
     for (int rank = 0; rank < 3; ++rank) await_file("ready" + std::to_string(rank));
     ::kill(pids[static_cast<std::size_t>(victim)], SIGKILL);
     for (int rank = 0; rank < 3; ++rank) {
@@ -174,7 +265,9 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
       CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
       if (rank != victim) CHECK(Scratch::read("saw" + std::to_string(rank)) == std::to_string(victim));
     }
-    auto const report = Scratch::read("report");
+    auto report = Scratch::read("report");
+    // Without the first rank nobody knows whether another host has told it already.
+    if (victim == 0 && apart) report.erase(0, report.rfind("rank 0"));
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
     CHECK(report.ends_with(") is gone: its process was killed, or ended without a word\n"));
     CHECK(report.find('\n') == report.size() - 1);
@@ -190,13 +283,16 @@ TEST_CASE("rank: throws on its own" * doctest::skip()) {
 }
 
 TEST_CASE("what a rank throws is reported once, with the exit code of its kind") {
-  Scratch const scratch;
-  auto const pids = start_ranks(3, "rank: throws on its own");
-  CHECK(end_of(pids[0]) == 1);
-  CHECK(end_of(pids[1]) == 2);
-  CHECK(end_of(pids[2]) == 1);
-  CHECK(Scratch::read("report").ends_with(") failed: train.csv:17: two columns, three expected\n"));
-  CHECK(Scratch::read("report").starts_with("rank 1 (pid "));
+  for (bool const apart : {false, true}) {
+    Scratch const scratch;
+    auto const pids = start_ranks(3, "rank: throws on its own", apart);
+    CHECK(end_of(pids[0]) == 1);
+    CHECK(end_of(pids[1]) == 2);
+    CHECK(end_of(pids[2]) == 1);
+    CHECK(Scratch::read("report").ends_with(") failed: train.csv:17: two columns, three expected\n"));
+    CHECK(Scratch::read("report").starts_with("rank 1 (pid "));
+    CHECK(Scratch::read("report").find('\n') == Scratch::read("report").size() - 1);
+  }
 }
 
 TEST_CASE("rank: works on without looking" * doctest::skip()) {
@@ -208,10 +304,11 @@ TEST_CASE("rank: works on without looking" * doctest::skip()) {
 
 TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first, even from a rank that does not look") {
   NothingLeft const nothing_left;
-  for (bool const failure : {false, true}) {
+  for (auto const& [failure, apart] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     CAPTURE(failure);
+    CAPTURE(apart);
     Scratch const scratch;
-    auto const pids = start_ranks(2, "rank: works on without looking");
+    auto const pids = start_ranks(2, "rank: works on without looking", apart);
     await_file("ready0");
     await_file("ready1");
     ::kill(pids[1], failure ? SIGKILL : SIGTERM);
@@ -259,6 +356,9 @@ TEST_CASE("started by a launcher, a program starts no ranks of its own, and join
   CHECK_THROWS_WITH_AS(launch::detail::check(place(4, 2), launch::Options{}), doctest::Contains("several hosts"),
                        lockstep::ConfigError);
   CHECK_NOTHROW(launch::detail::check(place(4, 2), {.engine = launch::Engine::mpi}));
+  CHECK_NOTHROW(launch::detail::check(place(4, 2), {.engine = launch::Engine::nccl}));
+  CHECK_THROWS_WITH_AS(launch::detail::check(place(300, 2), {.engine = launch::Engine::nccl}),
+                       doctest::Contains("at most 256 can meet"), lockstep::ConfigError);
   auto torchrun = place(4, 2);
   torchrun.launcher = launch::Launcher::torchrun;
   CHECK_THROWS_WITH_AS(launch::detail::check(torchrun, {.engine = launch::Engine::mpi}),

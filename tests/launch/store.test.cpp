@@ -74,9 +74,9 @@ TEST_CASE("strangers are refused: another magic, version, run, place") {
   StoreServer const server({.job = 7, .size = 2, .silence_seconds = 0.2});
   constexpr auto magic = launch::detail::StoreHello::right_magic;
   CHECK(is_hung_up_on(server, "GET / HTTP/1.1\r\n\r\n"));
-  CHECK(is_hung_up_on(server, hello_of(magic + 1, 1, 7)));
+  CHECK(is_hung_up_on(server, hello_of(magic + 1, 2, 7)));
   CHECK(is_hung_up_on(server, ""));  // after a while
-  CHECK_FALSE(is_hung_up_on(server, hello_of(magic, 2, 7)));
+  CHECK_FALSE(is_hung_up_on(server, hello_of(magic, 3, 7)));
   CHECK_THROWS_WITH_AS(Store(to(server, 0, 2, 8)), doctest::Contains("of another run"), ConfigError);
   CHECK_THROWS_WITH_AS(Store(to(server, 2, 2)), doctest::Contains("rank 2 of 2 has no place among 2"), ConfigError);
   CHECK_THROWS_WITH_AS(Store(to(server, 0, 3)), doctest::Contains("rank 0 of 3"), ConfigError);
@@ -104,7 +104,7 @@ TEST_CASE("a rank that ends without a word is lost to all who wait; what is ther
   });
   {
     auto const dies = connected_to(server);
-    auto hello = hello_of(launch::detail::StoreHello::right_magic, 1, 7, 1, 3);
+    auto hello = hello_of(launch::detail::StoreHello::right_magic, launch::detail::StoreHello::right_version, 7, 1, 3);
     REQUIRE(::send(dies.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()));
     launch::detail::StoreHead answer;
     REQUIRE(::recv(dies.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);  // it is in

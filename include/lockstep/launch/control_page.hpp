@@ -39,6 +39,13 @@ struct ControlPage {
     (*this)[rank].pid.store(pid, std::memory_order_relaxed);
     (*this)[rank].state.store(detail::RankState::running, std::memory_order_release);
   }
+  /// The same of a rank that others heard of.
+  void join(int rank, int pid, std::string_view host) noexcept {
+    auto& record = (*this)[rank];
+    record.host[host.copy(record.host, sizeof record.host - 1)] = '\0';
+    record.elsewhere.store(true, std::memory_order_release);
+    join(rank, pid);
+  }
   /// The rank's work is over. A rank that ended with an error counts as failed, for the others will wait in vain.
   void end(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
     auto& record = (*this)[rank];
@@ -67,10 +74,12 @@ struct ControlPage {
     return state != detail::RankState::absent && state != detail::RankState::running;
   }
 
-  /// "rank 1 (pid 4242)".
+  /// "rank 1 (pid 4242)", or where ranks are on several hosts "rank 1 (pid 4242 on node7)".
   [[nodiscard]] std::string who(int rank) const {
-    auto const pid = (*this)[rank].pid.load(std::memory_order_relaxed);
-    return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + ")" : "");
+    auto const& record = (*this)[rank];
+    auto const pid = record.pid.load(std::memory_order_relaxed);
+    auto const where = record.elsewhere.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
+    return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + where + ")" : "");
   }
   /// "rank 1 (pid 4242) was killed by signal 9 (Killed)".
   [[nodiscard]] std::string tell(int rank) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <string>
@@ -24,8 +25,12 @@ struct Options {
   /// Of the started processes, the program's name first; empty: the same as this one's.
   std::vector<std::string> arguments = {};
   WaitLimits limits = {};
-  /// What joins ranks that another launcher has started: `process` on one host, `mpi` on any number of them.
+  /// What joins ranks that another launcher has started: `process` on one host, `mpi` or `nccl` on any number of them;
+  /// `store` has them meet as on several.
   Engine engine = Engine::process;
+  /// With several hosts and no MPI: the first rank's, and a port of it; empty and 0: as the launcher says.
+  std::string master_address = {};
+  std::uint16_t master_port = 0;
   double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;

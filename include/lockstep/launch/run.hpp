@@ -8,6 +8,7 @@
 
 #include <lockstep/launch/detail/joined_rank.hpp>
 #include <lockstep/launch/detail/process_rank.hpp>
+#include <lockstep/launch/detail/spread_rank.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/supervisor.hpp>
@@ -49,13 +50,18 @@ inline void check(Environment const& place, Options const& options) {
                         ", of which MPI knows nothing; start with mpirun or srun, or leave the engine mpi out");
     return;
   }
+  if (options.engine == Engine::nccl || options.engine == Engine::store) {
+    if (place.size > most_local_ranks)
+      throw ConfigError(started + "; without MPI at most " + std::to_string(most_local_ranks) + " can meet");
+    return;
+  }
   if (options.engine != Engine::process)
     throw ConfigError(started + ", and the engine '" + name(options.engine) +
-                      "' joins no processes; use process on one host, mpi on several");
+                      "' joins no processes; use process on one host, mpi or nccl on several");
   if (!place.one_host())
     throw ConfigError(started +
-                      " on several hosts, which the engine process does not reach; use the engine mpi, with " +
-                      "mpirun or srun, or start them on one host");
+                      " on several hosts, which the engine process does not reach; use the engine nccl, on GPUs (" +
+                      "--backend cuda), or the engine mpi, with mpirun or srun, or start them on one host");
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
 }
@@ -93,6 +99,8 @@ int run(Options const& options, Train&& train) {
   if (auto const place = detect(); place.size > 1) {
     detail::check(place, options);
     if (options.engine == Engine::mpi) return detail::run_mpi_rank(place, options, train);
+    if (options.engine == Engine::store || !place.one_host())
+      return detail::run_spread_rank(place, options, std::ref(train));
     return detail::run_joined_rank(place, options, std::ref(train));
   }
   if (options.nproc > 1) return detail::supervise(options);

@@ -2,10 +2,12 @@
 #pragma once
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -24,7 +26,8 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 
 /// Keeps what the ranks of a run tell each other, for those that share no memory: bytes under names, over TCP, on a
 /// thread of its own until it is destroyed. Only ranks of this run are let in. A rank whose connection ends without a
-/// word, or falls silent, is lost, and all who wait are told.
+/// word, or falls silent, is lost, and all who wait are told. Those with a line for news hear of every rank that
+/// ends or is lost, also of what was before them.
 class StoreServer {
  public:
   struct Options {
@@ -63,6 +66,11 @@ class StoreServer {
     thread_.join();
   }
 
+  /// Waits until every rank that came has ended or left, at most so long.
+  void wait_for_ends(double seconds) const {
+    for (auto const deadline = deadline_in(seconds); here_ > 0 && Clock::nanoseconds() < deadline;) ::usleep(1000);
+  }
+
   [[nodiscard]] std::uint16_t port() const noexcept {
     sockaddr_in6 name{};
     socklen_t bytes = sizeof name;
@@ -76,12 +84,21 @@ class StoreServer {
   struct Guest {
     detail::File file;
     int rank = -1;  // until it has said who it is
-    bool waits = false, over = false;
+    detail::StoreLineKind kind = detail::StoreLineKind::calls;
+    bool waits = false, over = false, ended = false;
     std::string in, out, key;  // key: of what it waits for
     Deadline patience = no_deadline;
   };
+  struct News {
+    detail::StoreReply what;
+    int rank;
+    std::string value;
+  };
 
   void run() {
+    sigset_t all;  // signals are the affair of the rank's own threads
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::vector<pollfd> polled;
     for (;;) {
       polled = {{stop_.get(), POLLIN, 0}, {door_.get(), POLLIN, 0}};
@@ -98,6 +115,8 @@ class StoreServer {
         if (guest.rank < 0 && Clock::nanoseconds() >= guest.patience) guest.over = true;
       }
       std::erase_if(guests_, [](Guest const& guest) { return guest.over; });
+      here_ = static_cast<int>(std::count_if(guests_.begin(), guests_.end(),
+                                             [](Guest const& guest) { return guest.rank >= 0 && !guest.ended; }));
       if (polled[1].revents != 0) admit();
     }
   }
@@ -152,7 +171,7 @@ class StoreServer {
       auto const key = guest.in.substr(sizeof head, head.key_bytes);
       auto const value = guest.in.substr(sizeof head + head.key_bytes, head.value_bytes);
       guest.in.erase(0, bytes);
-      answer(guest, static_cast<detail::StoreCall>(head.what), key, value);
+      answer(guest, static_cast<detail::StoreCall>(head.what), key, value, head.rank);
     }
   }
 
@@ -166,7 +185,8 @@ class StoreServer {
       refusal = who + " is of another run than this port; two runs were given one port";
     else if (hello.size != options_.size || hello.rank < 0 || hello.rank >= options_.size)
       refusal = who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(options_.size);
-    else if (std::any_of(guests_.begin(), guests_.end(), [&](Guest const& g) { return g.rank == hello.rank; }))
+    else if (std::any_of(guests_.begin(), guests_.end(),
+                         [&](Guest const& g) { return !g.over && g.rank == hello.rank && g.kind == hello.kind; }))
       refusal = who + " has come already";
     if (!refusal.empty()) {
       reply(guest, detail::StoreReply::refused, refusal);
@@ -175,12 +195,15 @@ class StoreServer {
       return false;
     }
     guest.rank = hello.rank;
+    guest.kind = hello.kind;
     guest.patience = no_deadline;
     reply(guest, detail::StoreReply::done, {});
+    if (guest.kind == detail::StoreLineKind::news)
+      for (auto const& one : news_) reply(guest, one.what, one.value, one.rank);
     return true;
   }
 
-  void answer(Guest& guest, detail::StoreCall call, std::string const& key, std::string const& value) {
+  void answer(Guest& guest, detail::StoreCall call, std::string const& key, std::string const& value, int members) {
     switch (call) {
       case detail::StoreCall::set:
         values_[key] = value;
@@ -200,6 +223,17 @@ class StoreServer {
         reply(guest, detail::StoreReply::done, text);
         return tell_waiting();
       }
+      case detail::StoreCall::gather:
+        return gather(guest, key, value, members);
+      case detail::StoreCall::contributors: {
+        std::string ranks;
+        if (auto const found = gatherings_.find(key); found != gatherings_.end())
+          for (auto const& [rank, part] : found->second) ranks.append(detail::store_bytes(rank));
+        return reply(guest, detail::StoreReply::done, ranks);
+      }
+      case detail::StoreCall::ended:
+        guest.ended = true;
+        return end(guest, value);
       case detail::StoreCall::leave:
         guest.over = true;
         return;
@@ -207,6 +241,37 @@ class StoreServer {
     lose(guest, "it sent what cannot be");
   }
 
+  void gather(Guest const& guest, std::string const& key, std::string const& value, int members) {
+    auto const found = gatherings_.try_emplace(key).first;
+    auto& parts = found->second;
+    parts[guest.rank] = value;
+    if (std::ssize(parts) < members) return;
+    std::string all;
+    for (auto const& [rank, part] : parts) {
+      std::int32_t const head[2]{rank, static_cast<std::int32_t>(part.size())};
+      all.append(reinterpret_cast<char const*>(head), sizeof head).append(part);
+    }
+    for (auto& one : guests_) {
+      if (one.over || one.kind != detail::StoreLineKind::calls || parts.count(one.rank) == 0) continue;
+      reply(one, detail::StoreReply::gathered, all, 0, key);
+      send(one);
+    }
+    gatherings_.erase(found);
+  }
+  void tell_all(News news) {
+    for (auto& guest : guests_) {
+      if (guest.over || guest.kind != detail::StoreLineKind::news || guest.rank == news.rank) continue;
+      reply(guest, news.what, news.value, news.rank);
+      send(guest);
+    }
+    news_.push_back(std::move(news));
+  }
+  void end(Guest const& guest, std::string const& value) {
+    auto const how = detail::from_store<detail::StoreEnd>(value);
+    if (how.exit_code != 0 || how.signal != 0)
+      forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " has failed: " + how.message);
+    tell_all({detail::StoreReply::rank_ended, guest.rank, value});
+  }
   /// What is there is given even after a rank was lost: only who would wait in vain is told instead.
   void tell_waiting() {
     for (auto& guest : guests_) {
@@ -224,14 +289,22 @@ class StoreServer {
 
   void lose(Guest& guest, std::string const& why) {
     guest.over = true;
-    if (guest.rank < 0 || !lost_.empty()) return;
-    lost_rank_ = guest.rank;
-    lost_ = "rank " + std::to_string(guest.rank) + " is lost to the store: " + why;
+    if (guest.rank < 0 || guest.ended) return;
+    forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " is lost to the store: " + why);
+    bool const known = std::any_of(news_.begin(), news_.end(), [&](News const& one) { return one.rank == guest.rank; });
+    if (!known) tell_all({detail::StoreReply::rank_lost, guest.rank, why});
+  }
+  /// Who waits for a value that is not there will wait in vain.
+  void forget_waiting(int rank, std::string why) {
+    if (!lost_.empty()) return;
+    lost_rank_ = rank;
+    lost_ = std::move(why);
     tell_waiting();
   }
 
-  static void reply(Guest& guest, detail::StoreReply what, std::string_view value, int rank = 0) {
-    guest.out += detail::store_message(static_cast<std::uint8_t>(what), {}, value, rank);
+  static void reply(Guest& guest, detail::StoreReply what, std::string_view value, int rank = 0,
+                    std::string_view key = {}) {
+    guest.out += detail::store_message(static_cast<std::uint8_t>(what), key, value, rank);
   }
 
   Options options_;
@@ -239,6 +312,9 @@ class StoreServer {
   detail::File stop_{::eventfd(0, EFD_CLOEXEC)};
   std::vector<Guest> guests_;
   std::map<std::string, std::string> values_;
+  std::map<std::string, std::map<int, std::string>> gatherings_;  // by rank
+  std::vector<News> news_;
+  std::atomic<int> here_{0};  // connections of ranks
   std::string lost_;
   int lost_rank_ = -1;
   std::thread thread_;

@@ -11,6 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
+class Store;
+
 /// The place of one rank among all: data, made by `run`, from which `comm::connect` makes a communicator. A default
 /// World is one rank alone.
 struct World {
@@ -20,10 +22,11 @@ struct World {
   int local_size = 1;
   Engine engine = Engine::self;
   std::uint64_t job = 0;                        ///< the same on all ranks, another for each run
-  std::shared_ptr<SharedSegment> segment = {};  ///< none for Engine::self
+  std::shared_ptr<SharedSegment> segment = {};  ///< none for Engine::self; of Engine::store this rank's own
   WaitLimits limits = {};
   std::function<void(std::string const&)> warn = {};  ///< where warnings go; none: nowhere
   int restarts = 0;                                   ///< how often the ranks were started anew after a failure
+  std::shared_ptr<Store> store = {};                  ///< of Engine::store
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -19,11 +19,11 @@ inline int pmi_server(Lookup variable) {
   return ::getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
 }
 
-/// The same text in all ranks of a run, another in any other run on this host: what their launcher calls it.
-[[nodiscard]] inline std::string job_key(Environment const& environment, Lookup variable = {}) {
+/// The same text in all ranks of a run, another in any other run: what their launcher calls it. Only its own name where
+/// it calls it nothing.
+[[nodiscard]] inline std::string launcher_key(Environment const& environment, Lookup variable) {
   auto const slurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID"};
   std::string key = name(environment.launcher);
-  auto const bare = key.size();
   auto const add = [&](std::initializer_list<char const*> names) {
     for (auto const* one : names)
       if (auto const* const value = variable(one)) key += std::string(" ") + one + "=" + value;
@@ -54,7 +54,13 @@ inline int pmi_server(Lookup variable) {
     case Launcher::single:
       break;
   }
-  if (key.size() == bare) key += " parent=" + std::to_string(::getppid());  // one script has started them all
+  return key;
+}
+/// The same where nothing but this host tells runs apart.
+[[nodiscard]] inline std::string job_key(Environment const& environment, Lookup variable = {}) {
+  auto key = launcher_key(environment, variable);
+  if (key == name(environment.launcher))
+    key += " parent=" + std::to_string(::getppid());  // one script has started them all
   return key + " size=" + std::to_string(environment.size);
 }
 

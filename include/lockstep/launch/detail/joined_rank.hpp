@@ -7,8 +7,8 @@
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/job_key.hpp>
 #include <lockstep/launch/detail/meeting.hpp>
-#include <lockstep/launch/detail/peer_watch.hpp>
 #include <lockstep/launch/detail/rank_main.hpp>
+#include <lockstep/launch/detail/rank_watch.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
@@ -41,7 +41,7 @@ inline int run_joined_rank(Environment const& place, Options const& options, std
     joined.memory.release();
     peers[0] = std::move(joined.connection);
   }
-  PeerWatch watch(world.segment->control(), place.rank, std::move(peers), options);
+  RankWatch watch(world.segment->control(), place.rank, std::move(peers), options);
   auto const code = rank_main(world, train);
   watch.report();
   return code;

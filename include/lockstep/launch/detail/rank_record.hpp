@@ -23,6 +23,8 @@ enum class RankState : std::uint32_t {
 struct RankRecord {
   std::atomic<RankState> state;
   std::atomic<std::int32_t> pid;  ///< 0 for a thread
+  std::atomic<bool> elsewhere;    ///< on another host, whose name is then valid
+  char host[64];
   // What follows is valid once the state is `ended` or `failed`, and never written after.
   std::int32_t exit_code;  ///< what the rank returned, or would have
   std::int32_t signal;     ///< what killed it, or 0

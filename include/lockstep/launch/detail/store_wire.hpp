@@ -13,30 +13,57 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
+/// What a rank uses a connection for: to ask, or to say how it fares and hear it of the others.
+enum class StoreLineKind : std::int32_t { calls, news };
+
 /// What a client of the store says first. Integers lie as on all machines that we support: the lowest byte first.
 struct StoreHello {
   static constexpr std::uint64_t right_magic = 0x45524f54534b434c;  // "LCKSTORE"
-  static constexpr std::uint32_t right_version = 1;
+  static constexpr std::uint32_t right_version = 2;
 
   std::uint64_t magic = right_magic;
   std::uint32_t version = right_version;
   std::int32_t rank = 0;
   std::uint64_t job = 0;
   std::int32_t size = 0;
-  std::int32_t reserved = 0;
+  StoreLineKind kind = StoreLineKind::calls;
 };
 
-enum class StoreCall : std::uint8_t { set = 1, get, add, leave };
-enum class StoreReply : std::uint8_t { done = 1, refused, lost };
+enum class StoreCall : std::uint8_t { set = 1, get, add, leave, gather, contributors, ended };
+enum class StoreReply : std::uint8_t { done = 1, refused, lost, gathered, rank_ended, rank_lost };
+inline constexpr std::uint8_t first_store_reply = 1, last_store_reply = 6;
 
 /// Before each message: what it is, and how long its two parts are.
 struct StoreHead {
   std::uint8_t what = 0;
   std::uint8_t reserved[3] = {};
-  std::int32_t rank = 0;  // of a reply: the lost rank
+  std::int32_t rank = 0;  // of a reply: of whom it speaks; of a call to gather: how many ranks do
   std::uint32_t key_bytes = 0, value_bytes = 0;
 };
-inline constexpr std::uint32_t most_store_bytes = 1 << 20;
+inline constexpr std::uint32_t most_store_bytes = 1 << 20, most_store_reply_bytes = 1 << 30;
+
+/// How a rank ended, as it tells the others.
+struct StoreEnd {
+  std::int32_t exit_code = 0, signal = 0;
+  char message[480] = {};
+};
+/// Where a rank runs, and of the first one the run's number.
+struct StoreJoin {
+  std::uint64_t job = 0;
+  std::int32_t pid = 0;
+  char host[64] = {};
+};
+/// The bytes of one of these, and back.
+template <class T>
+std::string_view store_bytes(T const& plain) noexcept {
+  return {reinterpret_cast<char const*>(&plain), sizeof plain};
+}
+template <class T>
+T from_store(std::string_view bytes) noexcept {
+  T plain;
+  std::memcpy(&plain, bytes.data(), bytes.size() < sizeof plain ? bytes.size() : sizeof plain);
+  return plain;
+}
 
 inline std::string store_message(std::uint8_t what, std::string_view key, std::string_view value, int rank = 0) {
   StoreHead head{what, {}, rank, static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};

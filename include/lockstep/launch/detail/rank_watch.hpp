@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/signal_watch.hpp>
+#include <lockstep/launch/detail/store_line.hpp>
 #include <lockstep/launch/options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
@@ -25,31 +27,47 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 /// Launchers end the survivors of a failure with SIGTERM, often before those have said what happened. So that signal
 /// takes effect a little later: when this rank has said it, or has had the time to. The same happens when the launcher
 /// itself is gone, so that no rank outlives it.
-class PeerWatch {
+class RankWatch {
  public:
-  /// `peers`: connections by rank, none where there is nothing to watch.
-  PeerWatch(ControlPage& control, int rank, std::vector<File> peers, Options const& options)
+  /// `peers`: connections by rank, none where there is nothing to watch. Of ranks on several hosts `line` brings the
+  /// news instead; `leads`: this rank speaks for its host.
+  RankWatch(ControlPage& control, int rank, std::vector<File> peers, Options const& options, StoreLine* line = nullptr,
+            bool leads = true)
       : control_(control),
         rank_(rank),
         options_(options),
+        line_(line),
+        leads_(leads),
         peers_(std::move(peers)),
         stop_(::eventfd(0, EFD_CLOEXEC)),
         launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
-  PeerWatch(PeerWatch const&) = delete;
-  PeerWatch& operator=(PeerWatch const&) = delete;
-  ~PeerWatch() {
+  RankWatch(RankWatch const&) = delete;
+  RankWatch& operator=(RankWatch const&) = delete;
+  ~RankWatch() {
     ::eventfd_write(stop_.get(), 1);
     thread_.join();
   }
 
+  /// Tells the other hosts how this rank has ended, as the control page has it.
+  void tell_end() noexcept {
+    if (!line_) return;
+    auto const& record = control_[rank_];
+    StoreEnd how{record.exit_code, record.signal, {}};
+    std::memcpy(how.message, record.message, sizeof how.message);
+    try {
+      line_->send(StoreCall::ended, {}, store_bytes(how));
+    } catch (CommunicationError const&) {  // nobody hears it any more
+    }
+  }
   /// Tells of the first failure, if there is one, unless another rank has. That a rank was ended by the signal that
   /// ends them all is no news.
   void report() {
     auto const failed = control_.first_failure();
-    if (failed < 0 || !options_.report || (signal_ != 0 && control_[failed].signal == signal_)) return;
+    bool const speaks = !line_ || rank_ == 0 || (leads_ && deaf_);  // nobody asks the others whether they have
+    if (failed < 0 || !options_.report || !speaks || (signal_ != 0 && control_[failed].signal == signal_)) return;
     if (control_.report_once()) options_.report(control_.tell(failed));
   }
 
@@ -59,8 +77,10 @@ class PeerWatch {
   void run() {
     std::vector<pollfd> polled;
     for (;;) {
+      hear();
       polled = {{stop_.get(), POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}, {launcher_.get(), POLLIN, 0}};
       for (auto const& peer : peers_) polled.push_back({peer.get(), POLLIN, 0});  // poll skips those below 0
+      polled.push_back({line_ && !deaf_ ? line_->descriptor() : -1, POLLIN, 0});
       ::poll(polled.data(), polled.size(), milliseconds_until(until_));
       if (polled[0].revents != 0) return;
       for (std::size_t r = 0; r < peers_.size(); ++r)
@@ -74,6 +94,28 @@ class PeerWatch {
     }
   }
 
+  /// Takes in what the store has told. With the store's host every rank there is gone, the first rank at least.
+  void hear() {
+    try {
+      while (line_ && !deaf_) {
+        auto const message = line_->next();
+        if (!message) return;
+        learn(*message);
+      }
+    } catch (Error const&) {
+      deaf_ = true;
+      if (rank_ != 0 && signal_ == 0) control_.lose(0);  // else it was ended by the same signal
+    }
+  }
+  void learn(StoreLine::Message const& message) {
+    if (message.rank < 0 || message.rank >= control_.head.size || message.rank == rank_) return;
+    if (message.what == StoreReply::rank_ended) {
+      auto const how = from_store<StoreEnd>(message.value);
+      control_.end(message.rank, how.exit_code, how.signal, how.message);
+    } else if (message.what == StoreReply::rank_lost) {
+      control_.lose(message.rank);
+    }
+  }
   void lose(std::size_t rank) {
     control_.lose(static_cast<int>(rank));
     File const closed = std::exchange(peers_[rank], File());
@@ -89,6 +131,7 @@ class PeerWatch {
     auto const failed = control_.first_failure();
     if (failed < 0) {
       control_.end(rank_, 0, signal_);
+      tell_end();
     } else if (!std::exchange(settled_, true)) {
       until_ = deadline_in(options_.grace_seconds);
       return;
@@ -107,6 +150,9 @@ class PeerWatch {
   ControlPage& control_;
   int rank_;
   Options const& options_;
+  StoreLine* line_;
+  bool leads_;
+  std::atomic<bool> deaf_ = false;
   std::vector<File> peers_;
   SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one
   File stop_;

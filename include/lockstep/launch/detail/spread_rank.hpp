@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/wait.hpp>
+#include <lockstep/launch/detail/job.hpp>
+#include <lockstep/launch/detail/meeting_point.hpp>
+#include <lockstep/launch/detail/rank_main.hpp>
+#include <lockstep/launch/detail/rank_watch.hpp>
+#include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/launch/store.hpp>
+#include <lockstep/launch/store_server.hpp>
+#include <lockstep/launch/world.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// The store of the first rank, on the first port that is free.
+/// @throws ConfigError when none is
+inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& point, int size) {
+  for (auto const port : point.ports) {
+    try {
+      server.emplace(StoreServer::Options{.job = point.run, .size = size, .port = port});
+      return;
+    } catch (ConfigError const&) {
+      if (port == point.ports.back()) throw;
+    }
+  }
+}
+
+/// A line of calls to this run's store, on whichever port it answers.
+/// @throws ConfigError when none does in time, with what the last one said
+inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
+  auto const deadline = deadline_in(at.join_seconds);
+  at.join_seconds = 0;
+  for (;; ::usleep(50'000)) {
+    for (auto const port : point.ports) {
+      at.port = port;
+      try {
+        return StoreLine(at, StoreLineKind::calls);
+      } catch (Error const& error) {  // nobody yet, another run, or no store at all
+        if (Clock::nanoseconds() >= deadline)
+          throw ConfigError(std::string("launch: rank 0 was not found on ") + at.host + ": " + error.what());
+      }
+    }
+  }
+}
+
+/// Waits until all ranks have come; each then knows where the others are.
+/// @throws ConfigError naming who has not come in time
+inline void meet(World& world, double seconds) {
+  StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), {}};
+  ::gethostname(here.host, sizeof here.host - 1);
+  std::vector<StoreJoin> all(static_cast<std::size_t>(world.size));
+  auto const take = [&](Store::Part part) {
+    all[static_cast<std::size_t>(part.rank)] = from_store<StoreJoin>(part.bytes);
+  };
+  world.store->contribute("come", store_bytes(here), world.size);
+  for (auto const deadline = deadline_in(seconds); !world.store->gathered("come", take);) {
+    pollfd polled{world.store->descriptor(), POLLIN, 0};
+    if (::poll(&polled, 1, milliseconds_until(deadline)) != 0) continue;
+    auto const come = world.store->contributors("come");
+    std::string missing;
+    for (int r = 0; r < world.size; ++r)
+      if (std::find(come.begin(), come.end(), r) == come.end())
+        missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    if (!missing.empty())
+      throw ConfigError("launch: of " + std::to_string(world.size) + " ranks these have not come within " +
+                        std::to_string(static_cast<long>(seconds)) + " s: " + missing + "; were they started?");
+  }
+  world.job = all[0].job;
+  world.segment = SharedSegment::between_threads(world.size, world.job);
+  for (int r = 0; r < world.size; ++r)
+    world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
+}
+
+/// Runs `train` as one rank of those that another launcher has started on several hosts. They meet at a store that rank
+/// 0 keeps, and hear from it who has ended, failed or is lost. What a rank knows of the others is in a control page of
+/// its own.
+/// @returns what `train` returned, or the exit code for what it threw
+/// @throws ConfigError when they do not meet
+inline int run_spread_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train,
+                           Lookup variable = {}) {
+  auto const point = meeting_point(place, options, variable);
+  std::optional<StoreServer> server;
+  StoreAddress at{point.host, 0, point.run, place.rank, place.size, options.join_seconds, options.join_seconds};
+  auto on = point;
+  if (place.rank == 0) {
+    open_store(server, point, place.size);
+    at.host = "localhost";
+    on.ports = {server->port()};
+  }
+  auto calls = find_store(at, on);
+  at.port = calls.address().port;
+  World world;
+  world.rank = place.rank;
+  world.size = place.size;
+  world.local_rank = place.local_rank;
+  world.local_size = place.local_size;
+  world.engine = Engine::store;
+  world.limits = options.limits;
+  world.warn = options.warn;
+  world.restarts = place.restarts;
+  world.store = std::make_shared<Store>(std::move(calls));
+  meet(world, options.join_seconds);
+  StoreLine line(at, StoreLineKind::news);
+  int code = 1;
+  {
+    RankWatch watch(world.segment->control(), place.rank, {}, options, &line, place.local_rank == 0);
+    code = rank_main(world, train);
+    watch.report();  // while rank 0 still waits for this one's end
+    watch.tell_end();
+  }
+  world.store.reset();
+  if (server) server->wait_for_ends(options.grace_seconds);
+  return code;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

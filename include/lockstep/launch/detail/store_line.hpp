@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/detail/file.hpp>
+#include <lockstep/launch/detail/store_wire.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
+
+/// Which store a rank speaks with, and as whom.
+struct StoreAddress {
+  std::string host = "localhost";
+  std::uint16_t port = 0;
+  std::uint64_t job = 0;
+  int rank = 0;
+  int size = 1;
+  double join_seconds = 60;    ///< what the server gets to appear
+  double wait_seconds = 600;   ///< what `get` waits for a value; infinity: as long as it takes
+  double silence_seconds = 4;  ///< after which a server that cannot be reached is given up
+};
+
+/// A rank's connection to a store: whole messages, both ways. One thread may send while another receives.
+class StoreLine {
+ public:
+  struct Message {
+    StoreReply what;
+    int rank;
+    std::string key, value;
+  };
+
+  /// @throws ConfigError when no server is found in time, or it refuses this rank
+  StoreLine(StoreAddress address, StoreLineKind kind) : address_(std::move(address)) {
+    auto const deadline = deadline_in(address_.join_seconds);
+    while (!connect()) {
+      if (Clock::nanoseconds() >= deadline)
+        throw ConfigError("Store: rank " + std::to_string(address_.rank) + " has not found the store at " + where() +
+                          tried(address_.join_seconds) + " (" + std::strerror(errno) +
+                          "); was rank 0 started, and may this host reach it?");
+      ::usleep(10'000);
+    }
+    notice_silence(file_.get(), address_.silence_seconds);
+    StoreHello hello;
+    hello.rank = address_.rank;
+    hello.size = address_.size;
+    hello.job = address_.job;
+    hello.kind = kind;
+    send({reinterpret_cast<char const*>(&hello), sizeof hello});
+    auto const answer = receive(std::max(deadline, deadline_in(address_.silence_seconds)), "the hello");
+    if (answer.what == StoreReply::refused) throw ConfigError("Store: " + where() + " refuses: " + answer.value);
+  }
+
+  [[nodiscard]] StoreAddress const& address() const noexcept { return address_; }
+  [[nodiscard]] std::string where() const { return address_.host + ":" + std::to_string(address_.port); }
+  [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
+
+  /// @throws CommunicationError when the server cannot be reached
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno != EINTR) gone(std::strerror(errno));
+      if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+  void send(StoreCall call, std::string_view key, std::string_view value, int members = 0) {
+    send(store_message(static_cast<std::uint8_t>(call), key, value, members));
+  }
+
+  /// The next message, if it is here.
+  /// @throws CommunicationError when the server cannot be reached, ConfigError when it is none
+  [[nodiscard]] std::optional<Message> next() {
+    for (;;) {
+      if (auto message = parse()) return message;
+      char buffer[16384];
+      auto const got = ::recv(file_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (got == 0) gone("it has closed the connection");
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+      if (got < 0) gone(std::strerror(errno));
+      in_.append(buffer, static_cast<std::size_t>(got));
+    }
+  }
+  /// Waits for it.
+  [[nodiscard]] Message receive(Deadline deadline, std::string_view about) {
+    for (;;) {
+      if (auto message = next()) return std::move(*message);
+      pollfd polled{file_.get(), POLLIN, 0};
+      if (::poll(&polled, 1, milliseconds_until(deadline)) == 0 && Clock::nanoseconds() >= deadline)
+        throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has waited in vain for '" +
+                                 std::string(about) + "' of " + where());
+    }
+  }
+
+ private:
+  static std::string tried(double seconds) {
+    return seconds > 0 ? " within " + std::to_string(static_cast<long>(seconds)) + " s" : "";
+  }
+  bool connect() {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(address_.host.c_str(), std::to_string(address_.port).c_str(), &hints, &found) != 0) return false;
+    for (auto const* one = found; one != nullptr && file_.get() < 0; one = one->ai_next) {
+      File file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      timeval const limit{2, 0};  // of one try: a host that drops packets must not use up all the time
+      ::setsockopt(file.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+      if (::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0) file_ = std::move(file);
+    }
+    ::freeaddrinfo(found);
+    return file_.get() >= 0;
+  }
+
+  std::optional<Message> parse() {
+    StoreHead head;
+    if (in_.size() - taken_ < sizeof head) return std::nullopt;
+    std::memcpy(&head, in_.data() + taken_, sizeof head);
+    if (head.what < first_store_reply || head.what > last_store_reply || head.key_bytes > most_store_bytes ||
+        head.value_bytes > most_store_reply_bytes)
+      throw ConfigError("Store: what answers at " + where() + " is no store");
+    auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
+    if (in_.size() - taken_ < bytes) return std::nullopt;
+    auto const at = taken_ + sizeof head;
+    Message message{static_cast<StoreReply>(head.what), head.rank, in_.substr(at, head.key_bytes),
+                    in_.substr(at + head.key_bytes, head.value_bytes)};
+    taken_ += bytes;
+    if (taken_ == in_.size()) {
+      in_.clear();
+      taken_ = 0;
+    }
+    return message;
+  }
+
+  [[noreturn]] void gone(std::string const& why) const {
+    throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has lost the store at " + where() +
+                             " (" + why + ")");
+  }
+
+  StoreAddress address_;
+  File file_;
+  std::string in_;
+  std::size_t taken_ = 0;  // of `in_`, what has been parsed
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
