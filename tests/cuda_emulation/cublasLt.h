@@ -126,6 +126,9 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   auto const [k_again, n] = extents(b, operation->transpose_b);
   if (wanted < 1 || k != k_again || c->rows != m || c->columns != n || d->rows != m || d->columns != n)
     return CUBLAS_STATUS_INVALID_VALUE;
+  // As cuBLASLt: factors of one type, and a product of theirs, or in float.
+  if (a->type != b->type || c->type != d->type || (d->type != a->type && d->type != CUDA_R_32F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   bool const wide = a->type == CUDA_R_64F;
   if (wide != (operation->compute == CUBLAS_COMPUTE_64F) || (wide && operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT))
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -136,7 +139,7 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 
 namespace cuda_emulation {
 
-template <class T, class Sum = lockstep::Accumulate<T>>
+template <class T, class C, class Sum = lockstep::Accumulate<T>>
 void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
               cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b, cublasLtMatrixLayoutOpaque_t const& b_layout,
               Sum keep, void* d, cublasLtMatrixLayoutOpaque_t const& d_layout) {
@@ -152,11 +155,11 @@ void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a
       for (std::uint64_t p = 0; p < depth; ++p)
         sum += at(a, a_layout, operation.transpose_a, row, p) * at(b, b_layout, operation.transpose_b, p, column);
       sum *= by;
-      auto& to = static_cast<T*>(d)[row + column * static_cast<std::uint64_t>(d_layout.stride)];
+      auto& to = static_cast<C*>(d)[row + column * static_cast<std::uint64_t>(d_layout.stride)];
       if (keep != 0) sum += keep * static_cast<Sum>(to);
       if (operation.epilogue == CUBLASLT_EPILOGUE_BIAS)
-        sum += static_cast<Sum>(static_cast<T const*>(operation.bias)[row]);
-      to = static_cast<T>(sum);
+        sum += static_cast<Sum>(static_cast<C const*>(operation.bias)[row]);
+      to = static_cast<C>(sum);
     }
 }
 
@@ -172,14 +175,16 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_
       reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
   if (c != d || bits % algorithm->alignment != 0) return CUBLAS_STATUS_INVALID_VALUE;
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
-  auto const run = [=](auto element) {
+  auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;
     cuda_emulation::queue(stream, [=, operation = *operation, by = *static_cast<Sum const*>(alpha), a_is = *a_layout,
                                    b_is = *b_layout, keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
-      cuda_emulation::multiply<decltype(element)>(operation, by, a, a_is, b, b_is, keep, d, d_is);
+      cuda_emulation::multiply<decltype(element), decltype(product)>(operation, by, a, a_is, b, b_is, keep, d, d_is);
     });
     return CUBLAS_STATUS_SUCCESS;
   };
-  if (d_layout->type == CUDA_R_64F) return run(double{});
-  return d_layout->type == CUDA_R_32F ? run(float{}) : run(lockstep::bfloat16{});
+  if (a_layout->type == CUDA_R_64F) return run(double{}, double{});
+  if (a_layout->type == CUDA_R_32F) return run(float{}, float{});
+  return d_layout->type == CUDA_R_32F ? run(lockstep::bfloat16{}, float{})
+                                      : run(lockstep::bfloat16{}, lockstep::bfloat16{});
 }

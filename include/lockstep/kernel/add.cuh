@@ -15,13 +15,13 @@ struct Add<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
     detail::for_elements("kernel::Add::forward", stream, x.size(),
-                         [=] __device__(Index i) { z.data[i] = x.data[i] + y.data[i]; });
+                         [=] __device__(Index i) { z.data[i] = static_cast<T>(x.data[i] + y.data[i]); });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dz, Vector<T> dx, Write write) {
     detail::for_elements("kernel::Add::backward", stream, dz.size(), [=] __device__(Index i) {
-      dx.data[i] = write == Write::overwrite ? dz.data[i] : dx.data[i] + dz.data[i];
+      dx.data[i] = write == Write::overwrite ? dz.data[i] : static_cast<T>(dx.data[i] + dz.data[i]);
     });
   }
 };

@@ -39,7 +39,8 @@ struct Attention<CudaSpace> {
 
   /// @throws ShapeError as on the host, and for a head wider than most_head_width
   template <class T>
-  static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1>) {
+  static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<Accumulate<T>, 2> log_sums,
+                      View<Accumulate<T>, 1>) {
     check(in, out.extent);
     with_channels<T>(in.head_width(), [&](auto per_lane) {
       using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
@@ -49,17 +50,18 @@ struct Attention<CudaSpace> {
   }
 
   template <class T>
-  static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<T const, 2> log_sums,
-                       View<T const, 2> dout, Gradients<T> const& to, View<T, 1> memory) {
+  static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<Accumulate<T> const, 2> log_sums,
+                       View<T const, 2> dout, Gradients<T> const& to, View<Accumulate<T>, 1> memory) {
+    using Sum = Accumulate<T>;
     auto const name = "kernel::Attention::backward";
     auto const heads = in.rows() * in.heads;
     auto* const means = memory.data;
     auto* const by_distance = to.bias.data ? means + heads * in.queries.length : nullptr;
     auto const blocks = heads * query_tiles(in);
     if (by_distance && blocks > 0)
-      memory::check_cuda(
-          cudaMemsetAsync(by_distance, 0, static_cast<std::size_t>(blocks * in.distances()) * sizeof(T), stream.get()),
-          "cudaMemsetAsync");
+      memory::check_cuda(cudaMemsetAsync(by_distance, 0,
+                                         static_cast<std::size_t>(blocks * in.distances()) * sizeof(Sum), stream.get()),
+                         "cudaMemsetAsync");
     auto const arguments = arguments_of(in);
     detail::launch(name, stream, heads * in.queries.length * detail::warp, detail::attention_means<T>, arguments,
                    out.data, dout.data, means);
@@ -70,7 +72,7 @@ struct Attention<CudaSpace> {
                     log_sums.data, means, to.query, Target<T>{}, by_distance);
       launch<Shape>(name, stream, in, in.keys.length,
                     detail::differentiate_attention<T, Shape::per_lane, detail::Side::keys>, dout.data, log_sums.data,
-                    means, to.key, to.value, static_cast<T*>(nullptr));
+                    means, to.key, to.value, static_cast<Sum*>(nullptr));
     });
     if (to.bias.data)
       detail::launch(name, stream, in.heads * in.distances(), detail::sum_distances<T>, arguments, query_tiles(in),

@@ -13,9 +13,9 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 
 /// What BatchNorm's kernels know of each channel.
-template <class T>
+template <class Sum>
 struct ChannelStatistics {
-  T *mean, *reciprocal, *scale;
+  Sum *mean, *reciprocal, *scale;
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
@@ -34,7 +34,7 @@ __device__ Sum sum_of_column(Sum value) {
 
 /// A block takes 32 columns of a chunk of rows: their mean, and the squares of the differences from it.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, T* partial) {
+LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, Accumulate<T>* partial) {
   using Sum = Accumulate<T>;
   auto const tiles = (width + warp - 1) / warp;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
@@ -49,17 +49,17 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   }
   squares = sum_of_column(squares);
   if (threadIdx.x >= warp || column >= width) return;
-  partial[2 * chunk * width + column] = static_cast<T>(mean);
-  partial[(2 * chunk + 1) * width + column] = static_cast<T>(squares);
+  partial[2 * chunk * width + column] = mean;
+  partial[(2 * chunk + 1) * width + column] = squares;
 }
 
-template <class T>
-__device__ void set_channel(ChannelStatistics<T> to, Index c, double mean, double variance, double weight,
+template <class Sum>
+__device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, double variance, double weight,
                             double epsilon) {
   double const reciprocal = 1 / std::sqrt(variance + epsilon);
-  to.mean[c] = static_cast<T>(mean);
-  to.reciprocal[c] = static_cast<T>(reciprocal);
-  to.scale[c] = static_cast<T>(reciprocal * weight);
+  to.mean[c] = static_cast<Sum>(mean);
+  to.reciprocal[c] = static_cast<Sum>(reciprocal);
+  to.scale[c] = static_cast<Sum>(reciprocal * weight);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
@@ -89,8 +89,9 @@ struct BatchNorm<CudaSpace> {
   }
 
   template <class T>
-  static void measure(Stream stream, Matrix<T const> x, Vector<T const> weight, double epsilon, double momentum,
-                      Running<T> running, Statistics<T> statistics, T* partial) {
+  static void measure(Stream stream, Matrix<T const> x, Vector<Accumulate<T> const> weight, double epsilon,
+                      double momentum, Running<Accumulate<T>> running, Statistics<Accumulate<T>> statistics,
+                      Accumulate<T>* partial) {
     auto const name = "kernel::BatchNorm::measure";
     auto const rows = x.extent[0], width = x.extent[1];
     auto const tiles = (width + detail::warp - 1) / detail::warp;
@@ -109,8 +110,8 @@ struct BatchNorm<CudaSpace> {
       detail::set_channel(to, c, center, rows > 0 ? squares / static_cast<double>(rows) : 0,
                           static_cast<double>(weight.data[c]), epsilon);
       if (rows < 2) return;
-      auto const moved = [=](T average, double target) {
-        return static_cast<T>((1 - momentum) * static_cast<double>(average) + momentum * target);
+      auto const moved = [=](Accumulate<T> average, double target) {
+        return static_cast<Accumulate<T>>((1 - momentum) * static_cast<double>(average) + momentum * target);
       };
       running.mean.data[c] = moved(running.mean.data[c], center);
       running.variance.data[c] = moved(running.variance.data[c], squares / static_cast<double>(rows - 1));
@@ -128,55 +129,55 @@ struct BatchNorm<CudaSpace> {
   }
 
   template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Statistics<T> statistics, Vector<T const> bias,
-                      Activation activation, Matrix<T> y) {
+  static void forward(Stream stream, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
+                      Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> y) {
     using Sum = Accumulate<T>;
     auto const of = channels_of(statistics);
     detail::for_elements("kernel::BatchNorm::forward", stream, x.size(), [=] __device__(Index i) {
       auto const c = i % x.extent[1];
-      auto const centred = static_cast<Sum>(x.data[i]) - static_cast<Sum>(of.mean[c]);
-      auto const out = detail::product(centred, static_cast<Sum>(of.scale[c])) + static_cast<Sum>(bias.data[c]);
+      auto const centred = static_cast<Sum>(x.data[i]) - of.mean[c];
+      auto const out = detail::product(centred, of.scale[c]) + bias.data[c];
       y.data[i] = static_cast<T>(activation == Activation::relu && out < 0 ? Sum{0} : out);
     });
   }
 
   template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
-                       Vector<T const> bias, Activation activation, Matrix<T> dx, Write dx_write, Vector<T> dweight,
-                       Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial) {
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
+                       Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> dx, Write dx_write,
+                       Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
+                       Write dbias_write, Accumulate<T>* partial) {
     using Sum = Accumulate<T>;
     auto const name = "kernel::BatchNorm::backward";
     auto const rows = x.extent[0], width = x.extent[1];
     auto const of = channels_of(statistics);
     auto* const sums = partial + 2 * std::max<Index>(1, chunks(rows)) * width;  // of g, and of g z; then their means
-    detail::sum_columns<T, 2>(
-        name, stream, rows, width,
-        [=] __device__(Index row, Index c, Sum * to) {
-          auto const centred = static_cast<Sum>(x.data[row * width + c]) - static_cast<Sum>(of.mean[c]);
-          auto const y = detail::product(centred, static_cast<Sum>(of.scale[c])) + static_cast<Sum>(bias.data[c]);
-          if (activation == Activation::relu && !(y > 0)) return;
-          auto const g = static_cast<Sum>(dy.data[row * width + c]);
-          to[0] += g;
-          to[1] += g * (centred * static_cast<Sum>(of.reciprocal[c]));
-        },
-        partial, {sums, Write::overwrite}, {sums + width, Write::overwrite});
+    detail::sum_columns<Sum, 2>(name, stream, rows, width,
+                                [=] __device__(Index row, Index c, Sum * to) {
+                                  auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
+                                  auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
+                                  if (activation == Activation::relu && !(y > 0)) return;
+                                  auto const g = static_cast<Sum>(dy.data[row * width + c]);
+                                  to[0] += g;
+                                  to[1] += g * (centred * of.reciprocal[c]);
+                                },
+                                partial, {sums, Write::overwrite}, {sums + width, Write::overwrite});
     detail::for_elements(name, stream, width, [=] __device__(Index c) {
-      auto const g = static_cast<Sum>(sums[c]), gz = static_cast<Sum>(sums[width + c]);
+      Sum const g = sums[c], gz = sums[width + c];
       auto const count = static_cast<Sum>(rows > 0 ? rows : 1);
-      dbias.data[c] = static_cast<T>(dbias_write == Write::add ? static_cast<Sum>(dbias.data[c]) + g : g);
-      dweight.data[c] = static_cast<T>(dweight_write == Write::add ? static_cast<Sum>(dweight.data[c]) + gz : gz);
-      sums[c] = static_cast<T>(g / count);
-      sums[width + c] = static_cast<T>(gz / count);
+      dbias.data[c] = dbias_write == Write::add ? dbias.data[c] + g : g;
+      dweight.data[c] = dweight_write == Write::add ? dweight.data[c] + gz : gz;
+      sums[c] = g / count;
+      sums[width + c] = gz / count;
     });
     if (!dx.data) return;
     detail::for_elements(name, stream, x.size(), [=] __device__(Index i) {
       auto const c = i % width;
-      auto const scale = static_cast<Sum>(of.scale[c]);
-      auto const centred = static_cast<Sum>(x.data[i]) - static_cast<Sum>(of.mean[c]);
-      auto const y = detail::product(centred, scale) + static_cast<Sum>(bias.data[c]);
+      auto const scale = of.scale[c];
+      auto const centred = static_cast<Sum>(x.data[i]) - of.mean[c];
+      auto const y = detail::product(centred, scale) + bias.data[c];
       auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : static_cast<Sum>(dy.data[i]);
-      auto const slope = static_cast<Sum>(sums[width + c]) * static_cast<Sum>(of.reciprocal[c]);
-      Sum const here = scale * (g - static_cast<Sum>(sums[c]) - centred * slope);
+      auto const slope = sums[width + c] * of.reciprocal[c];
+      Sum const here = scale * (g - sums[c] - centred * slope);
       dx.data[i] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx.data[i]) + here : here);
     });
   }

@@ -131,19 +131,21 @@ struct Convolution<CudaSpace> {
 
   template <class T>
   static void backward_weight(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> x,
-                              Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                              Plans<T>& plans, Scratch& scratch) {
+                              Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
+                              Write dbias_write, Plans<T>& plans, Scratch& scratch) {
+    using Sum = Accumulate<T>;
     check(s, x.size(), dweight.size(), dy.size());
     if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch))
-      multiply_patches(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write, scratch);
+      multiply_patches<T>(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write,
+                          scratch);
     if (!dbias.data) return;
     auto const places = s.rows * s.output_places();
-    auto* const partial = take<T>(stream, scratch, detail::column_partials(places, s.outputs));
-    detail::sum_columns<T, 1>("kernel::Convolution::backward_weight", stream, places, s.outputs,
-                              [=] __device__(Index place, Index output, Accumulate<T> * sums) {
-                                sums[0] += static_cast<Accumulate<T>>(dy.data[place * s.outputs + output]);
-                              },
-                              partial, {dbias.data, dbias_write});
+    auto* const partial = take<Sum>(stream, scratch, detail::column_partials(places, s.outputs));
+    detail::sum_columns<Sum, 1>("kernel::Convolution::backward_weight", stream, places, s.outputs,
+                                [=] __device__(Index place, Index output, Sum * sums) {
+                                  sums[0] += static_cast<Sum>(dy.data[place * s.outputs + output]);
+                                },
+                                partial, {dbias.data, dbias_write});
   }
 
  private:
@@ -187,7 +189,7 @@ struct Convolution<CudaSpace> {
   /// dweight = dy^T times the patches of x.
   template <class T>
   static void multiply_patches(Stream stream, ConvolutionShape const& s, T const* dy, T const* x,
-                               TensorView<T, 2, CudaSpace> dweight, Write write, Scratch& scratch) {
+                               TensorView<Accumulate<T>, 2, CudaSpace> dweight, Write write, Scratch& scratch) {
     auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
     if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
       Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes,

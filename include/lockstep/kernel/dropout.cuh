@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
@@ -16,7 +17,8 @@ template <class T>
 LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x, T* y,
                                   Write write) {
   auto const groups = (width + 7) / 8;
-  auto const scale = static_cast<T>(mask.scale());
+  using Sum = Accumulate<T>;
+  auto const scale = static_cast<Sum>(mask.scale());
   for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
     auto const slot = i / groups, row = layout.row_of(slot), t = slot - layout.start(row);
     auto const first = i % groups * 8, last = min(first + 8, width);
@@ -24,11 +26,12 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
     MaskBits bits(mask, layout.positions.data[row]);
     for (auto c = first; c < last; ++c) {
       auto const at = slot * width + c;
-      T const value = token && (!mask.active() || bits.keeps(t * width + c)) ? product(x[at], scale) : T{0};
+      bool const keeps = token && (!mask.active() || bits.keeps(t * width + c));
+      Sum const value = keeps ? product(static_cast<Sum>(x[at]), scale) : Sum{0};
       if (write == Write::overwrite)
-        y[at] = value;
+        y[at] = static_cast<T>(value);
       else if (token)
-        y[at] += value;
+        y[at] = static_cast<T>(y[at] + value);
     }
   }
 }

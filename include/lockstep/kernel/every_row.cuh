@@ -25,7 +25,7 @@ struct EveryRow<CudaSpace> {
     detail::for_elements("kernel::EveryRow::backward", stream, dy.size() * stride, [=] __device__(Index i) {
       auto const width = dy.extent[1], row = i / width;
       T const value = row % stride == first ? dy.data[row / stride * width + i % width] : T{0};
-      dx.data[i] = write == Write::overwrite ? value : dx.data[i] + value;
+      dx.data[i] = write == Write::overwrite ? value : static_cast<T>(dx.data[i] + value);
     });
   }
 };

@@ -31,14 +31,16 @@ struct FusedEmbedding<CudaSpace> {
                          [=] __device__(Index row) { out.data[row] = static_cast<Bound>(assembly.bound(row)); });
   }
 
+  /// Parameters and dense parts are Accumulate<T>, here and in backward.
   template <class T>
-  static void forward(Stream stream, Inputs<T> const& inputs, View<T, 2> out) {
+  static void forward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T, 2> out) {
+    using Sum = Accumulate<T>;
     auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
     auto const name = "kernel::FusedEmbedding::forward";
     if (inputs.norm == Norm::none)
-      detail::launch(name, stream, slots * ((width + 7) / 8), detail::embed_slots<T>, inputs, width, out.data);
+      detail::launch(name, stream, slots * ((width + 7) / 8), detail::embed_slots<T, Sum>, inputs, width, out.data);
     else
-      detail::launch(name, stream, slots * Index{detail::warp}, detail::embed_normalized_slots<T>, inputs, width,
+      detail::launch(name, stream, slots * Index{detail::warp}, detail::embed_normalized_slots<T, Sum>, inputs, width,
                      out.data);
   }
 
@@ -48,28 +50,30 @@ struct FusedEmbedding<CudaSpace> {
   }
 
   template <class T>
-  static void backward(Stream stream, Inputs<T> const& inputs, View<T const, 2> dy, View<T, 2> dx,
-                       Gradients<T> const& targets, T* memory) {
+  static void backward(Stream stream, Inputs<Accumulate<T>> const& inputs, View<T const, 2> dy,
+                       View<Accumulate<T>, 2> dx, Gradients<Accumulate<T>> const& targets, Accumulate<T>* memory) {
+    using Sum = Accumulate<T>;
     auto const width = dy.extent[1];
     auto const& assembly = inputs.assembly;
     auto const name = "kernel::FusedEmbedding::backward";
     for (int segment = 0; segment < assembly.count; ++segment) zero_padding(stream, inputs, targets, segment, width);
-    detail::launch(name, stream, chunks(inputs) * Index{detail::warp}, detail::embed_slots_backward<T>, inputs, targets,
-                   width, dy.data, dx.data, memory);
+    detail::launch(name, stream, chunks(inputs) * Index{detail::warp}, detail::embed_slots_backward<T, Sum>, inputs,
+                   targets, width, dy.data, dx.data, memory);
     detail::EmbeddingSums const at(inputs);
-    auto const sum = [&](Index first, Index rows, T* target, Write write) {
+    auto const sum = [&](Index first, Index rows, Sum* target, Write write) {
       if (target)
-        detail::launch(name, stream, rows * width, detail::sum_chunks_of_slots<T>, memory + first * width,
+        detail::launch(name, stream, rows * width, detail::sum_chunks_of_slots<Sum>, memory + first * width,
                        chunks(inputs), at.rows * width, rows, width, target, write);
     };
     sum(0, assembly.count, targets.type.data, targets.type.write);
     sum(at.weight, 1, targets.weight.data, targets.weight.write);
     sum(at.bias, 1, targets.bias.data, targets.bias.write);
-    if (targets.position.data)
-      detail::launch(name, stream, inputs.position.size(), detail::sum_positions<T>, assembly, inputs.counted,
-                     inputs.position.extent[0], width, dx.data ? dx.data : dy.data, targets.position.data,
-                     targets.position.write);
-    if (inputs.scale != T(1))
+    auto const sum_positions = [&]<class Stored>(Stored const* d) {
+      detail::launch(name, stream, inputs.position.size(), detail::sum_positions<Stored, Sum>, assembly, inputs.counted,
+                     inputs.position.extent[0], width, d, targets.position.data, targets.position.write);
+    };
+    if (targets.position.data) dx.data ? sum_positions(dx.data) : sum_positions(dy.data);
+    if (inputs.scale != Sum(1))
       detail::for_elements(name, stream, dx.size(),
                            [=, scale = inputs.scale] __device__(Index i) { dx.data[i] *= scale; });
   }
@@ -84,20 +88,22 @@ struct FusedEmbedding<CudaSpace> {
   [[nodiscard]] static Index partial_rows(Index slots) noexcept { return slots; }
 
   template <class T>
-  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<T, 2> partial,
-                             View<T, 2> gradient, Write write, TouchedRows const& = {}, Index = 1, Index = 0) {
+  static void backward_table(Stream stream, Plan const& plan, View<T const, 2> dx, View<Accumulate<T>, 2> partial,
+                             View<Accumulate<T>, 2> gradient, Write write, TouchedRows const& = {}, Index = 1,
+                             Index = 0) {
     auto const width = gradient.extent[1];
     if (gradient.size() == 0) return;
     if (write == Write::overwrite)
       memory::check_cuda(
-          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(T), stream.get()),
+          cudaMemsetAsync(gradient.data, 0, static_cast<std::size_t>(gradient.size()) * sizeof(Accumulate<T>),
+                          stream.get()),
           "cudaMemsetAsync");
     auto const name = "kernel::FusedEmbedding::backward_table";
-    detail::launch(name, stream, plan.chunks() * Index{detail::warp}, detail::sum_chunks<T>, plan.order.data(),
-                   plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(), plan.total.data(),
-                   width, dx.data, partial.data, gradient.data, write);
-    detail::launch(name, stream, plan.chunks() * 8, detail::sum_rows_of_chunks<T>, plan.first.data(), plan.rows.data(),
-                   plan.total.data(), width, partial.data, gradient.data, write);
+    detail::launch(name, stream, plan.chunks() * Index{detail::warp}, detail::sum_chunks<T, Accumulate<T>>,
+                   plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(),
+                   plan.total.data(), width, dx.data, partial.data, gradient.data, write);
+    detail::launch(name, stream, plan.chunks() * 8, detail::sum_rows_of_chunks<Accumulate<T>>, plan.first.data(),
+                   plan.rows.data(), plan.total.data(), width, partial.data, gradient.data, write);
   }
 
  private:

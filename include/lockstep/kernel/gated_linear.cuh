@@ -27,16 +27,16 @@ struct GatedLinear<CudaSpace> {
     });
     Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
     detail::for_elements("kernel::GatedLinear::forward", stream, y.size(), [=] __device__(Index i) {
-      if (slope.data) slope.data[i] = slope.data[i] * y.data[i];
-      y.data[i] = y.data[i] * gate.data[i];
+      if (slope.data) slope.data[i] = static_cast<T>(slope.data[i] * y.data[i]);
+      y.data[i] = static_cast<T>(y.data[i] * gate.data[i]);
     });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
     detail::for_elements("kernel::GatedLinear::backward", stream, dy.size(), [=] __device__(Index i) {
-      gate.data[i] = gate.data[i] * dy.data[i];
-      slope.data[i] = slope.data[i] * dy.data[i];
+      gate.data[i] = static_cast<T>(gate.data[i] * dy.data[i]);
+      slope.data[i] = static_cast<T>(slope.data[i] * dy.data[i]);
     });
   }
 };

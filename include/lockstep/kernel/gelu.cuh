@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
 #include <lockstep/kernel/detail/product.cuh>
@@ -17,26 +18,27 @@ struct Gelu<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
     detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
-      auto const at = x.data[i];
-      y.data[i] = at * detail::device_normal_distribution(at).integral;
+      Accumulate<T> const at = x.data[i];
+      y.data[i] = static_cast<T>(at * detail::device_normal_distribution(at).integral);
     });
   }
 
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
     detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
-      auto const at = x.data[i];
+      Accumulate<T> const at = x.data[i];
       auto const normal = detail::device_normal_distribution(at);
-      y.data[i] = at * normal.integral;
-      slope.data[i] = normal.integral + at * normal.density;
+      y.data[i] = static_cast<T>(at * normal.integral);
+      slope.data[i] = static_cast<T>(normal.integral + at * normal.density);
     });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> slope, Vector<T> dx, Write write) {
     detail::for_elements("kernel::Gelu::backward", stream, dy.size(), [=] __device__(Index i) {
-      auto const here = detail::product(dy.data[i], slope.data[i]);
-      dx.data[i] = write == Write::overwrite ? here : dx.data[i] + here;
+      using Sum = Accumulate<T>;
+      Sum const here = detail::product(static_cast<Sum>(dy.data[i]), static_cast<Sum>(slope.data[i]));
+      dx.data[i] = static_cast<T>(write == Write::overwrite ? here : dx.data[i] + here);
     });
   }
 };

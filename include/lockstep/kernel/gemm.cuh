@@ -32,14 +32,16 @@ struct Gemm<CudaSpace> {
   template <class T>
   using Matrix = TensorView<T, 2, CudaSpace>;
 
-  /// C = alpha * op(A) op(B) + beta * C + bias in every row. C is not read when beta is 0.
+  /// C = alpha * op(A) op(B) + beta * C + bias in every row. C is not read when beta is 0. Factors in bfloat16 may have
+  /// a product in float.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or a null one: none
   /// @determinism bitwise run to run, on one kind of GPU and version of cuBLASLt
   /// @throws ShapeError when the shapes disagree; says both sides
   /// @throws CudaError when cuBLASLt refuses the product
-  template <class T>
+  template <class T, class C = T>
   static void multiply(Stream stream, Accumulate<T> alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
-                       Transpose b_transpose, Accumulate<T> beta, Matrix<T> c, T const* bias = nullptr) {
+                       Transpose b_transpose, Accumulate<T> beta, Matrix<C> c,
+                       std::type_identity_t<C> const* bias = nullptr) {
     bool const a_turned = a_transpose == Transpose::yes, b_turned = b_transpose == Transpose::yes;
     auto const m = a.extent[a_turned ? 1 : 0], k = a.extent[a_turned ? 0 : 1];
     auto const n = b.extent[b_turned ? 0 : 1], b_rows = b.extent[b_turned ? 1 : 0];
@@ -52,10 +54,11 @@ struct Gemm<CudaSpace> {
     // cuBLASLt knows no empty operands, and no bias in double.
     bool const fused_bias = bias && k > 0 && !std::is_same_v<T, double>;
     if (k > 0)
-      stream.kept<detail::LtProducts>().multiply(
-          stream, {detail::lt_type<T>, a_turned, b_turned, fused_bias, m, n, k, alignment(a.data, b.data, c.data)},
-          alpha, a.data, b.data, beta, c.data, fused_bias ? bias : nullptr);
-    if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<T>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
+      stream.kept<detail::LtProducts>().multiply(stream,
+                                                 {detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned,
+                                                  fused_bias, m, n, k, alignment(a.data, b.data, c.data)},
+                                                 alpha, a.data, b.data, beta, c.data, fused_bias ? bias : nullptr);
+    if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
 
  private:

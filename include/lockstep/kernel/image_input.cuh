@@ -36,7 +36,7 @@ struct ImageInput<CudaSpace> {
   template <class T>
   static void normalize(memory::Stream<CudaSpace> stream, TensorView<std::uint8_t const, 2, CudaSpace> x,
                         std::span<double const> mean, std::span<double const> deviation, TensorView<T, 2, CudaSpace> y,
-                        T*) {
+                        Accumulate<T>*) {
     using Sum = Accumulate<T>;
     auto const channels = x.extent[1];
     expect<ShapeError>(mean.size() <= most_channels, [&] {

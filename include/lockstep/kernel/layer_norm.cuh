@@ -20,8 +20,9 @@ struct LayerNorm<CudaSpace> {
   using Vector = TensorView<T, 1, CudaSpace>;
 
   template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual, Vector<T const> weight,
-                      Vector<T const> bias, T epsilon, Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
+                      Vector<Accumulate<T> const> weight, Vector<Accumulate<T> const> bias, Accumulate<T> epsilon,
+                      Matrix<T> sum, Matrix<Accumulate<T>> moments, Matrix<T> y) {
     auto const width = x.extent[1];
     expect<ShapeError>(weight.extent[0] == width && bias.extent[0] == width, [&] {
       return "LayerNorm: rows have " + std::to_string(width) + " elements, weight has " +
@@ -31,9 +32,8 @@ struct LayerNorm<CudaSpace> {
       return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
     });
     detail::launch("kernel::LayerNorm::forward", stream, x.extent[0] * detail::warp,
-                   detail::normalize_rows<T, detail::Centre::mean, Accumulate<T>>, x.extent[0], width, x.data, residual,
-                   weight.data, bias.data, static_cast<Accumulate<T>>(epsilon), sum.data,
-                   statistics<Accumulate<T>>(moments), y.data);
+                   detail::normalize_rows<T, detail::Centre::mean>, x.extent[0], width, x.data, residual, weight.data,
+                   bias.data, epsilon, sum.data, statistics<Accumulate<T>>(moments), y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -42,25 +42,24 @@ struct LayerNorm<CudaSpace> {
 
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Matrix<Accumulate<T> const> moments,
-                       Residual<T, CudaSpace> residual, Vector<T const> weight, Matrix<T> dx, Write dx_write,
-                       Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight, Write dweight_write,
-                       Vector<T> dbias, Write dbias_write, T* partial) {
+                       Residual<T, CudaSpace> residual, Vector<Accumulate<T> const> weight, Matrix<T> dx,
+                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<Accumulate<T>> dweight,
+                       Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
     auto const name = "kernel::LayerNorm::backward";
     auto const rows = dy.extent[0], width = dy.extent[1];
     // The parameters first: dx may take the place of dy.
-    detail::sum_columns<T, 2>(name, stream, rows, width,
-                              [=] __device__(Index row, Index column, Accumulate<T> * sums) {
-                                auto const d = static_cast<Accumulate<T>>(dy.data[row * width + column]);
-                                auto const mean = moments.data[2 * row];
-                                auto const reciprocal = moments.data[2 * row + 1];
-                                auto const s = static_cast<Accumulate<T>>(sum.data[row * width + column]);
-                                sums[0] += d * ((s - mean) * reciprocal);
-                                sums[1] += d;
-                              },
-                              partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
-    detail::launch(name, stream, rows * detail::warp,
-                   detail::differentiate_rows<T, detail::Centre::mean, Accumulate<T>>, rows, width, dy.data, sum.data,
-                   statistics<Accumulate<T> const>(moments), static_cast<T const*>(nullptr), residual.dropout,
+    detail::sum_columns<Sum, 2>(name, stream, rows, width,
+                                [=] __device__(Index row, Index column, Sum * sums) {
+                                  auto const d = static_cast<Sum>(dy.data[row * width + column]);
+                                  auto const mean = moments.data[2 * row], reciprocal = moments.data[2 * row + 1];
+                                  auto const s = static_cast<Sum>(sum.data[row * width + column]);
+                                  sums[0] += d * ((s - mean) * reciprocal);
+                                  sums[1] += d;
+                                },
+                                partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
+    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::mean>, rows, width,
+                   dy.data, sum.data, statistics<Sum const>(moments), static_cast<T const*>(nullptr), residual.dropout,
                    weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
   }
 

@@ -45,7 +45,8 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
-/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt.
+/// Functions and shapes as on the host, queued on the stream; products by cuBLASLt. In bfloat16 the factors are of that
+/// type, also weight and bias; gradients of parameters are float.
 /// @determinism as Gemm's; the bias's gradient bitwise
 template <>
 struct Linear<CudaSpace> {
@@ -84,28 +85,30 @@ struct Linear<CudaSpace> {
 
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Matrix<T const> weight,
-                       Slope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<T> dweight, Write dweight_write,
-                       Vector<T> dbias, Write dbias_write, T* partial) {
-    auto const beta = [](Write write) { return write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}; };
+                       Slope<T, CudaSpace> slope, Matrix<T> dx, Write dx_write, Matrix<Accumulate<T>> dweight,
+                       Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
+    auto const beta = [](Write write) { return write == Write::add ? Sum{1} : Sum{0}; };
     if (dx.data) {
       Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no,
-                                   slope.given() ? Accumulate<T>{0} : beta(dx_write), dx);
+                                   slope.given() ? Sum{0} : beta(dx_write), dx);
       if (slope.factors.data) {
-        detail::for_elements("kernel::Linear::backward", stream, dx.size(),
-                             [=] __device__(Index i) { dx.data[i] = dx.data[i] * slope.factors.data[i]; });
+        detail::for_elements("kernel::Linear::backward", stream, dx.size(), [=] __device__(Index i) {
+          dx.data[i] = static_cast<T>(dx.data[i] * slope.factors.data[i]);
+        });
       } else if (slope.given()) {
         detail::for_elements("kernel::Linear::backward", stream, dx.size(), [=] __device__(Index i) {
-          dx.data[i] = x.data[i] <= T(0) ? T(0) : dx.data[i] * slope.positive;
+          dx.data[i] = x.data[i] <= T(0) ? T(0) : static_cast<T>(dx.data[i] * slope.positive);
         });
       }
     }
     Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
     if (!dbias.data) return;
-    detail::sum_columns<T, 1>("kernel::Linear::backward", stream, dy.extent[0], dy.extent[1],
-                              [=] __device__(Index row, Index column, Accumulate<T> * sums) {
-                                sums[0] += static_cast<Accumulate<T>>(dy.data[row * dy.extent[1] + column]);
-                              },
-                              partial, {dbias.data, dbias_write});
+    detail::sum_columns<Sum, 1>("kernel::Linear::backward", stream, dy.extent[0], dy.extent[1],
+                                [=] __device__(Index row, Index column, Sum * sums) {
+                                  sums[0] += static_cast<Sum>(dy.data[row * dy.extent[1] + column]);
+                                },
+                                partial, {dbias.data, dbias_write});
   }
 };
 

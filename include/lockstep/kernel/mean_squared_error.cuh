@@ -48,15 +48,15 @@ struct MeanSquaredError<CudaSpace> {
   }
 
   template <class T, class U>
-  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, T factor,
+  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Accumulate<T> factor,
                                TensorView<T const, 2, CudaSpace> prediction, TensorView<U const, 2, CudaSpace> target,
                                TensorView<double, 1, CudaSpace> losses, TensorView<double, 1, CudaSpace> weights,
                                TensorView<T, 2, CudaSpace> gradient, Write write) {
     auto const width = prediction.extent[1];
     detail::launch_grid("kernel::MeanSquaredError", stream, static_cast<unsigned>(chunks(layout.slots, width)),
                         detail::threads_per_block, detail::squared_errors<T, U>, layout, width,
-                        MeanSquaredError<HostSpace>::slots_per_chunk(width), static_cast<Accumulate<T>>(factor),
-                        prediction.data, target.data, losses.data, weights.data, gradient.data, write);
+                        MeanSquaredError<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,
+                        losses.data, weights.data, gradient.data, write);
   }
 };
 

@@ -19,19 +19,19 @@ struct RelativeBias<CudaSpace> {
   using Matrix = TensorView<T, 2, CudaSpace>;
 
   template <class T>
-  static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table,
+  static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<Accumulate<T> const> table,
                       Matrix<T> bias) {
     check(buckets, table.extent, bias.extent);
     auto const heads = bias.extent[0], distances = bias.extent[1];
     detail::for_elements("kernel::RelativeBias::forward", stream, bias.size(), [=] __device__(Index i) {
-      bias.data[i] = table.data[buckets.of(first + i % distances) * heads + i / distances];
+      bias.data[i] = static_cast<T>(table.data[buckets.of(first + i % distances) * heads + i / distances]);
     });
   }
 
   /// A thread takes an element of the table, and passes over all distances.
   template <class T>
   static void backward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias,
-                       Matrix<T> dtable, Write write) {
+                       Matrix<Accumulate<T>> dtable, Write write) {
     check(buckets, dtable.extent, dbias.extent);
     auto const heads = dbias.extent[0], distances = dbias.extent[1];
     detail::for_elements("kernel::RelativeBias::backward", stream, dtable.size(), [=] __device__(Index i) {
@@ -39,7 +39,7 @@ struct RelativeBias<CudaSpace> {
       Sum sum = 0;
       for (Index d = 0; d < distances; ++d)
         if (buckets.of(first + d) == i / heads) sum += static_cast<Sum>(dbias.data[i % heads * distances + d]);
-      dtable.data[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(dtable.data[i]) + sum : sum);
+      dtable.data[i] = write == Write::add ? dtable.data[i] + sum : sum;
     });
   }
 

@@ -24,7 +24,7 @@ struct Relu<CudaSpace> {
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> y, Vector<T> dx, Write write) {
     detail::for_elements("kernel::Relu::backward", stream, dy.size(), [=] __device__(Index i) {
       auto const here = y.data[i] <= T(0) ? T(0) : dy.data[i];
-      dx.data[i] = write == Write::overwrite ? here : dx.data[i] + here;
+      dx.data[i] = write == Write::overwrite ? here : static_cast<T>(dx.data[i] + here);
     });
   }
 };

@@ -20,8 +20,9 @@ struct RMSNorm<CudaSpace> {
   using Vector = TensorView<T, 1, CudaSpace>;
 
   template <class T>
-  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual, Vector<T const> weight,
-                      T epsilon, Matrix<T> sum, Vector<T> reciprocals, Matrix<T> y) {
+  static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
+                      Vector<Accumulate<T> const> weight, Accumulate<T> epsilon, Matrix<T> sum,
+                      Vector<Accumulate<T>> reciprocals, Matrix<T> y) {
     auto const width = x.extent[1];
     expect<ShapeError>(weight.extent[0] == width, [&] {
       return "RMSNorm: rows have " + std::to_string(width) + " elements and weight has " +
@@ -31,9 +32,9 @@ struct RMSNorm<CudaSpace> {
       return "RMSNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
     });
     detail::launch("kernel::RMSNorm::forward", stream, x.extent[0] * detail::warp,
-                   detail::normalize_rows<T, detail::Centre::zero, T>, x.extent[0], width, x.data, residual,
-                   weight.data, static_cast<T const*>(nullptr), static_cast<Accumulate<T>>(epsilon), sum.data,
-                   detail::RowStatistics<T>{nullptr, reciprocals.data, 1}, y.data);
+                   detail::normalize_rows<T, detail::Centre::zero>, x.extent[0], width, x.data, residual, weight.data,
+                   static_cast<Accumulate<T> const*>(nullptr), epsilon, sum.data,
+                   detail::RowStatistics<Accumulate<T>>{nullptr, reciprocals.data, 1}, y.data);
   }
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index width) noexcept {
@@ -41,23 +42,23 @@ struct RMSNorm<CudaSpace> {
   }
 
   template <class T>
-  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<T const> reciprocals,
-                       Matrix<T const> beside, RowDropout<CudaSpace> dropout, Vector<T const> weight, Matrix<T> dx,
-                       Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<T> dweight,
-                       Write dweight_write, T* partial) {
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> sum, Vector<Accumulate<T> const> reciprocals,
+                       Matrix<T const> beside, RowDropout<CudaSpace> dropout, Vector<Accumulate<T> const> weight,
+                       Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write,
+                       Vector<Accumulate<T>> dweight, Write dweight_write, Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
     auto const name = "kernel::RMSNorm::backward";
     auto const rows = dy.extent[0], width = dy.extent[1];
     // The weight first: dx may take the place of dy.
-    detail::sum_columns<T, 1>(
-        name, stream, rows, width,
-        [=] __device__(Index row, Index column, Accumulate<T> * sums) {
-          auto const at = row * width + column;
-          sums[0] += static_cast<Accumulate<T>>(dy.data[at]) *
-                     (static_cast<Accumulate<T>>(sum.data[at]) * static_cast<Accumulate<T>>(reciprocals.data[row]));
-        },
-        partial, {dweight.data, dweight_write});
-    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::zero, T>, rows,
-                   width, dy.data, sum.data, detail::RowStatistics<T const>{nullptr, reciprocals.data, 1}, beside.data,
+    detail::sum_columns<Sum, 1>(name, stream, rows, width,
+                                [=] __device__(Index row, Index column, Sum * sums) {
+                                  auto const at = row * width + column;
+                                  sums[0] += static_cast<Sum>(dy.data[at]) *
+                                             (static_cast<Sum>(sum.data[at]) * reciprocals.data[row]);
+                                },
+                                partial, {dweight.data, dweight_write});
+    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::zero>, rows, width,
+                   dy.data, sum.data, detail::RowStatistics<Sum const>{nullptr, reciprocals.data, 1}, beside.data,
                    dropout, weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
   }
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/check_pooling.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/space_range.cuh>
@@ -19,10 +20,11 @@ void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape cons
   auto const places = s.output_places(), channels = s.inputs, inputs = s.input_places();
   for_elements("kernel::SpacePooling::backward", stream, dx.size(), [=] __device__(Index i) {
     auto const row = i / channels / inputs, place = i / channels % inputs;
-    T sum = write == Write::add ? dx.data[i] : T{0};
+    using Sum = Accumulate<T>;
+    Sum sum = write == Write::add ? static_cast<Sum>(dx.data[i]) : Sum{0};
     lookers_at(s, place).for_places(
         s.result(), [&](Index output) { sum += term((row * places + output) * channels + i % channels, place); });
-    dx.data[i] = sum;
+    dx.data[i] = static_cast<T>(sum);
   });
 }
 
@@ -44,15 +46,15 @@ struct SpacePooling<CudaSpace> {
     detail::for_elements("kernel::SpacePooling::largest", stream, y.size(), [=] __device__(Index i) {
       auto const* const sample = x.data + i / channels / places * size + i % channels;
       auto const window = detail::window_of(s, i / channels % places);
-      T best = -std::numeric_limits<T>::infinity();
+      Accumulate<T> best = -std::numeric_limits<Accumulate<T>>::infinity();
       auto at = (window.begin[0] * s.extent[1] + window.begin[1]) * s.extent[2] + window.begin[2];
       window.for_places(s.extent, [&](Index from) {
-        T const here = sample[from * channels];
+        Accumulate<T> const here = sample[from * channels];
         if (!(here > best || here != here)) return;
         best = here;
         at = from;
       });
-      y.data[i] = best;
+      y.data[i] = static_cast<T>(best);
       if (winner.data) winner.data[i] = static_cast<std::int32_t>(at);
     });
   }
@@ -70,21 +72,21 @@ struct SpacePooling<CudaSpace> {
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
     auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
-    auto const taps = static_cast<T>(s.taps());
+    auto const taps = static_cast<Accumulate<T>>(s.taps());
     detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
       auto const* const sample = x.data + i / channels / places * size + i % channels;
-      T sum = 0;
+      Accumulate<T> sum = 0;
       detail::window_of(s, i / channels % places).for_places(s.extent, [&](Index from) {
         sum += sample[from * channels];
       });
-      y.data[i] = sum / taps;
+      y.data[i] = static_cast<T>(sum / taps);
     });
   }
 
   template <class T>
   static void average_backward(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T> dx,
                                Write write) {
-    auto const taps = static_cast<T>(s.taps());
+    auto const taps = static_cast<Accumulate<T>>(s.taps());
     detail::check_pooling(s, dx.size(), dy.size());
     detail::gather_from_windows<T>(stream, s, dx, write,
                                    [=] __device__(Index output, Index) { return dy.data[output] / taps; });

@@ -18,7 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> add(Context& context, typename Context::template Variable<2> x,
                                                          typename Context::template Variable<2> y) {
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   using Kernel = kernel::Add<typename Context::Space>;
   expect<ShapeError>(x.value.extent == y.value.extent, [&] {
     return "add: the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
@@ -28,14 +28,14 @@ template <class Context>
   Extents<1> const flat{z.value.size()};
   {
     Staging work(context);
-    Kernel::template forward<Real>(context.stream(), work.read(x.value).reshape(flat), work.read(y.value).reshape(flat),
-                                   work.write(z.value).reshape(flat));
+    Kernel::template forward<Operand>(context.stream(), work.read(x.value).reshape(flat),
+                                      work.read(y.value).reshape(flat), work.write(z.value).reshape(flat));
   }
   context.on_backward(z, std::tuple{}, [x, y, z, flat](Context& c) {
     Staging back(c);
     auto const dz = back.read(z.gradient()).reshape(flat);
-    if (auto const dx = back.gradient(x)) Kernel::template backward<Real>(c.stream(), dz, {dx.data, flat}, dx.write);
-    if (auto const dy = back.gradient(y)) Kernel::template backward<Real>(c.stream(), dz, {dy.data, flat}, dy.write);
+    if (auto const dx = back.gradient(x)) Kernel::template backward<Operand>(c.stream(), dz, {dx.data, flat}, dx.write);
+    if (auto const dy = back.gradient(y)) Kernel::template backward<Operand>(c.stream(), dz, {dy.data, flat}, dy.write);
   });
   return z;
 }

@@ -70,6 +70,7 @@ class MultiHeadAttention {
       Sequence<typename Context::Scalar, typename Context::Space> const& memory,
       typename Context::template Variable<2> bias = {}) const {
     using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
     check(x.layout.rows, memory.layout.rows, bias.value.extent,
           bias.value.data ? x.layout.length + memory.layout.length - 1 : 0);
@@ -78,16 +79,16 @@ class MultiHeadAttention {
     auto const value = value_.forward(context, memory.tokens);
     auto const queries = x.layout, keys = memory.layout;
     auto const inputs = [=, this, mask = dropout_.mask(context)](auto& work) {
-      return typename Kernel::template Inputs<Real>{.query = work.read(query.value),
-                                                    .key = work.read(key.value),
-                                                    .value = work.read(value.value),
-                                                    .queries = queries,
-                                                    .keys = keys,
-                                                    .heads = heads_,
-                                                    .scale = scale_,
-                                                    .causal = causal_,
-                                                    .bias = work.read(bias.value),
-                                                    .mask = mask};
+      return typename Kernel::template Inputs<Operand>{.query = work.read(query.value),
+                                                       .key = work.read(key.value),
+                                                       .value = work.read(value.value),
+                                                       .queries = queries,
+                                                       .keys = keys,
+                                                       .heads = heads_,
+                                                       .scale = scale_,
+                                                       .causal = causal_,
+                                                       .bias = work.read(bias.value),
+                                                       .mask = mask};
     };
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
@@ -95,18 +96,18 @@ class MultiHeadAttention {
     {
       Staging work(context);
       auto const in = inputs(work);
-      scratch = context.template temporary<Real>(Extents<1>{Kernel::template scratch<Real>(context.stream(), in)});
-      Kernel::template forward<Real>(context.stream(), in, work.write(mixed.value), log_sums, scratch);
+      scratch = context.template temporary<Real>(Extents<1>{Kernel::template scratch<Operand>(context.stream(), in)});
+      Kernel::template forward<Operand>(context.stream(), in, work.write(mixed.value), log_sums, scratch);
     }
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
       Staging back(c);
       auto const target = [&](auto const& variable) {
         auto const gradient = back.gradient(variable);
-        return typename Kernel::template Target<Real>{gradient.data, gradient.write};
+        return typename Kernel::template Target<Operand>{gradient.data, gradient.write};
       };
-      Kernel::template backward<Real>(c.stream(), inputs(back), back.read(mixed.value), log_sums,
-                                      back.read(mixed.gradient()),
-                                      {target(query), target(key), target(value), target(bias)}, scratch);
+      Kernel::template backward<Operand>(c.stream(), inputs(back), back.read(mixed.value), log_sums,
+                                         back.read(mixed.gradient()),
+                                         {target(query), target(key), target(value), target(bias)}, scratch);
     });
     return output_.forward(context, x.with(mixed));
   }

@@ -67,6 +67,7 @@ class BatchNorm {
   [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
       Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
     using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
     check(x.value.extent);
     auto y = context.template variable<Rank>(x.value.extent);
@@ -74,18 +75,18 @@ class BatchNorm {
     Staging work(context);
     auto const from = work.read(x.value).reshape(matrix);
     auto const by = statistics(context, from);
-    Kernel::template forward<Real>(context.stream(), from, by, context.template value<1>(bias_), options_.activation,
-                                   work.write(y.value).reshape(matrix));
+    Kernel::template forward<Operand>(context.stream(), from, by, context.template value<1>(bias_), options_.activation,
+                                      work.write(y.value).reshape(matrix));
     context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
       Staging back(c);
       auto const dy = back.read(y.gradient()).reshape(matrix);
       auto const dx = back.gradient_in_place(x, y);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
-      Kernel::template backward<Real>(c.stream(), dy, back.read(x.value).reshape(matrix), by,
-                                      c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
-                                      {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
-                                      dbias.write, partial.data);
+      Kernel::template backward<Operand>(c.stream(), dy, back.read(x.value).reshape(matrix), by,
+                                         c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
+                                         {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
+                                         dbias.write, partial.data);
     });
     return y;
   }
@@ -94,7 +95,7 @@ class BatchNorm {
   /// Those of the rows at hand, towards which the running ones move, or the running ones themselves.
   template <class Context>
   [[nodiscard]] auto statistics(Context& context,
-                                TensorView<typename Context::Real const, 2, typename Context::Space> x) const {
+                                TensorView<Operand<Context> const, 2, typename Context::Space> x) const {
     using Real = typename Context::Real;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
     auto const make = [&] { return context.template temporary<Real>(Extents<1>{channels()}); };
@@ -106,8 +107,8 @@ class BatchNorm {
       auto const partial =
           context.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
       auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
-      Kernel::template measure<Real>(context.stream(), x, weight, options_.epsilon, momentum, running, statistics,
-                                     partial.data);
+      Kernel::template measure<Operand<Context>>(context.stream(), x, weight, options_.epsilon, momentum, running,
+                                                 statistics, partial.data);
     } else {
       Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, statistics);
     }

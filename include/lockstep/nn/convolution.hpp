@@ -53,24 +53,24 @@ class Convolution {
   template <class Context>
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
       Context& context, typename Context::template Variable<Dims + 2> x) const {
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Kernel = kernel::Convolution<typename Context::Space>;
     auto const shape = shape_of(x.value.extent);
     auto y = context.template variable<Dims + 2>(result_of(shape));
     Staging work(context);
-    Kernel::template forward<Real>(context.stream(), shape, flat(work.read(x.value)), flat(weight(context)),
-                                   bias(context), flat(work.write(y.value)), plans(context), scratch(context));
+    Kernel::template forward<Operand>(context.stream(), shape, flat(work.read(x.value)), flat(weight(work)), bias(work),
+                                      flat(work.write(y.value)), plans(context), scratch(context));
     auto const backward = [this, shape, x, y](Context& c) {
       Staging back(c);
       auto const dy = flat(back.read(y.gradient()));
       if (auto const dx = back.gradient(x))
-        Kernel::template backward_data<Real>(c.stream(), shape, dy, flat(weight(c)), {dx.data, {x.value.size()}},
-                                             dx.write, plans(c), scratch(c));
+        Kernel::template backward_data<Operand>(c.stream(), shape, dy, flat(weight(back)), {dx.data, {x.value.size()}},
+                                                dx.write, plans(c), scratch(c));
       auto const dweight = c.gradient(weight_);
-      auto const dbias = options_.bias == Bias::learned ? c.gradient(bias_) : GradientTarget<Real>{};
-      Kernel::template backward_weight<Real>(c.stream(), shape, dy, flat(back.read(x.value)),
-                                             {dweight.data, {shape.weight_size()}}, dweight.write,
-                                             {dbias.data, {outputs()}}, dbias.write, plans(c), scratch(c));
+      auto const dbias = options_.bias == Bias::learned ? c.gradient(bias_) : GradientTarget<typename Context::Real>{};
+      Kernel::template backward_weight<Operand>(c.stream(), shape, dy, flat(back.read(x.value)),
+                                                {dweight.data, {shape.weight_size()}}, dweight.write,
+                                                {dbias.data, {outputs()}}, dbias.write, plans(c), scratch(c));
     };
     if (options_.bias == Bias::learned) {
       context.on_backward(y, std::tie(weight_, bias_), backward);
@@ -124,13 +124,13 @@ class Convolution {
   }
 
   template <class Context>
-  [[nodiscard]] auto weight(Context& context) const {
-    return context.template value<Dims + 2>(weight_);
+  [[nodiscard]] auto weight(Staging<Context>& work) const {
+    return work.template factor<Dims + 2>(weight_);
   }
   template <class Context>
-  [[nodiscard]] TensorView<typename Context::Real const, 1, typename Context::Space> bias(Context& context) const {
+  [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const {
     if (options_.bias == Bias::none) return {};
-    return context.template value<1>(bias_);
+    return work.template factor<1>(bias_);
   }
   template <class View>
   [[nodiscard]] static auto flat(View const& x) noexcept {
@@ -139,7 +139,7 @@ class Convolution {
   template <class Context>
   [[nodiscard]] auto& plans(Context& context) const {
     using Kernel = kernel::Convolution<typename Context::Space>;
-    return context.template kept<typename Kernel::template Plans<typename Context::Real>>(this);
+    return context.template kept<typename Kernel::template Plans<Operand<Context>>>(this);
   }
   /// Of the context, not of the layer: it is empty between calls.
   template <class Context>

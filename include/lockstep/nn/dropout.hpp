@@ -46,18 +46,18 @@ class Dropout {
   typename Context::template Variable<2> forward(Context& context, typename Context::template Variable<2> x,
                                                  kernel::SequenceLayout<typename Context::Space> layout) const {
     using Kernel = kernel::Dropout<typename Context::Space>;
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     auto const mask = this->mask(context);
     if (!mask.active()) return x;
     auto y = context.template variable<2>(x.value.extent);
     Staging work(context);
-    Kernel::template apply<Real>(context.stream(), mask, layout, work.read(x.value), work.write(y.value),
-                                 Write::overwrite);
+    Kernel::template apply<Operand>(context.stream(), mask, layout, work.read(x.value), work.write(y.value),
+                                    Write::overwrite);
     context.on_backward(y, std::tuple{}, [=](Context& c) {
       Staging back(c);
       if (auto const dx = back.gradient(x))
-        Kernel::template apply<Real>(c.stream(), mask, layout, back.read(y.gradient()), {dx.data, x.value.extent},
-                                     dx.write);
+        Kernel::template apply<Operand>(c.stream(), mask, layout, back.read(y.gradient()), {dx.data, x.value.extent},
+                                        dx.write);
     });
     return y;
   }

@@ -48,9 +48,8 @@ class FeedForward {
 
     auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
     Staging work(context);
-    kernel::Linear<typename Context::Space>::template forward<typename Context::Real>(
-        context.stream(), work.read(hidden.value), context.template value<2>(second_.weight()), second_.bias(context),
-        work.write(y.value));
+    kernel::Linear<typename Context::Space>::template forward<nn::Operand<Context>>(
+        context.stream(), work.read(hidden.value), second_.weight(work), second_.bias(work), work.write(y.value));
     second_.on_backward(context, y, [this, hidden = hidden, slope = slope, y](Context& c) {
       second_.backward(c, hidden, y.gradient(), slope);
     });

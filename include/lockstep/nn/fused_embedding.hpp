@@ -108,7 +108,7 @@ class FusedEmbedding {
     auto out = context.template variable<2>({layout.slots, options_.width});
     {
       Staging work(context);
-      Parts::Kernel::template forward<typename Parts::Real>(context.stream(), parts.read(work), work.write(out.value));
+      Parts::Kernel::template forward<Operand<Context>>(context.stream(), parts.read(work), work.write(out.value));
     }
     context.on_backward(out,
                         std::tuple_cat(std::tie(token_, position_, type_, weight_, bias_), detail::tables_of(segments)),
@@ -159,22 +159,26 @@ class FusedEmbedding {
     targets.bias = own(bias_, options_.norm == Norm::layer);
     for (int p = 0; p < parts.count(); ++p) {
       if (parts.sources[p].table) continue;
-      auto const [data, write] = work.gradient(parts.sources[p].dense);
+      auto const [data, write] = work.gradient_real(parts.sources[p].dense);
       targets.dense[p] = {data, write};
     }
     TensorView<Real, 2, typename Context::Space> dx{nullptr, out.value.extent};
     if (!inputs.is_plain_sum()) dx = c.template temporary<Real>(out.value.extent);
     auto const memory = c.template temporary<Real>(Extents<1>{Kernel::scratch(inputs, width())});
     auto const dy = work.read(out.gradient());
-    Kernel::template backward<Real>(c.stream(), inputs, dy, dx, targets, memory.data);
-    TensorView<Real const, 2, typename Context::Space> const sum = inputs.is_plain_sum() ? dy : dx;
-    for (int p = 0; p < parts.count(); ++p)
-      if (parts.sources[p].table) backward_table(c, parts, p, sum);
+    Kernel::template backward<Operand<Context>>(c.stream(), inputs, dy, dx, targets, memory.data);
+    auto const tables = [&]<class T>(TensorView<T const, 2, typename Context::Space> sum) {
+      for (int p = 0; p < parts.count(); ++p)
+        if (parts.sources[p].table) backward_table<T>(c, parts, p, sum);
+    };
+    if (inputs.is_plain_sum())
+      tables(dy);
+    else
+      tables(TensorView<Real const, 2, typename Context::Space>(dx));
   }
 
-  template <class Context, class Parts>
-  void backward_table(Context& c, Parts const& parts, int p,
-                      TensorView<typename Context::Real const, 2, typename Context::Space> dx) const {
+  template <class T, class Context, class Parts>
+  void backward_table(Context& c, Parts const& parts, int p, TensorView<T const, 2, typename Context::Space> dx) const {
     using Real = typename Context::Real;
     using Kernel = typename Parts::Kernel;
     auto const& source = parts.sources[p];
@@ -183,9 +187,9 @@ class FusedEmbedding {
     auto const gradient = c.gradient_by_rows(*source.table);
     auto const partial = c.template temporary<Real>(Extents<2>{Kernel::partial_rows(slots), width()});
     auto const sum = [&](typename Kernel::Plan const& plan, Index stride, Index first) {
-      Kernel::template backward_table<Real>(c.stream(), plan, dx, partial,
-                                            {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
-                                            gradient.touched, stride, first);
+      Kernel::template backward_table<T>(c.stream(), plan, dx, partial,
+                                         {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
+                                         gradient.touched, stride, first);
     };
     if constexpr (std::same_as<typename Kernel::Plan, SegmentPlan>) {
       bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&

@@ -45,7 +45,7 @@ class GatedFeedForward {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     using Scalar = typename Context::Scalar;
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Gated = kernel::GatedLinear<typename Context::Space>;
     auto const input = x.tokens;
     gate_.check(input.value.extent);
@@ -58,11 +58,11 @@ class GatedFeedForward {
       Staging work(context);
       auto const from = work.read(input.value);
       auto const gates = work.write(gate), slopes = work.write(slope);
-      kernel::Linear<typename Context::Space>::template forward<Real>(
-          context.stream(), from, context.template value<2>(gate_.weight()), gate_.bias(context), Activation::gelu,
+      kernel::Linear<typename Context::Space>::template forward<Operand>(
+          context.stream(), from, gate_.weight(work), gate_.bias(work), Activation::gelu,
           {.mask = dropout_.mask(context), .layout = x.layout}, gates, slopes);
-      Gated::template forward<Real>(context.stream(), from, context.template value<2>(up_.weight()), up_.bias(context),
-                                    gates, slopes, work.write(hidden.value));
+      Gated::template forward<Operand>(context.stream(), from, up_.weight(work), up_.bias(work), gates, slopes,
+                                       work.write(hidden.value));
     }
     // Run in reverse: the second one makes the gradients that the first one takes.
     gate_.on_backward(context, hidden, [this, input, slope](Context& c) { gate_.backward(c, input, slope); });
@@ -70,8 +70,8 @@ class GatedFeedForward {
       Extents<1> const flat{gate.size()};
       {
         Staging back(c);
-        Gated::template backward<Real>(c.stream(), back.read(hidden.gradient()).reshape(flat),
-                                       back.update(gate).reshape(flat), back.update(slope).reshape(flat));
+        Gated::template backward<Operand>(c.stream(), back.read(hidden.gradient()).reshape(flat),
+                                          back.update(gate).reshape(flat), back.update(slope).reshape(flat));
       }
       up_.backward(c, input, gate);
     });

@@ -14,7 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> gelu(Context& context, typename Context::template Variable<2> x) {
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   using Kernel = kernel::Gelu<typename Context::Space>;
   auto y = context.template variable<2>(x.value.extent);
   Extents<1> const flat{x.value.size()};
@@ -22,16 +22,16 @@ template <class Context>
   auto const from = work.read(x.value).reshape(flat);
   auto const to = work.write(y.value).reshape(flat);
   if (!context.recording() || !x.slot) {
-    Kernel::template forward<Real>(context.stream(), from, to);
+    Kernel::template forward<Operand>(context.stream(), from, to);
     return y;
   }
   auto const slope = context.template temporary<typename Context::Scalar>(flat);
-  Kernel::template forward<Real>(context.stream(), from, to, work.write(slope));
+  Kernel::template forward<Operand>(context.stream(), from, to, work.write(slope));
   context.on_backward(y, std::tuple{}, [x, y, slope, flat](Context& c) {
     Staging back(c);
     auto const dy = back.read(y.gradient()).reshape(flat);
     auto const dx = back.gradient(x);
-    Kernel::template backward<Real>(c.stream(), dy, back.read(slope), {dx.data, flat}, dx.write);
+    Kernel::template backward<Operand>(c.stream(), dy, back.read(slope), {dx.data, flat}, dx.write);
   });
   return y;
 }

@@ -72,8 +72,8 @@ class ImageInput {
         context.template temporary<typename Context::Real>(Extents<1>{Kernel::table_elements(channels())});
     Extents<2> const matrix{y.size() / channels(), channels()};
     Staging work(context);
-    Kernel::template normalize<typename Context::Real>(context.stream(), x.reshape(matrix), options_.mean,
-                                                       options_.deviation, work.write(y).reshape(matrix), table.data);
+    Kernel::template normalize<nn::Operand<Context>>(context.stream(), x.reshape(matrix), options_.mean,
+                                                     options_.deviation, work.write(y).reshape(matrix), table.data);
     return context.input(y);
   }
 

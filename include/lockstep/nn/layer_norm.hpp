@@ -85,7 +85,7 @@ class LayerNorm {
       sum = joins ? context.template temporary<typename Context::Scalar>(x.value.extent) : x.value;
     }
     Staging work(context);
-    Kernel::template forward<Real>(
+    Kernel::template forward<Operand<Context>>(
         context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
         context.template value<1>(weight_), context.template value<1>(bias_), static_cast<Real>(epsilon_),
         work.write(joins ? sum : decltype(sum){}), moments, work.write(y.value));
@@ -94,7 +94,7 @@ class LayerNorm {
       auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Real>(
+      Kernel::template backward<Operand<Context>>(
           c.stream(), back.read(y.gradient()), back.read(sum), moments, {.value = {}, .dropout = dropout},
           c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
           dadded.write, {dweight.data, {width()}}, dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);

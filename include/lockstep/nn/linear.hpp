@@ -51,11 +51,15 @@ class Linear {
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Parameter const& weight() const noexcept { return weight_; }
-  /// A null one where there is none.
+  /// As this layer's kernels take it, and the bias, which is null where there is none.
   template <class Context>
-  [[nodiscard]] TensorView<typename Context::Real const, 1, typename Context::Space> bias(Context& context) const {
+  [[nodiscard]] TensorView<Operand<Context> const, 2, typename Context::Space> weight(Staging<Context>& work) const {
+    return work.template factor<2>(weight_);
+  }
+  template <class Context>
+  [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const {
     if (!has_bias_) return {};
-    return context.template value<1>(bias_);
+    return work.template factor<1>(bias_);
   }
 
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
@@ -66,8 +70,8 @@ class Linear {
     check(x.value.extent);
     auto y = context.template variable<2>({x.extent(0), outputs()});
     Staging work(context);
-    kernel::Linear<typename Context::Space>::template forward<typename Context::Real>(
-        context.stream(), work.read(x.value), context.template value<2>(weight_), bias(context), work.write(y.value));
+    kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
+        context.stream(), work.read(x.value), weight(work), bias(work), work.write(y.value));
     on_backward(context, y, [this, x, y](Context& c) { backward(c, x, y.gradient()); });
     return y;
   }
@@ -95,10 +99,10 @@ class Linear {
         Staging work(c);
         auto const in_place = work.update(dh).reshape(flat);
         if (auto const slope = made.slope.factors; slope.data) {
-          kernel::Gelu<typename Context::Space>::template backward<typename Context::Real>(
+          kernel::Gelu<typename Context::Space>::template backward<Operand<Context>>(
               c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
         } else {
-          kernel::Relu<typename Context::Space>::template backward<typename Context::Real>(
+          kernel::Relu<typename Context::Space>::template backward<Operand<Context>>(
               c.stream(), in_place, work.read(made.y.value).reshape(flat), in_place, Write::overwrite);
         }
       }
@@ -132,9 +136,9 @@ class Linear {
     if (context.recording() && activation == Activation::gelu)
       factors = context.template temporary<typename Context::Scalar>(made.y.value.extent);
     Staging work(context);
-    kernel::Linear<typename Context::Space>::template forward<Real>(
-        context.stream(), work.read(x.value), context.template value<2>(weight_), bias(context), activation, dropout,
-        work.write(made.y.value), work.write(factors));
+    kernel::Linear<typename Context::Space>::template forward<Operand<Context>>(
+        context.stream(), work.read(x.value), weight(work), bias(work), activation, dropout, work.write(made.y.value),
+        work.write(factors));
     made.slope = {.factors = factors,
                   .positive = activation == Activation::relu ? static_cast<Real>(dropout.mask.scale()) : Real{0}};
     return made;
@@ -162,10 +166,10 @@ class Linear {
     auto const dweight = c.gradient(weight_);
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
-    Kernel::template backward<Real>(c.stream(), work.read(dy), work.read(x.value), c.template value<2>(weight_),
-                                    {.factors = work.read(slope.factors), .positive = slope.positive},
-                                    {dx.data, x.value.extent}, dx.write, {dweight.data, {outputs(), inputs()}},
-                                    dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
+    Kernel::template backward<Operand<Context>>(
+        c.stream(), work.read(dy), work.read(x.value), weight(work),
+        {.factors = work.read(slope.factors), .positive = slope.positive}, {dx.data, x.value.extent}, dx.write,
+        {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
   }
 
   /// @throws ShapeError unless x has as many columns as this layer has inputs

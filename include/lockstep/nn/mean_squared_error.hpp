@@ -40,7 +40,7 @@ template <class Context, class Target, int Rank>
   auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
   Staging work(context);
   auto const gradient = work.gradient(prediction.tokens);
-  Kernel::template forward_backward<Real, std::remove_const_t<Target>>(
+  Kernel::template forward_backward<nn::Operand<Context>, std::remove_const_t<Target>>(
       context.stream(), prediction.layout, static_cast<Real>(options.factor), work.read(prediction.tokens.value),
       target.reshape(extent), sums, weights, {gradient.data, extent}, gradient.write);
   return Loss<typename Context::Space>::of(context, sums, weights);

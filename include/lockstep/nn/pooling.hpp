@@ -15,15 +15,15 @@ template <class Context>
 [[nodiscard]] typename Context::template Variable<2> mean_pool(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
   Staging work(context);
-  Kernel::template mean<Real>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
+  Kernel::template mean<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x.tokens))
-      Kernel::template mean_backward<Real>(c.stream(), x.layout, back.read(y.gradient()),
-                                           {dx.data, x.tokens.value.extent}, dx.write);
+      Kernel::template mean_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()),
+                                              {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
 }
@@ -35,15 +35,15 @@ template <class Context>
 [[nodiscard]] typename Context::template Variable<2> first_token(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
   Staging work(context);
-  Kernel::template first<Real>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
+  Kernel::template first<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x.tokens))
-      Kernel::template first_backward<Real>(c.stream(), x.layout, back.read(y.gradient()),
-                                            {dx.data, x.tokens.value.extent}, dx.write);
+      Kernel::template first_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()),
+                                               {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
 }

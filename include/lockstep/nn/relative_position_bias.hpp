@@ -48,19 +48,19 @@ class RelativePositionBias {
   [[nodiscard]] typename Context::template Variable<2> forward(
       Context& context, SequenceLayout<typename Context::Space> const& queries,
       SequenceLayout<typename Context::Space> const& keys) const {
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
     auto const bias =
         context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
     Index const first = 1 - queries.length;
     Staging work(context);
-    Kernel::template forward<Real>(context.stream(), buckets_, first, context.template value<2>(table_),
-                                   work.write(bias.value));
+    Kernel::template forward<Operand>(context.stream(), buckets_, first, context.template value<2>(table_),
+                                      work.write(bias.value));
     context.on_backward(bias, std::tie(table_), [this, bias, first](Context& c) {
       Staging back(c);
       auto const dtable = c.gradient(table_);
-      Kernel::template backward<Real>(c.stream(), buckets_, first, back.read(bias.gradient()),
-                                      {dtable.data, {table_.shape[0], table_.shape[1]}}, dtable.write);
+      Kernel::template backward<Operand>(c.stream(), buckets_, first, back.read(bias.gradient()),
+                                         {dtable.data, {table_.shape[0], table_.shape[1]}}, dtable.write);
     });
     return bias;
   }

@@ -13,17 +13,18 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> relu(Context& context, typename Context::template Variable<2> x) {
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   using Kernel = kernel::Relu<typename Context::Space>;
   auto y = context.template variable<2>(x.value.extent);
   Extents<1> const flat{x.value.size()};
   Staging work(context);
-  Kernel::template forward<Real>(context.stream(), work.read(x.value).reshape(flat), work.write(y.value).reshape(flat));
+  Kernel::template forward<Operand>(context.stream(), work.read(x.value).reshape(flat),
+                                    work.write(y.value).reshape(flat));
   context.on_backward(y, std::tuple{}, [x, y, flat](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x))
-      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()).reshape(flat),
-                                      back.read(y.value).reshape(flat), {dx.data, flat}, dx.write);
+      Kernel::template backward<Operand>(c.stream(), back.read(y.gradient()).reshape(flat),
+                                         back.read(y.value).reshape(flat), {dx.data, flat}, dx.write);
   });
   return y;
 }

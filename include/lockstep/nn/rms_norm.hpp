@@ -88,7 +88,7 @@ class RMSNorm {
     TensorView<Real, 1, typename Context::Space> reciprocals;
     if (context.recording()) reciprocals = context.template temporary<Real>(Extents<1>{x.extent(0)});
     Staging work(context);
-    Kernel::template forward<Real>(
+    Kernel::template forward<Operand<Context>>(
         context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
         context.template value<1>(weight_), static_cast<Real>(epsilon_),
         work.write(joins ? sum.value : typename Context::template View<2>{}), reciprocals, work.write(y.value));
@@ -97,7 +97,7 @@ class RMSNorm {
       // What flows into the sum from elsewhere leaves through this closure, in the same pass; nothing is left for its
       // own.
       Staging back(c);
-      TensorView<Real const, 2, typename Context::Space> beside;
+      TensorView<Operand<Context> const, 2, typename Context::Space> beside;
       if (joins && sum.slot->data) {
         beside = back.read(sum.gradient());
         sum.slot->data = nullptr;
@@ -105,10 +105,10 @@ class RMSNorm {
       auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()), back.read(sum.value), reciprocals, beside,
-                                      dropout, c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write,
-                                      {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
-                                      dweight.write, partial.data);
+      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(sum.value),
+                                                  reciprocals, beside, dropout, c.template value<1>(weight_),
+                                                  {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
+                                                  dadded.write, {dweight.data, {width()}}, dweight.write, partial.data);
     });
     return {sum, y};
   }
@@ -118,20 +118,20 @@ class RMSNorm {
   static void pass_on(Context& c, typename Context::template Variable<2> x, typename Context::template Variable<2> sum,
                       typename Context::template Variable<2> added,
                       kernel::RowDropout<typename Context::Space> dropout) {
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     Extents<1> const flat{sum.value.size()};
     Staging back(c);
     auto const dsum = back.read(sum.gradient());
     auto const copy = [&](auto const& target) {
-      kernel::Add<typename Context::Space>::template backward<Real>(c.stream(), dsum.reshape(flat), {target.data, flat},
-                                                                    target.write);
+      kernel::Add<typename Context::Space>::template backward<Operand>(c.stream(), dsum.reshape(flat),
+                                                                       {target.data, flat}, target.write);
     };
     if (auto const dx = back.gradient(x)) copy(dx);
     auto const dadded = back.gradient(added);
     if (!dadded) return;
     if (dropout.mask.active())
-      kernel::Dropout<typename Context::Space>::template apply<Real>(c.stream(), dropout.mask, dropout.layout, dsum,
-                                                                     {dadded.data, sum.value.extent}, dadded.write);
+      kernel::Dropout<typename Context::Space>::template apply<Operand>(c.stream(), dropout.mask, dropout.layout, dsum,
+                                                                        {dadded.data, sum.value.extent}, dadded.write);
     else
       copy(dadded);
   }

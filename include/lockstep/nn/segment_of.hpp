@@ -20,7 +20,7 @@ template <class Context>
 [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> segment_of(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index number,
     SequenceLayout<typename Context::Space> const& segment) {
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   using Kernel = kernel::EveryRow<typename Context::Space>;
   auto const slots = segment.slots, stride = slots == 0 ? number + 1 : x.layout.slots / slots;
   expect<ShapeError>(x.layout.slots == slots * stride && number >= 0 && number < stride, [&] {
@@ -30,12 +30,12 @@ template <class Context>
   });
   auto const y = context.template variable<2>({slots, x.width()});
   Staging work(context);
-  Kernel::template forward<Real>(context.stream(), work.read(x.tokens.value), stride, number, work.write(y.value));
+  Kernel::template forward<Operand>(context.stream(), work.read(x.tokens.value), stride, number, work.write(y.value));
   context.on_backward(y, std::tuple{}, [x = x.tokens, y, stride, number](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x))
-      Kernel::template backward<Real>(c.stream(), back.read(y.gradient()), stride, number, {dx.data, x.value.extent},
-                                      dx.write);
+      Kernel::template backward<Operand>(c.stream(), back.read(y.gradient()), stride, number, {dx.data, x.value.extent},
+                                         dx.write);
   });
   return {y, segment};
 }

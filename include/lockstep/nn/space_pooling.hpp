@@ -56,7 +56,7 @@ class SpacePooling {
   template <class Context>
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
       Context& context, typename Context::template Variable<Dims + 2> x) const {
-    using Real = typename Context::Real;
+    using Operand = nn::Operand<Context>;
     using Kernel = kernel::SpacePooling<typename Context::Space>;
     kernel::ConvolutionShape shape{.rows = x.extent(0),
                                    .inputs = x.extent(Dims + 1),
@@ -75,22 +75,22 @@ class SpacePooling {
     auto const input = work.read(x.value).reshape(from);
     auto const output = work.write(y.value).reshape(to);
     if constexpr (how == Pool::average) {
-      Kernel::template average<Real>(context.stream(), shape, input, output);
+      Kernel::template average<Operand>(context.stream(), shape, input, output);
       context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
         Staging back(c);
         if (auto const dx = back.gradient(x))
-          Kernel::template average_backward<Real>(c.stream(), shape, back.read(y.gradient()).reshape(to),
-                                                  {dx.data, from}, dx.write);
+          Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
+                                                     {dx.data, from}, dx.write);
       });
     } else {
       TensorView<std::int32_t, 1, typename Context::Space> winner;
       if (context.recording()) winner = context.template temporary<std::int32_t>(to);
-      Kernel::template largest<Real>(context.stream(), shape, input, output, winner);
+      Kernel::template largest<Operand>(context.stream(), shape, input, output, winner);
       context.on_backward(y, std::tuple{}, [shape, x, y, winner, from, to](Context& c) {
         Staging back(c);
         if (auto const dx = back.gradient(x))
-          Kernel::template largest_backward<Real>(c.stream(), shape, back.read(y.gradient()).reshape(to), winner,
-                                                  {dx.data, from}, dx.write);
+          Kernel::template largest_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), winner,
+                                                     {dx.data, from}, dx.write);
       });
     }
     return y;
@@ -113,7 +113,7 @@ using AveragePool3d = SpacePooling<3, Pool::average>;
 template <class Context, int Rank>
 [[nodiscard]] typename Context::template Variable<2> global_average_pool(
     Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
-  using Real = typename Context::Real;
+  using Operand = nn::Operand<Context>;
   using Kernel = kernel::SpacePooling<typename Context::Space>;
   static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");
   auto const rows = x.extent(0), channels = x.extent(Rank - 1);
@@ -124,13 +124,13 @@ template <class Context, int Rank>
   auto y = context.template variable<2>({rows, channels});
   Extents<1> const from{x.value.size()}, to{y.value.size()};
   Staging work(context);
-  Kernel::template average<Real>(context.stream(), shape, work.read(x.value).reshape(from),
-                                 work.write(y.value).reshape(to));
+  Kernel::template average<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
+                                    work.write(y.value).reshape(to));
   context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x))
-      Kernel::template average_backward<Real>(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from},
-                                              dx.write);
+      Kernel::template average_backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to),
+                                                 {dx.data, from}, dx.write);
   });
   return y;
 }

@@ -10,13 +10,19 @@
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/parameter.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// What a layer's kernels read and write, in the type that they compute in. Where activations are stored in another
-/// type, such as bfloat16, what is read is converted, and what is written is rounded, once, when this object goes out
-/// of scope. Where they are not, these are the activations themselves, and nothing is done. Also the memory that
-/// kernels need for the pass alone.
+/// What kernels read and write of a context's activations, their template argument: on the host what they compute in;
+/// on a device, whose kernels convert as they load and store, what activations are stored as.
+template <class Context>
+using Operand = std::conditional_t<Context::Space::host_accessible, typename Context::Real, typename Context::Scalar>;
+
+/// What a layer's kernels read and write, as Operand. Where activations are stored in another type, as bfloat16 is on
+/// the host, what is read is converted, and what is written is rounded, once, when this object goes out of scope. Where
+/// they are not, these are the activations themselves, and nothing is done. Also the memory that kernels need for the
+/// pass alone.
 ///
 /// One for each pass of a layer, on the context's thread; its views end with it. Later ones end before earlier ones.
 template <class Context>
@@ -25,6 +31,7 @@ class [[nodiscard]] Staging {
   using Scalar = typename Context::Scalar;
   using Real = typename Context::Real;
   using Space = typename Context::Space;
+  using Operand = nn::Operand<Context>;
 
   explicit Staging(Context& context) : context_(&context), mark_(context.staging_.mark()) {
     if constexpr (converts) first_ = context.staged_.size();
@@ -44,28 +51,31 @@ class [[nodiscard]] Staging {
 
   /// What x holds now. A null view stays null.
   template <class T, int Rank>
-  [[nodiscard]] TensorView<Real const, Rank, Space> read(TensorView<T, Rank, Space> x) {
-    if constexpr (converts) {
-      if (!x.data) return {nullptr, x.extent};
-      auto const copy = temporary(x.extent);
-      Extents<1> const flat{x.size()};
-      kernel::Convert<Space>::template run<Real, Scalar>(context_->stream(), {x.data, flat}, {copy.data, flat});
-      return {copy.data, copy.extent};
-    } else {
-      return {x.data, x.extent};
-    }
+  [[nodiscard]] TensorView<Operand const, Rank, Space> read(TensorView<T, Rank, Space> x) {
+    return as<Operand>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
+  }
+  /// The same for a kernel that takes Real whatever activations are.
+  template <class T, int Rank>
+  [[nodiscard]] TensorView<Real const, Rank, Space> read_real(TensorView<T, Rank, Space> x) {
+    return as<Real>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
+  }
+
+  /// A parameter that is multiplied with activations, as they are.
+  template <int Rank>
+  [[nodiscard]] TensorView<Operand const, Rank, Space> factor(Parameter const& p) {
+    return as<Operand>(context_->template value<Rank>(p));
   }
 
   /// Where to write y: all of it.
   template <int Rank>
-  [[nodiscard]] TensorView<Real, Rank, Space> write(TensorView<Scalar, Rank, Space> y) {
-    return target(y, Write::overwrite);
+  [[nodiscard]] TensorView<Operand, Rank, Space> write(TensorView<Scalar, Rank, Space> y) {
+    return target<Operand>(y, Write::overwrite);
   }
 
   /// What y holds now, to be changed in place.
   template <int Rank>
-  [[nodiscard]] TensorView<Real, Rank, Space> update(TensorView<Scalar, Rank, Space> y) {
-    if constexpr (converts) {
+  [[nodiscard]] TensorView<Operand, Rank, Space> update(TensorView<Scalar, Rank, Space> y) {
+    if constexpr (!std::is_same_v<Operand, Scalar>) {
       if (!y.data) return {nullptr, y.extent};
       auto const now = read(y);
       Real* const data = const_cast<Real*>(now.data);  // memory of our own
@@ -79,19 +89,23 @@ class [[nodiscard]] Staging {
   /// Memory for the kernels of this pass, uninitialised: later passes take it again.
   template <std::size_t Rank>
   [[nodiscard]] TensorView<Real, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    return {context_->staging_.template take_elements<Real>(elements(extent)), extent};
+    return take<Real>(extent);
   }
 
   /// Context::gradient, for kernels. Asked for in the order in which the gradients of one variable are to be added.
   template <int Rank>
-  [[nodiscard]] GradientTarget<Real> gradient(Variable<Scalar, Rank, Space> const& v) {
-    return staged(v, context_->gradient(v));
+  [[nodiscard]] GradientTarget<Operand> gradient(Variable<Scalar, Rank, Space> const& v) {
+    return staged<Operand>(v, context_->gradient(v));
+  }
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Real> gradient_real(Variable<Scalar, Rank, Space> const& v) {
+    return staged<Real>(v, context_->gradient(v));
   }
   /// Context::gradient_in_place, for kernels. y's gradient is to be read first.
   template <int Rank>
-  [[nodiscard]] GradientTarget<Real> gradient_in_place(Variable<Scalar, Rank, Space> const& x,
-                                                       Variable<Scalar, Rank, Space> const& y) {
-    return staged(x, context_->gradient_in_place(x, y));
+  [[nodiscard]] GradientTarget<Operand> gradient_in_place(Variable<Scalar, Rank, Space> const& x,
+                                                          Variable<Scalar, Rank, Space> const& y) {
+    return staged<Operand>(x, context_->gradient_in_place(x, y));
   }
 
  private:
@@ -99,29 +113,45 @@ class [[nodiscard]] Staging {
 
   struct Nothing {};
 
+  template <class T, std::size_t Rank>
+  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
+    return {context_->staging_.template take_elements<T>(elements(extent)), extent};
+  }
+  template <class To, class From, int Rank>
+  [[nodiscard]] TensorView<To const, Rank, Space> as(TensorView<From const, Rank, Space> x) {
+    if constexpr (std::is_same_v<To, From>) {
+      return x;
+    } else {
+      if (!x.data) return {nullptr, x.extent};
+      auto const copy = take<To>(x.extent);
+      Extents<1> const flat{x.size()};
+      kernel::Convert<Space>::template run<To, From>(context_->stream(), {x.data, flat}, {copy.data, flat});
+      return {copy.data, copy.extent};
+    }
+  }
   template <int Rank>
   void remember(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
     Extents<1> const flat{to.size()};
     context_->staged_.push_back({{from, flat}, {to.data, flat}, write});
   }
-  template <int Rank>
-  [[nodiscard]] TensorView<Real, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
-    if constexpr (converts) {
-      if (!y.data) return {nullptr, y.extent};
-      auto const made = temporary(y.extent);
-      remember(made.data, y, write);
-      return made;
-    } else {
+  template <class T, int Rank>
+  [[nodiscard]] TensorView<T, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {
+    if constexpr (std::is_same_v<T, Scalar>) {
       static_cast<void>(write);
       return y;
+    } else {
+      if (!y.data) return {nullptr, y.extent};
+      auto const made = take<T>(y.extent);
+      remember(made.data, y, write);
+      return made;
     }
   }
-  template <int Rank>
-  [[nodiscard]] GradientTarget<Real> staged(Variable<Scalar, Rank, Space> const& v, GradientTarget<Scalar> to) {
-    if constexpr (converts) {
-      return {target(TensorView<Scalar, Rank, Space>{to.data, v.value.extent}, to.write).data, Write::overwrite};
-    } else {
+  template <class T, int Rank>
+  [[nodiscard]] GradientTarget<T> staged(Variable<Scalar, Rank, Space> const& v, GradientTarget<Scalar> to) {
+    if constexpr (std::is_same_v<T, Scalar>) {
       return to;
+    } else {
+      return {target<T>(TensorView<Scalar, Rank, Space>{to.data, v.value.extent}, to.write).data, Write::overwrite};
     }
   }
 

@@ -18,7 +18,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// means[head, i] = out[i] . dout[i]: a warp takes a query.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out, T const* dout, T* means) {
+LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out, T const* dout, Accumulate<T>* means) {
   using Sum = Accumulate<T>;
   for (auto at = grid_warp(); at < in.queries.rows * in.heads * in.queries.length; at += grid_warps()) {
     AttentionHead<T> const head(in, at / in.queries.length);
@@ -29,7 +29,7 @@ LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out
     for (auto c = lane(); c < in.head_width; c += warp)
       sum += static_cast<Sum>(out[from + c]) * static_cast<Sum>(dout[from + c]);
     sum = warp_sum(sum);
-    if (lane() == 0) means[at] = static_cast<T>(sum);
+    if (lane() == 0) means[at] = sum;
   }
 }
 
@@ -54,9 +54,10 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
 /// Queries: `first_target` is theirs, and by_distance [blocks, distances], zeroed, takes the block's part of the
 /// bias's. Keys: the targets are theirs and that of the values.
 template <class T, int per_lane, Side side>
-LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T const* dout, T const* log_sums,
-                                                  T const* means, AttentionTarget<T> first_target,
-                                                  AttentionTarget<T> second_target, T* by_distance) {
+LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T const* dout,
+                                                  Accumulate<T> const* log_sums, Accumulate<T> const* means,
+                                                  AttentionTarget<T> first_target, AttentionTarget<T> second_target,
+                                                  Accumulate<T>* by_distance) {
   using Shape = AttentionShape<T, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr bool own_keys = side == Side::keys;
@@ -95,9 +96,9 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
       auto const mine = first + own_row + a, i = own_keys ? other : mine, j = own_keys ? mine : other;
       Sum ds = 0, dropped = 0;
       if (other < end && head.meets(in, i, j)) {
-        auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - static_cast<Sum>(logs[i]));
+        auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
         auto const factor = head.factor(in, i, j);
-        ds = probability * (dp[a] * factor - static_cast<Sum>(mean[i]));
+        ds = probability * (dp[a] * factor - mean[i]);
         dropped = probability * factor;
       }
       scores[0][lane()][own_row + a] = ds;
@@ -116,8 +117,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
           sum += scores[0][i + diagonal][i];
         auto const distance = at - first + diagonal + in.queries.length - 1;
         if (distance >= 0 && distance < in.distances) {
-          auto& to = by_distance[Index{blockIdx.x} * in.distances + distance];
-          to = static_cast<T>(static_cast<Sum>(to) + sum);
+          by_distance[Index{blockIdx.x} * in.distances + distance] += sum;
         }
       }
     }
@@ -129,7 +129,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
 
 /// A thread takes a distance of a head, over the rows and their tiles in order.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, T const* by_distance,
+LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, Accumulate<T> const* by_distance,
                                         AttentionTarget<T> target) {
   using Sum = Accumulate<T>;
   for (auto at = grid_thread(); at < in.heads * in.distances; at += grid_threads()) {
@@ -137,7 +137,7 @@ LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, T
     Sum sum = target.write == Write::add ? static_cast<Sum>(target.data[at]) : Sum{0};
     for (Index row = 0; row < in.queries.rows; ++row)
       for (Index t = 0; t < tiles; ++t)
-        sum += static_cast<Sum>(by_distance[((row * in.heads + number) * tiles + t) * in.distances + distance]);
+        sum += by_distance[((row * in.heads + number) * tiles + t) * in.distances + distance];
     target.data[at] = static_cast<T>(sum);
   }
 }

@@ -12,7 +12,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// A block takes a tile of a head's queries and passes over the keys once: the largest score so far, the sum of the
 /// exponentials and of the values are corrected whenever a larger score turns up.
 template <class T, int per_lane>
-LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, T* log_sums) {
+LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>* log_sums) {
   using Shape = AttentionShape<T, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr auto nothing = -std::numeric_limits<Sum>::infinity();
@@ -65,8 +65,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, T* log_sums) 
       auto const c = lane() + Index{warp} * k;
       if (c < in.head_width) out[query + i * in.width + c] = static_cast<T>(sums[a][k] * by);
     }
-    if (lane() == 0 && i < head.queries)
-      log_sums[head.index * in.queries.length + i] = static_cast<T>(most[a] + std::log(total[a]));
+    if (lane() == 0 && i < head.queries) log_sums[head.index * in.queries.length + i] = most[a] + std::log(total[a]);
   }
 }
 

@@ -73,11 +73,12 @@ struct EmbeddingSlot {
     if (!valid) each(first, [&](int j, Index) { x[j] = std::numeric_limits<T>::quiet_NaN(); });
   }
   /// dy through dropout.
-  __device__ void dropped(T const* dy, Index first, Channels& d) const {
+  template <class Stored>
+  __device__ void dropped(Stored const* dy, Index first, Channels& d) const {
     MaskBits bits(in.mask, in.assembly.layout.positions.data ? in.assembly.layout.positions.data[row] : 0);
     auto const scale = static_cast<T>(in.mask.scale());
     each(first, [&](int j, Index c) {
-      auto const value = dy[slot * width + c];
+      auto const value = static_cast<T>(dy[slot * width + c]);
       bool const keep = !in.mask.active() || bits.keeps(token * width + c);
       d[j] = keep ? (in.mask.active() ? product(value, scale) : value) : T{0};
     });
@@ -112,8 +113,8 @@ struct TokenMoments {
 };
 
 /// A thread takes 8 channels of a slot.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, T* out) {
+template <class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
   auto const groups = (width + channels_per_thread - 1) / channels_per_thread;
   for (auto i = grid_thread(); i < in.assembly.layout.slots * groups; i += grid_threads()) {
     EmbeddingSlot<T> const slot(in, width, i / groups);
@@ -124,23 +125,24 @@ LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index wi
     if (in.mask.active() && slot.is_token) {
       MaskBits bits(in.mask, in.assembly.layout.positions.data[slot.row]);
       auto const scale = static_cast<T>(in.mask.scale());
-      slot.each(first,
-                [&](int j, Index c) { to[c] = bits.keeps(slot.token * width + c) ? product(x[j], scale) : T{0}; });
+      slot.each(first, [&](int j, Index c) {
+        to[c] = static_cast<Stored>(bits.keeps(slot.token * width + c) ? product(x[j], scale) : T{0});
+      });
     } else {
-      slot.each(first, [&](int j, Index c) { to[c] = x[j]; });
+      slot.each(first, [&](int j, Index c) { to[c] = static_cast<Stored>(x[j]); });
     }
   }
 }
 
 /// The same with a norm: a warp takes a slot.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, T* out) {
+template <class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
   constexpr Index step = Index{warp} * channels_per_thread;
   for (auto at = grid_warp(); at < in.assembly.layout.slots; at += grid_warps()) {
     EmbeddingSlot<T> const slot(in, width, at);
     auto* const to = out + at * width;
     if (!slot.is_token) {
-      for (auto c = lane(); c < width; c += warp) to[c] = 0;
+      for (auto c = lane(); c < width; c += warp) to[c] = Stored{0};
       continue;
     }
     TokenMoments<T> const moments(slot);
@@ -153,7 +155,7 @@ LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> i
         T y = in.weight.data[c] * ((x[j] - moments.mean) * moments.reciprocal);
         if (in.bias.data) y += in.bias.data[c];
         if (in.mask.active()) y = bits.keeps(slot.token * width + c) ? product(y, scale) : T{0};
-        to[c] = y;
+        to[c] = static_cast<Stored>(y);
       });
     }
   }
@@ -173,9 +175,9 @@ struct EmbeddingSums {
 
 /// A warp takes 16 slots, a thread always the same channels of them: the gradient of the sum of parts, before scaling,
 /// to dx; to dense parts; and the sums over its slots for types, weight and bias.
-template <class T>
+template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
-                                               EmbeddingGradients<T, CudaSpace> targets, Index width, T const* dy,
+                                               EmbeddingGradients<T, CudaSpace> targets, Index width, Stored const* dy,
                                                T* dx, T* memory) {
   constexpr Index step = Index{warp} * channels_per_thread;
   EmbeddingSums const at(in);
@@ -254,9 +256,9 @@ LOCKSTEP_CUDA_KERNEL void sum_chunks_of_slots(T const* sums, Index chunks, Index
 }
 
 /// A thread takes one channel of one position, over the batch's rows in order.
-template <class T>
+template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void sum_positions(Assembly<CudaSpace> assembly, Counted counted, Index most_positions,
-                                        Index width, T const* d, T* gradient, Write write) {
+                                        Index width, Stored const* d, T* gradient, Write write) {
   auto const rows = assembly.layout.rows;
   for (auto i = grid_thread(); i < most_positions * width; i += grid_threads()) {
     auto const position = i / width, c = i % width;
@@ -264,11 +266,11 @@ LOCKSTEP_CUDA_KERNEL void sum_positions(Assembly<CudaSpace> assembly, Counted co
     for (Index row = 0; row < rows; ++row) {
       auto const start = assembly.layout.start(row);
       if (counted == Counted::tokens) {
-        if (position < assembly.layout.tokens(row)) sum += d[(start + position) * width + c];
+        if (position < assembly.layout.tokens(row)) sum += static_cast<T>(d[(start + position) * width + c]);
       } else {
         for (int segment = 0; segment < assembly.count; ++segment)
           if (position < assembly.segments[segment].tokens(row))
-            sum += d[(start + assembly.token(row, {segment, position})) * width + c];
+            sum += static_cast<T>(d[(start + assembly.token(row, {segment, position})) * width + c]);
       }
     }
     gradient[i] = write == Write::add ? gradient[i] + sum : sum;
@@ -276,10 +278,10 @@ LOCKSTEP_CUDA_KERNEL void sum_positions(Assembly<CudaSpace> assembly, Counted co
 }
 
 /// A warp takes a chunk: the sum of its slots' dx, in order. The only chunk of a row is the row's gradient.
-template <class T>
+template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin,
                                      std::uint32_t const* chunk_row, std::uint32_t const* first,
-                                     std::int32_t const* rows, SegmentCount const* total, Index width, T const* dx,
+                                     std::int32_t const* rows, SegmentCount const* total, Index width, Stored const* dx,
                                      T* partial, T* gradient, Write write) {
   for (auto c = grid_warp(); c < total->chunks; c += grid_warps()) {
     auto const row = chunk_row[c];
@@ -288,7 +290,7 @@ LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t c
     auto const from = begin[c], end = begin[c + 1];
     for (auto k = lane(); k < width; k += warp) {
       T sum = 0;
-      for (auto i = from; i < end; ++i) sum += dx[order[i] * width + k];
+      for (auto i = from; i < end; ++i) sum += static_cast<T>(dx[order[i] * width + k]);
       to[k] = whole && write == Write::add ? to[k] + sum : sum;
     }
   }

@@ -31,7 +31,7 @@ inline constexpr cudaDataType_t lt_type = [] {
 
 /// Everything that decides how a product is made: two products of the same kind share descriptors and algorithm.
 struct LtProduct {
-  cudaDataType_t type;
+  cudaDataType_t type, c_type;  // of the factors, and of their product and the bias
   bool a_transposed, b_transposed, bias;
   Index m, n, k;
   std::uint32_t alignment;  // bytes that all addresses are multiples of
@@ -50,9 +50,9 @@ class LtProducts {
   ~LtProducts() { cublasLtDestroy(handle_); }
 
   /// c = alpha * op(a) op(b) + beta * c + bias, all in rows; `bias` [n] may be null.
-  template <class T>
+  template <class T, class C>
   void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
-                Accumulate<T> beta, T* c, T const* bias) {
+                Accumulate<T> beta, C* c, C const* bias) {
     auto found = plans_.find(kind);
     if (found == plans_.end()) found = plans_.emplace(kind, planned(kind)).first;
     auto& plan = found->second;
@@ -101,7 +101,7 @@ class LtProducts {
     if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k);
     describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
-    describe(plan.c, kind.type, kind.m, kind.n);
+    describe(plan.c, kind.c_type, kind.m, kind.n);
 
     cublasLtMatmulPreferenceOpaque_t preference{};
     check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");

@@ -27,10 +27,10 @@ struct RowStatistics {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A warp takes a row; a lane sees the same columns in each pass, so it reads only what it wrote itself.
-template <class T, Centre centre, class Statistic>
+template <class T, Centre centre>
 LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Residual<T, CudaSpace> residual,
-                                         T const* weight, T const* bias, Accumulate<T> epsilon, T* joined,
-                                         RowStatistics<Statistic> statistics, T* y) {
+                                         Accumulate<T> const* weight, Accumulate<T> const* bias, Accumulate<T> epsilon,
+                                         T* joined, RowStatistics<Accumulate<T>> statistics, T* y) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
@@ -44,7 +44,7 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
         auto const value =
             static_cast<Sum>(x[at + c]) + product(static_cast<Sum>(residual.value.data[at + c]), dropout.factor(c));
         to[c] = static_cast<T>(value);
-        sum += value;
+        sum += static_cast<Sum>(to[c]);  // what is kept is what is normalised
       }
       from = to;
     } else {
@@ -58,40 +58,40 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
     }
     Sum const reciprocal = 1 / std::sqrt(warp_sum(squares) / count + epsilon);
     if (lane() == 0) {
-      if (statistics.mean) statistics.mean[row * statistics.stride] = static_cast<Statistic>(mean);
-      if (statistics.reciprocal) statistics.reciprocal[row * statistics.stride] = static_cast<Statistic>(reciprocal);
+      if (statistics.mean) statistics.mean[row * statistics.stride] = mean;
+      if (statistics.reciprocal) statistics.reciprocal[row * statistics.stride] = reciprocal;
     }
     for (auto c = lane(); c < width; c += warp) {
       Sum const value = (static_cast<Sum>(from[c]) - mean) * reciprocal;
-      auto const scaled = static_cast<Sum>(weight[c]) * value;
-      y[at + c] = static_cast<T>(bias ? scaled + static_cast<Sum>(bias[c]) : scaled);
+      auto const scaled = weight[c] * value;
+      y[at + c] = static_cast<T>(bias ? scaled + bias[c] : scaled);
     }
   }
 }
 
 /// dx and dresidual; a warp takes a row. `beside` is what else flows into the sum, or null.
-template <class T, Centre centre, class Statistic>
+template <class T, Centre centre>
 LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* joined,
-                                             RowStatistics<Statistic const> statistics, T const* beside,
-                                             RowDropout<CudaSpace> dropout, T const* weight, T* dx, Write dx_write,
-                                             T* dresidual, Write dresidual_write) {
+                                             RowStatistics<Accumulate<T> const> statistics, T const* beside,
+                                             RowDropout<CudaSpace> dropout, Accumulate<T> const* weight, T* dx,
+                                             Write dx_write, T* dresidual, Write dresidual_write) {
   using Sum = Accumulate<T>;
   auto const count = static_cast<Sum>(width);
   for (auto row = grid_warp(); row < rows; row += grid_warps()) {
     auto const at = row * width;
     DroppedRow<T> const of_row(dropout, row, width);
-    auto const mean = statistics.mean ? static_cast<Sum>(statistics.mean[row * statistics.stride]) : Sum{0};
-    auto const reciprocal = static_cast<Sum>(statistics.reciprocal[row * statistics.stride]);
+    auto const mean = statistics.mean ? statistics.mean[row * statistics.stride] : Sum{0};
+    auto const reciprocal = statistics.reciprocal[row * statistics.stride];
     Sum gradient = 0, projection = 0;
     for (auto c = lane(); c < width; c += warp) {
-      auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
+      auto const g = static_cast<Sum>(dy[at + c]) * weight[c];
       gradient += g;
       projection += g * ((static_cast<Sum>(joined[at + c]) - mean) * reciprocal);
     }
     gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
     projection = warp_sum(projection) / count;
     for (auto c = lane(); c < width; c += warp) {
-      auto const g = static_cast<Sum>(dy[at + c]) * static_cast<Sum>(weight[c]);
+      auto const g = static_cast<Sum>(dy[at + c]) * weight[c];
       auto const normalized = (static_cast<Sum>(joined[at + c]) - mean) * reciprocal;
       Sum ds = reciprocal * (g - gradient - normalized * projection);
       if (beside) ds += static_cast<Sum>(beside[at + c]);

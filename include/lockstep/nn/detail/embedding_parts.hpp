@@ -68,7 +68,7 @@ class EmbeddingParts {
   [[nodiscard]] Inputs read(Staging<Context>& work) const {
     auto all = inputs;
     for (int p = 0; p < count(); ++p)
-      if (!sources[p].table) all.parts[p].rows = work.read(sources[p].dense.value);
+      if (!sources[p].table) all.parts[p].rows = work.read_real(sources[p].dense.value);
     return all;
   }
 
