@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention.hpp>

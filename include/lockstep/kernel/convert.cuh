@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 

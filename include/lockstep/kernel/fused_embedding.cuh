@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/device_segment_plan.cuh>
 #include <lockstep/kernel/detail/embedding_kernels.cuh>
 #include <lockstep/kernel/detail/launch.cuh>

@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/detail/launch.cuh>

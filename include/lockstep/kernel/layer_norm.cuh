@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/detail/norm_rows.cuh>

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_tiles.cuh>
 #include <lockstep/kernel/detail/warp.cuh>

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/attention_tiles.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 
