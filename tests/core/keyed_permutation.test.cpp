@@ -111,11 +111,13 @@ TEST_CASE("the same key gives the same order, another key another one") {
   CHECK(order(1) != order(2));
   // The order is part of what a checkpoint resumes: these numbers never change.
   KeyedPermutation const p(1'000'003, 42);
-  CHECK(std::vector<Index>{p(0), p(1), p(2), p(1'000'002)} == std::vector<Index>{306739, 672478, 530202, 859265});
+  CHECK(std::vector<Index>{p(0), p(1), p(2), p(1'000'002)} == std::vector<Index>{461889, 491402, 394136, 622230});
+  CHECK(KeyedPermutation((Index{1} << 47) + 1, 42)(0) == 33'094'230'927'977);
+  CHECK(KeyedPermutation(7, 42)(6) == 5);
 }
 
 TEST_CASE("each element is equally likely at each position, and each step between neighbours") {
-  for (Index n : {2, 3, 4, 5, 10, 33, 100, 1025}) {
+  for (Index n : {2, 3, 5, 10, 16, 17, 18, 33, 100, 1025}) {
     CAPTURE(n);
     auto const size = static_cast<std::size_t>(n);
     int const keys = static_cast<int>(std::min<Index>(n * n * 40, 400'000)) + 4000;
@@ -133,6 +135,42 @@ TEST_CASE("each element is equally likely at each position, and each step betwee
       difference.erase(difference.begin());
       CHECK(surprise(difference, static_cast<double>(keys) / static_cast<double>(n - 1)) < limit);
     }
+  }
+}
+
+TEST_CASE("every whole order of a few elements is equally likely") {
+  constexpr Index n = 5;
+  constexpr int keys = 24'000;  // 200 for each order
+  std::vector<int> orders(120);
+  for (int key = 0; key < keys; ++key) {
+    auto const p = fresh(n, key);
+    Index number = 0;  // in Lehmer's code: of each element, how many smaller ones follow
+    for (Index i = 0; i < n; ++i) {
+      Index smaller = 0;
+      for (Index j = i + 1; j < n; ++j) smaller += p(j) < p(i);
+      number = number * (n - i) + smaller;
+    }
+    ++orders[static_cast<std::size_t>(number)];
+  }
+  CHECK(surprise(orders, 200) < limit);
+}
+
+TEST_CASE("neighbours in a long order are in no relation, in a row or in a column of the grid") {
+  // 2^20 elements lie in a grid of 1,024 columns. Pairs of elements fall into 64 x 64 cells alike; and so do their
+  // differences, which one multiplication fewer per round would show.
+  constexpr Index n = Index{1} << 20, parts = 64;
+  auto const p = fresh(n, 1);
+  for (Index distance : {1, 2, 1024, 1025}) {
+    CAPTURE(distance);
+    std::vector<int> pairs(parts * parts), differences(parts * parts);
+    for (Index i = 0; i < 200'000; ++i) {
+      auto const a = p(i), b = p(i + distance);
+      ++pairs[static_cast<std::size_t>(a * parts / n * parts + b * parts / n)];
+      ++differences[static_cast<std::size_t>((b - a + n) % n * (parts * parts) / n)];
+    }
+    auto const expected = 200'000.0 / static_cast<double>(parts * parts);
+    CHECK(surprise(pairs, expected) < limit);
+    CHECK(surprise(differences, expected) < limit);
   }
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,8 +21,8 @@ namespace lockstep::inline LOCKSTEP_ABI {
 ///
 /// A Feistel network over a grid of a rows and b = ceil(sqrt(n)) columns with a b >= n: each round adds to one
 /// coordinate a keyed hash of the other one. The few cells beyond n (fewer than b of them) walk on until they land
-/// inside. Eight rounds pass the statistics that four fail. Whole orders of fewer than ten elements are not equally
-/// likely (they have more keys than orders, but not evenly): positions and pairs are.
+/// inside. Eight rounds pass the statistics that six fail. Up to 16 elements are drawn one by one instead: every order
+/// of theirs is equally likely.
 /// @determinism bitwise, everywhere
 class KeyedPermutation {
  public:
@@ -30,10 +33,16 @@ class KeyedPermutation {
     expect<ConfigError>(n >= 0 && n <= largest, [&] {
       return "KeyedPermutation: " + std::to_string(n) + " elements; 0 to 2^48 can be shuffled";
     });
+    if (n_ <= few) {
+      draw(key);
+      return;
+    }
     columns_ = static_cast<std::uint32_t>(std::ceil(std::sqrt(static_cast<double>(n))));
-    if (columns_ == 0) columns_ = 1;
     rows_ = static_cast<std::uint32_t>((n_ + columns_ - 1) / columns_);
-    for (std::size_t round = 0; round < rounds; ++round) key_[round] = mix(key, round);
+    for (std::size_t round = 0; round < rounds; ++round) {
+      auto const words = mix(key, round);
+      round_[round] = {static_cast<std::uint32_t>(words), static_cast<std::uint32_t>(words >> 32) | 1};
+    }
   }
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(n_); }
@@ -41,11 +50,13 @@ class KeyedPermutation {
   /// The element at position i, which must lie in [0, n); not checked.
   [[nodiscard]] Index operator()(Index i) const noexcept {
     auto at = static_cast<std::uint64_t>(i);
+    if (n_ <= few) return static_cast<Index>(drawn_ >> 4 * at & 15);
+    auto const row_scale = scale_of(rows_), column_scale = scale_of(columns_);
     do {
       auto row = static_cast<std::uint32_t>(at / columns_), column = static_cast<std::uint32_t>(at % columns_);
-      for (std::size_t round = 0; round < rounds; round += 2) {
-        row = shifted(row, hash(column, key_[round]), rows_);
-        column = shifted(column, hash(row, key_[round + 1]), columns_);
+      for (std::size_t k = 0; k < rounds; k += 2) {
+        row = forth(row, scaled(column, round_[k], row_scale), rows_);
+        column = forth(column, scaled(row, round_[k + 1], column_scale), columns_);
       }
       at = std::uint64_t{row} * columns_ + column;
     } while (at >= n_);
@@ -57,11 +68,14 @@ class KeyedPermutation {
   template <class Positions>
   void replace(Positions&& positions) const noexcept {
     auto* const all = positions.data();
-    auto const count = static_cast<std::size_t>(positions.size()), whole = count / lanes * lanes;
-    with_best_instructions([self = *this, all, whole] {
-      for (std::size_t i = 0; i < whole; i += lanes) self.replace_lanes(all + i);
+    auto const count = static_cast<std::size_t>(positions.size());
+    auto const whole = n_ <= few ? 0 : count / lanes * lanes;
+    bool const beyond = with_best_instructions([self = *this, all, whole] {
+      std::uint64_t highest_bits = 0;
+      for (std::size_t i = 0; i < whole; i += lanes) highest_bits |= self.replace_lanes(all + i);
+      return highest_bits >> 63 != 0;
     });
-    for (std::size_t i = 0; i < whole; ++i) {
+    for (std::size_t i = 0; beyond && i < whole; ++i) {
       if (static_cast<std::uint64_t>(all[i]) >= n_) all[i] = (*this)(all[i]);  // walks on, from where it is
     }
     for (std::size_t i = whole; i < count; ++i) all[i] = (*this)(all[i]);
@@ -70,11 +84,17 @@ class KeyedPermutation {
   /// The position of an element: inverse(p(i)) == i.
   [[nodiscard]] Index inverse(Index element) const noexcept {
     auto at = static_cast<std::uint64_t>(element);
+    if (n_ <= few) {
+      Index i = 0;
+      while ((*this)(i) != element) ++i;
+      return i;
+    }
+    auto const row_scale = scale_of(rows_), column_scale = scale_of(columns_);
     do {
       auto row = static_cast<std::uint32_t>(at / columns_), column = static_cast<std::uint32_t>(at % columns_);
-      for (std::size_t round = rounds; round > 0; round -= 2) {
-        column = unshifted(column, hash(row, key_[round - 1]), columns_);
-        row = unshifted(row, hash(column, key_[round - 2]), rows_);
+      for (std::size_t k = rounds; k > 0; k -= 2) {
+        column = back(column, scaled(row, round_[k - 1], column_scale), columns_);
+        row = back(row, scaled(column, round_[k - 2], row_scale), rows_);
       }
       at = std::uint64_t{row} * columns_ + column;
     } while (at >= n_);
@@ -82,59 +102,84 @@ class KeyedPermutation {
   }
 
  private:
+  struct Round {
+    std::uint32_t mask = 0, factor = 1;
+  };
   static constexpr std::size_t rounds = 8, lanes = 64;
+  static constexpr std::uint64_t few = 16;  // elements whose order fits into one word
 
-  /// One walk of `lanes` cells, which may end beyond n. A walk is a long chain of multiplications: the chains of so
-  /// many cells hide behind one another.
-  [[gnu::always_inline]] void replace_lanes(Index* at) const noexcept {
-    // Whole words throughout, so that each line is one instruction on several lanes.
-    std::uint64_t row[lanes], column[lanes];
-    std::uint64_t const rows = rows_, columns = columns_;
+  /// Each element changes places with one of those up to it.
+  void draw(std::uint64_t key) noexcept {
+    std::array<std::uint8_t, few> order{};
+    for (std::uint64_t i = 0; i < n_; ++i) {
+      auto const other = (mix(key, i) >> 32) * (i + 1) >> 32;
+      order[i] = order[other];
+      order[other] = static_cast<std::uint8_t>(i);
+    }
+    for (std::uint64_t i = 0; i < n_; ++i) drawn_ |= std::uint64_t{order[i]} << 4 * i;
+  }
+
+  /// One walk of `lanes` cells, which may end beyond n: the highest bit of what it returns says whether one does. A
+  /// walk is a long chain of multiplications: the chains of so many cells hide behind one another.
+  [[gnu::always_inline]] std::uint64_t replace_lanes(Index* at) const noexcept {
+    // Words of 32 bits and conversions of signed numbers: each line is one instruction on as many lanes as there are.
+    std::uint32_t row[lanes], column[lanes];
+    std::uint32_t const rows = rows_, columns = columns_;
+    auto const row_scale = scale_of(rows), column_scale = scale_of(columns);
+    auto const per_column = 1 / static_cast<double>(columns);
     for (std::size_t j = 0; j < lanes; ++j) {
-      // Exact: operands below 2^49, and a quotient below 2^25 misses the next whole number by at least 2^-25.
-      row[j] =
-          static_cast<std::uint64_t>(static_cast<Index>(static_cast<double>(at[j]) / static_cast<double>(columns)));
-      column[j] = static_cast<std::uint64_t>(at[j]) - row[j] * columns;
+      // The quotient to the nearest whole number, which the sum with 2^52 has in its last bits (there, as in a position
+      // written into those of 2^52, they count ones): it is exact but for a product near a half, where either will do.
+      auto const position = std::bit_cast<double>(static_cast<std::uint64_t>(at[j]) | bits_of_2_52) - 0x1p52;
+      row[j] = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(position * per_column + 0x1p52));
+      column[j] = static_cast<std::uint32_t>(at[j]) - row[j] * columns;
     }
-    for (std::size_t round = 0; round < rounds; round += 2) {
-      for (std::size_t j = 0; j < lanes; ++j) {
-        auto const by = wide_hash(column[j], key_[round]) * rows >> 32;
-        auto const next = row[j] + by;
-        row[j] = next >= rows ? next - rows : next;
-      }
-      for (std::size_t j = 0; j < lanes; ++j) {
-        auto const by = wide_hash(row[j], key_[round + 1]) * columns >> 32;
-        auto const next = column[j] + by;
-        column[j] = next >= columns ? next - columns : next;
-      }
+    for (std::size_t j = 0; j < lanes; ++j) {  // where the nearest was the next one, the column lies below zero
+      auto const below = column[j] >> 31;
+      row[j] -= below;
+      column[j] += columns & (0u - below);
     }
-    for (std::size_t j = 0; j < lanes; ++j) at[j] = static_cast<Index>(row[j] * columns + column[j]);
+    for (std::size_t k = 0; k < rounds; k += 2) {
+      auto const first = round_[k], second = round_[k + 1];
+      for (std::size_t j = 0; j < lanes; ++j) row[j] = forth(row[j], scaled(column[j], first, row_scale), rows);
+      for (std::size_t j = 0; j < lanes; ++j)
+        column[j] = forth(column[j], scaled(row[j], second, column_scale), columns);
+    }
+    std::uint64_t beyond = 0;
+    for (std::size_t j = 0; j < lanes; ++j) {
+      auto const cell = std::uint64_t{row[j]} * columns + column[j];
+      beyond |= n_ - 1 - cell;
+      at[j] = static_cast<Index>(cell);
+    }
+    return beyond;
   }
 
-  [[nodiscard]] static std::uint64_t wide_hash(std::uint64_t x, std::uint64_t key) noexcept {
-    auto z = (x ^ key) * 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 32)) * 0xD6E8FEB86659FD93u;
-    return z >> 32;
+  /// A keyed hash of x, scaled into [0, size). The product's first 24 bits are a float's; it is below size, also once
+  /// it is rounded, as size has no more bits than that.
+  [[nodiscard]] static std::uint32_t scaled(std::uint32_t x, Round round, float scale) noexcept {
+    auto hash = (x ^ round.mask) * 0x9E3779B1u;
+    hash = (hash ^ hash >> 15) * round.factor;
+    auto const first_bits = static_cast<float>(static_cast<std::int32_t>(hash >> 8));
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(first_bits * scale));
   }
-  [[nodiscard]] static std::uint32_t hash(std::uint32_t x, std::uint64_t key) noexcept {
-    return static_cast<std::uint32_t>(wide_hash(x, key));
+  [[nodiscard]] static float scale_of(std::uint32_t size) noexcept {
+    return static_cast<float>(static_cast<std::int32_t>(size)) * 0x1p-24f;
   }
-  /// A hash scaled into [0, size), without a division.
-  [[nodiscard]] static std::uint32_t scaled(std::uint32_t hash, std::uint32_t size) noexcept {
-    return static_cast<std::uint32_t>(std::uint64_t{hash} * size >> 32);
+  [[nodiscard]] static std::uint32_t forth(std::uint32_t x, std::uint32_t by, std::uint32_t size) noexcept {
+    x += by;                       // below 2 size <= 2^25
+    return std::min(x, x - size);  // which wraps where x is below size
   }
-  [[nodiscard]] static std::uint32_t shifted(std::uint32_t x, std::uint32_t hash, std::uint32_t size) noexcept {
-    x += scaled(hash, size);  // below 2 size <= 2^25
-    return x >= size ? x - size : x;
+  [[nodiscard]] static std::uint32_t back(std::uint32_t x, std::uint32_t by, std::uint32_t size) noexcept {
+    x -= by;
+    return std::min(x, x + size);
   }
-  [[nodiscard]] static std::uint32_t unshifted(std::uint32_t x, std::uint32_t hash, std::uint32_t size) noexcept {
-    auto const by = scaled(hash, size);
-    return x >= by ? x - by : x + size - by;
-  }
+
+  static constexpr std::uint64_t bits_of_2_52 = 0x4330000000000000u;
 
   std::uint64_t n_;
+  std::uint64_t drawn_ = 0;  // four bits for each of few elements
   std::uint32_t rows_ = 1, columns_ = 1;
-  std::array<std::uint64_t, rounds> key_{};
+  std::array<Round, rounds> round_{};
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI
