@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/apart.hpp"
 #include "comm/operations.hpp"
 #include "memory/device.hpp"
 
@@ -285,6 +286,31 @@ TEST_CASE("groups are split by NCCL, and nothing is left behind") {
   CHECK(nccl().destroyed == nccl().communicators);
   CHECK(nccl().communicators > 20);
   CHECK(nccl().registered == 0);
+}
+
+TEST_CASE("ranks on hosts of their own meet through a store, and sum by NCCL") {
+  for (int const n : {1, 2, 4}) {
+    CAPTURE(n);
+    for (auto const& error : run_apart(n, [](launch::World& world) {
+           OwnDevice const device;
+           comm::AnyCommunicator c(comm::NcclCommunicator{world});
+           for (auto const type : {ElementType::float32, ElementType::int32})
+             for (Index const count : {1, 257}) reduces(c, type, Operation::sum, count);
+           gathers_parts(c, 33, false);
+           work_is_waited_for(c);
+           groups_may_be_split(c);
+         }))
+      CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
+  }
+  auto const errors = run_apart(2, [](launch::World& world) {
+    OwnDevice const device;
+    comm::NcclCommunicator c(world);
+    auto const memory = c.allocate(64);
+    Piece piece{ElementType::float32, memory.data(), world.rank == 1 ? 7 : 8};
+    c.start(piece);
+    c.wait(piece);
+  });
+  for (auto const& error : errors) CHECK_THROWS_AS(std::rethrow_exception(error), lockstep::CollectiveMismatch);
 }
 
 TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {

@@ -253,7 +253,9 @@ TEST_CASE("rank: waits for news" * doctest::skip()) {
 
 TEST_CASE("a killed rank is named by all survivors, and reported once") {
   NothingLeft const nothing_left;
-  for (auto const& [victim, apart] : {std::pair{0, false}, {2, false}, {0, true}, {2, true}}) {
+  for (auto const& kind : {std::pair{0, false}, {2, false}, {0, true}, {2, true}}) {
+    int const victim = kind.first;
+    bool const apart = kind.second;
     CAPTURE(victim);
     CAPTURE(apart);
     Scratch const scratch;
@@ -304,7 +306,8 @@ TEST_CASE("rank: works on without looking" * doctest::skip()) {
 
 TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first, even from a rank that does not look") {
   NothingLeft const nothing_left;
-  for (auto const& [failure, apart] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+  for (auto const& kind : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    bool const failure = kind.first, apart = kind.second;
     CAPTURE(failure);
     CAPTURE(apart);
     Scratch const scratch;

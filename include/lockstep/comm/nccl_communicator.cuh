@@ -10,6 +10,7 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/detail/rank_nccl.cuh>
+#include <lockstep/comm/store_communicator.hpp>
 #endif
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
@@ -30,7 +31,9 @@ class NcclCommunicator {
 
   /// Collective. On the GPU that parallel::OnCuda gives the rank, which becomes current.
   /// @throws CudaError, RankLost, RankStalled, CommunicationError
-  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(on_its_gpu(world), connect(world)) {}
+  explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
+  /// The same on another, of those that the process sees.
+  NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world, gpu)) {}
   /// The same on the GPU that is current, over an engine of the caller's that joins the same ranks, such as MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
       : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
@@ -67,11 +70,14 @@ class NcclCommunicator {
     void* registration;
   };
   explicit NcclCommunicator(std::shared_ptr<detail::RankNccl> self) : self_(std::move(self)) {}
-  static launch::World const& on_its_gpu(launch::World const& world) {
+  static int usual_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-    memory::check_cuda(cudaSetDevice(world.rank % gpus), "cudaSetDevice");  // without one, the call before has thrown
-    return world;
+    return world.rank % gpus;  // without one, the call before has thrown
+  }
+  static AnyCommunicator host_engine(launch::World const& world, int gpu) {
+    memory::check_cuda(cudaSetDevice(gpu), "cudaSetDevice");
+    return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
   }
   static void release(void* owner, std::byte* data, std::size_t) noexcept {
     std::unique_ptr<Owner> const mine(static_cast<Owner*>(owner));

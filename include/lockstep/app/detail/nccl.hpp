@@ -30,8 +30,7 @@ inline constexpr bool built_with_nccl = true;
     ::gethostname(host, sizeof host - 1);
     ::setenv("NCCL_HOSTID", (std::string(host) + "-" + std::to_string(world.local_rank)).c_str(), 0);
   }
-  memory::check_cuda(cudaSetDevice(gpu), "cudaSetDevice");
-  return comm::NcclCommunicator(world, comm::connect(world));
+  return comm::NcclCommunicator(world, gpu);
 }
 
 #else

@@ -29,10 +29,15 @@ class PeerWatch {
     return world_.segment ? world_.segment->control().who(world_.rank) : "rank " + std::to_string(world_.rank);
   }
 
-  /// Returns when `done()`. `doing()` tells in what this rank waits.
+  /// Returns when `done()`. `doing()` tells in what this rank waits, `missing()` which ranks of the group have not come
+  /// to it: none where that is not known.
   /// @throws RankLost when a rank has failed, or has ended for a while; RankStalled after the limit
   template <class Done, class Doing>
   void until(Done const& done, Doing const& doing) const {
+    until(done, doing, [] { return std::vector<int>(); });
+  }
+  template <class Done, class Doing, class Missing>
+  void until(Done const& done, Doing const& doing, Missing const& missing) const {
     auto const since = Clock::seconds();
     double ended_seconds = 0;  // when a rank was first seen to have ended
     bool warned = false;
@@ -49,14 +54,18 @@ class PeerWatch {
         if (now - ended_seconds > grace_seconds) throw_lost(rank, doing());
       }
       auto const waited = now - since;
-      auto const told = [&] {
-        return me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing() +
-               ", which every rank has started; for which one is not determined";
-      };
-      if (waited > world_.limits.stall_seconds) throw RankStalled(-1, told() + ". The limit is over");
-      if (warned || waited < world_.limits.warn_seconds) continue;
+      bool const stalls = waited > world_.limits.stall_seconds, warns = !warned && waited > world_.limits.warn_seconds;
+      if (!stalls && !warns) continue;
+      auto const whom = missing();
+      if (done()) return;  // it was on its way
+      auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
+      if (whom.empty()) told += ", which every rank has started; for which one is not determined";
+      for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who(rank);
+      if (stalls)
+        throw RankStalled(whom.empty() ? -1 : members_[static_cast<std::size_t>(whom.front())],
+                          told + ". The limit is over");
       warned = true;
-      if (world_.warn) world_.warn(told() + "; still waiting");
+      if (world_.warn && speaks(whom)) world_.warn(told + "; still waiting");
     }
   }
 
@@ -76,6 +85,12 @@ class PeerWatch {
   static constexpr unsigned sleep_us = 20;
   static constexpr double grace_seconds = 1;
 
+  /// One rank warns for all that wait for the same: the first of them.
+  [[nodiscard]] bool speaks(std::vector<int> const& missing) const noexcept {
+    std::size_t first = 0;
+    while (first < missing.size() && missing[first] == static_cast<int>(first)) ++first;
+    return missing.empty() || members_[first] == world_.rank;
+  }
   [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
   [[nodiscard]] int ended() const noexcept {
     for (auto const rank : members_)

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/comm/store_communicator.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/apart.hpp"
+#include "comm/operations.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+template <class Body>
+void all_agree(int n, Body const& body) {
+  for (auto const& error : run_apart(n, body)) CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
+}
+std::string what_of(std::exception_ptr const& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (std::exception const& it) {
+    return it.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a store keeps what every engine promises, for 1 to 4 ranks") {
+  for (int n = 1; n <= 4; ++n) {
+    CAPTURE(n);
+    all_agree(n, [](launch::World& world) {
+      comm::AnyCommunicator c(comm::StoreCommunicator{world});
+      require(c.rank() == world.rank && c.size() == world.size && std::string(c.name()) == "store", "place and name");
+      max_spreads_nan(c);
+      impossible_pieces_are_refused(c);
+      if (world.size == 3) bytes_move(c);
+      std::uint64_t salt = 0;
+      for (Index const count : {0, 1, 33, 1025, 300001})  // the last one in several chunks
+        for (std::size_t const riders : {0U, 16U}) {
+          Case<float> one(c, Memory::own, count, 1, riders, ++salt);
+          c.start(one.piece());
+          c.finish();
+          one.check("sum");
+        }
+    });
+  }
+}
+
+TEST_CASE("pieces may all be under way at once, and complete in order") {
+  all_agree(3, [](launch::World& world) {
+    comm::AnyCommunicator c(comm::StoreCommunicator{world});
+    std::vector<std::unique_ptr<Case<double>>> cases;
+    for (std::uint64_t i = 0; i < 40; ++i)
+      cases.push_back(std::make_unique<Case<double>>(c, Memory::own, static_cast<Index>(i * 37), 0, i % 17, i));
+    for (auto& one : cases) c.start(one->piece());
+    c.finish();
+    for (auto const& one : cases) one->check("under way");
+  });
+}
+
+TEST_CASE("every operation over a store, on its splits too") {
+  all_agree(4, [](launch::World& world) {
+    comm::AnyCommunicator c(comm::StoreCommunicator{world});
+    has_every_operation(c);
+  });
+}
+
+TEST_CASE("who asks for something else, does not come or is gone is named") {
+  auto errors = run_apart(3, [](launch::World& world) {
+    comm::StoreCommunicator c(world);
+    std::vector<float> x(static_cast<std::size_t>(world.rank == 2 ? 5 : 4));
+    Piece piece{ElementType::float32, x.data(), std::ssize(x), comm::Operation::sum, {}};
+    c.start(piece);
+    c.finish();
+  });
+  for (auto const& error : errors) {
+    CHECK_THROWS_AS(std::rethrow_exception(error), lockstep::CollectiveMismatch);
+    CHECK(what_of(error).find("all_reduce of 5 float32") != std::string::npos);
+    CHECK(what_of(error).find("all_reduce of 4 float32") != std::string::npos);
+  }
+  errors = run_apart(3,
+                     [](launch::World& world) {
+                       comm::StoreCommunicator c(world);
+                       if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+                       if (world.rank != 1) comm::AnyCommunicator(std::move(c)).barrier();
+                     },
+                     {.warn_seconds = 60, .stall_seconds = 0.1});
+  CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankStalled);
+  CHECK(what_of(errors[2]).find("s in operation 0 (barrier) for rank 1") != std::string::npos);
+  errors = run_apart(2, [](launch::World& world) {
+    if (world.rank == 1) return world.store.reset();
+    world.segment->control().lose(1);  // as the news would have it
+    comm::AnyCommunicator(comm::StoreCommunicator(world)).barrier();
+  });
+  CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankLost);
+  launch::World alone;
+  CHECK_THROWS_WITH_AS(comm::StoreCommunicator{alone}, doctest::Contains("engine 'self'"), lockstep::ConfigError);
+}
