@@ -24,7 +24,8 @@ namespace {
 
 template <class Policy>
 int train(Policy policy, int steps) {
-  Training training(std::move(policy), {.batch = 4});
+  Sizes const sizes{.batch = 4};
+  Training training(std::move(policy), Classifier(sizes), batch_of(sizes));
   while (steps-- > 0) training.step();
   return 0;
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself, and
-// against one such process that has the machine for itself.
+// Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself; against
+// one such process that has the machine for itself; and against two processes under PyTorch's DistributedDataParallel
+// over Gloo. With a model of usual size, and with one whose steps are so short that communication has nowhere to hide.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/launch/run.hpp>
@@ -14,6 +17,7 @@
 #include <lockstep/parallel/single_device.hpp>
 
 #include <peer.hpp>
+#include <python_peer.hpp>
 #include <rate.hpp>
 #include <ratios.hpp>
 #include <train/classifier.hpp>
@@ -21,6 +25,15 @@
 using namespace lockstep_bench;
 
 namespace {
+
+struct Case {
+  std::string name;
+  Sizes sizes;
+};
+Case const cases[] = {
+    {"d=128", {}},
+    {"d=32", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}},
+};
 
 /// Reads a number of steps per line and answers with the seconds that they took.
 template <class Steps>
@@ -36,16 +49,17 @@ int obey(Steps const& steps) {
   return 0;
 }
 
-int train_alone() {
-  Training training(parallel::SingleDevice{.threads = 1});
+int train_alone(Sizes const& sizes) {
+  Training training(parallel::SingleDevice{.threads = 1}, Classifier(sizes), batch_of(sizes));
   return obey([&](int count) {
     while (count-- > 0) training.step();
   });
 }
 
 /// Rank 0 obeys, and tells the other how many steps to make; 0 is the end.
-int train_together(launch::World& world) {
-  Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1});
+int train_together(launch::World& world, Sizes const& sizes) {
+  Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1}, Classifier(sizes),
+                    batch_of(sizes));
   auto const steps = [&](int count) {
     training.policy().communicator.broadcast(&count, sizeof count, 0);
     for (int i = 0; i < count; ++i) training.step();
@@ -63,9 +77,9 @@ int train_together(launch::World& world) {
 /// Runs of this program that make as many steps at the same time as fit into a turn.
 class Group {
  public:
-  Group(std::string const& role, int members, int steps_at_once) : steps_at_once_(steps_at_once) {
+  Group(std::string const& role, std::size_t which, int members, int steps_at_once) : steps_at_once_(steps_at_once) {
     while (static_cast<int>(members_.size()) < members) {
-      auto member = Peer::start({"/proc/self/exe", role});
+      auto member = Peer::start({"/proc/self/exe", role, std::to_string(which)});
       if (!member) throw std::runtime_error("two_ranks: cannot start itself as " + role);
       members_.push_back(std::move(*member));
     }
@@ -87,24 +101,44 @@ class Group {
   double estimate_ = 2;
 };
 
+void compare(Ratios& ratios, std::size_t which) {
+  auto const& [model, sizes] = cases[which];
+  std::string const name = "step text classification, " + model + ", padded, 2 ranks, processes, 1 thread each";
+  Blocks const blocks{.seconds = 1, .count = 21};
+  Group together("together", which, 1, 2);
+  {
+    Group apart("alone", which, 2, 1), one("alone", which, 1, 1);
+    ratios.compare(name, "roof", std::ref(together), std::ref(apart), blocks);
+    ratios.compare(name, "one_rank", std::ref(together), std::ref(one), blocks);
+  }
+  std::vector<std::string> flags;
+  for (auto const& [flag, value] : {std::pair{"--vocabulary", sizes.vocabulary},
+                                    {"--width", sizes.width},
+                                    {"--layers", sizes.layers},
+                                    {"--feed-forward", sizes.feed_forward},
+                                    {"--length", sizes.length}})
+    flags.insert(flags.end(), {flag, std::to_string(value)});
+  if (auto peer = python_peer("text_classification_ddp.py", flags))
+    ratios.compare(
+        name, "pytorch ddp", [&](double duration) { return static_cast<double>(sizes.batch) * together(duration); },
+        std::ref(*peer), blocks);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string_view const role = argc > 1 ? argv[1] : "";
-  if (role == "alone") return train_alone();
+  std::string_view const role = argc > 2 ? argv[1] : "";
+  auto const& sizes = cases[argc > 2 ? std::stoul(argv[2]) : 0].sizes;
+  if (role == "alone") return train_alone(sizes);
   if (role == "together")
     return launch::run({.nproc = 2,
                         .limits = {.warn_seconds = 3600, .stall_seconds = 3600},
                         .report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); }},
-                       train_together);
+                       [&](launch::World& world) { return train_together(world, sizes); });
   if (processors().size() < 2) {
     std::puts("skipped: two_ranks: there is one processor only");
     return 0;
   }
   Ratios ratios("parallel/two_ranks");
-  Group together("together", 1, 2), apart("alone", 2, 1), one("alone", 1, 1);
-  Blocks const blocks{.seconds = 1, .count = 21};
-  std::string const name = "step text classification, d=128, padded, 2 ranks, processes, 1 thread each";
-  ratios.compare(name, "roof", std::ref(together), std::ref(apart), blocks);
-  ratios.compare(name, "one_rank", std::ref(together), std::ref(one), blocks);
+  for (std::size_t which = 0; which < std::size(cases); ++which) compare(ratios, which);
 }

@@ -21,8 +21,8 @@ int main() {
           python_peer("activation_memory.py", {"--dropout", std::to_string(dropout), "--width", std::to_string(width),
                                                "--feed-forward", std::to_string(2 * width)});
       if (!peer) return 0;
-      Training<parallel::SingleDevice> training(parallel::SingleDevice{.threads = 1},
-                                                {.width = width, .feed_forward = 2 * width, .dropout = dropout});
+      Sizes const sizes{.width = width, .feed_forward = 2 * width, .dropout = dropout};
+      Training training(parallel::SingleDevice{.threads = 1}, Classifier(sizes), batch_of(sizes));
       for (int i = 0; i < 3; ++i) training.step();
       auto const ours = training.activation_bytes(), theirs = (*peer)(0);
       char bytes[64];

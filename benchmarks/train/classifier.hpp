@@ -5,26 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
-#include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/policy.hpp>
-#include <lockstep/parallel/replica.hpp>
 
 #include <kernel/zipf.hpp>
+#include <train/training.hpp>
 
 namespace lockstep_bench {
-
-using namespace lockstep;
 
 enum class Rows {
   full,     ///< every text has `length` tokens, so that nobody gains by leaving padding out
@@ -67,9 +59,13 @@ class Classifier {
     each("head", head_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  auto predict(Context& context, auto const& batch) const {
     auto x = encoder_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
-    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
+    return head_.forward(context, nn::mean_pool(context, x));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
   }
 
  private:
@@ -78,8 +74,7 @@ class Classifier {
   nn::Linear head_;
 };
 
-/// One batch.
-template <class Collate>
+template <class Collate = data::PadCollate>
 auto batch_of(Sizes const& s) {
   auto const ids = zipf_ids(s.vocabulary, s.batch * s.length);
   std::vector<Text> texts;
@@ -87,60 +82,7 @@ auto batch_of(Sizes const& s) {
     auto const begin = ids.begin() + row * s.length;
     texts.push_back({{begin, begin + s.length_of(row)}, static_cast<int>(row % s.classes)});
   }
-  return data::DataLoader{data::InMemoryDataset{std::move(texts)},
-                          data::SequentialSampler{},
-                          Collate{},
-                          {.batch_size = s.batch, .workers = 0}};
+  return one_batch(std::move(texts), Collate{});
 }
-
-/// The classifier under a policy, and a batch to train it on again and again.
-template <class Policy, class Collate = data::PadCollate, class Model = Classifier>
-class Training {
- public:
-  explicit Training(Policy policy, Sizes const& sizes = {})
-      : policy_(std::move(policy)),
-        model_(Classifier(sizes)),
-        layout_(nn::ParameterLayout::of(model_)),
-        session_(policy_, model_, layout_, initial_values()),
-        loader_(batch_of<Collate>(sizes)),
-        held_(first_batch()) {}
-  // The session refers to the rest.
-  Training(Training const&) = delete;
-  Training& operator=(Training const&) = delete;
-
-  [[nodiscard]] Policy& policy() noexcept { return policy_; }
-  /// What the first device holds beyond parameters, their gradients and AdamW's two moments.
-  [[nodiscard]] double activation_bytes() const {
-    return static_cast<double>(session_.report().peak_bytes_per_device.at(0)) -
-           4 * static_cast<double>(layout_.size()) * sizeof(float);
-  }
-
-  void step() {
-    ++steps_;
-    session_.micro_step(held_.batches(), {.key = static_cast<std::uint64_t>(steps_)});
-    session_.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps_, .learning_rate = 3e-4});
-  }
-
- private:
-  using Loader = decltype(batch_of<Collate>(Sizes{}));
-
-  std::vector<float> initial_values() const {
-    std::vector<float> values(static_cast<std::size_t>(layout_.size()));
-    nn::initialize(layout_, 1, values.data());
-    return values;
-  }
-  typename Loader::Held first_batch() {
-    loader_.start({}, 0, 0, 1);
-    return loader_.next();
-  }
-
-  Policy policy_;
-  Model model_;
-  nn::ParameterLayout layout_;
-  typename Policy::template Session<Model, optim::AdamW> session_;
-  Loader loader_;
-  typename Loader::Held held_;
-  Index steps_ = 0;
-};
 
 }  // namespace lockstep_bench

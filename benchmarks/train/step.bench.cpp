@@ -2,16 +2,12 @@
 // Training steps of the text classifier against PyTorch's eager mode: same model, shapes, dropout and optimizer, both
 // on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest.
 // bfloat16: activations of that type and parameters of float, in PyTorch by autocast.
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <lockstep/nn/in_bfloat16.hpp>
-#include <lockstep/parallel/single_device.hpp>
 
-#include <python_peer.hpp>
-#include <rate.hpp>
 #include <ratios.hpp>
 #include <train/classifier.hpp>
 
@@ -25,13 +21,8 @@ void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
                                      "--feed-forward", std::to_string(sizes.feed_forward)};
   if (sizes.rows == Rows::unequal) arguments.emplace_back("--unequal");
   if (!std::is_same_v<nn::ActivationsOf<Model>, float>) arguments.emplace_back("--autocast");
-  auto peer = python_peer("text_classification.py", arguments);
-  if (!peer) return;
-  Training<parallel::SingleDevice, Collate, Model> training(parallel::SingleDevice{.threads = 1}, sizes);
-  auto const samples = static_cast<double>(sizes.batch);
-  ratios.compare(name, "pytorch",
-                 [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
-                 std::ref(*peer), {.seconds = 1, .count = 21});
+  compare_steps(ratios, name, Model(Classifier(sizes)), batch_of<Collate>(sizes), "text_classification.py", arguments,
+                {.seconds = 1, .count = 21});
 }
 }  // namespace
 

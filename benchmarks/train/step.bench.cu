@@ -29,7 +29,7 @@ enum class Batches {
 class Steps {
  public:
   Steps(Sizes const& sizes, Passes passes, Batches batches)
-      : model_(sizes), loader_(batch_of<data::PadCollate>(sizes)), passes_(passes), batches_(batches) {
+      : model_(sizes), loader_(batch_of(sizes)), passes_(passes), batches_(batches) {
     std::vector<float> values(static_cast<std::size_t>(layout_.size()));
     nn::initialize(layout_, 1, values.data());
     replica_.set_values(values);
@@ -51,7 +51,7 @@ class Steps {
   }
 
  private:
-  using Loader = decltype(batch_of<data::PadCollate>(Sizes{}));
+  using Loader = decltype(batch_of(Sizes{}));
 
   Classifier model_;
   nn::ParameterLayout layout_ = nn::ParameterLayout::of(model_);

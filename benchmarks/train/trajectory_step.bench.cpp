@@ -3,27 +3,17 @@
 // dropout and optimizer, both on one thread. Full: all trajectories have 20 steps. Ragged: 1 to 20, which PyTorch pads.
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include <lockstep/data/data_loader.hpp>
-#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/ragged_collate.hpp>
-#include <lockstep/data/sequential_sampler.hpp>
-#include <lockstep/nn/initialize.hpp>
-#include <lockstep/optim/adamw.hpp>
-#include <lockstep/parallel/single_device.hpp>
 
 #include "../examples/trajectory_transformer/model.hpp"
-#include <python_peer.hpp>
-#include <rate.hpp>
 #include <ratios.hpp>
+#include <train/training.hpp>
 
-using namespace lockstep;
 using namespace lockstep_bench;
 using trajectory_transformer::Trajectory;
-using trajectory_transformer::TrajectoryTransformer;
 
 namespace {
 constexpr Index batch_size = 64;
@@ -44,10 +34,7 @@ auto trajectories(trajectory_transformer::Sizes const& sizes, Lengths lengths) {
     }
     all.push_back(one);
   }
-  return data::DataLoader{data::InMemoryDataset{std::move(all)},
-                          data::SequentialSampler{},
-                          data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
-                          {.batch_size = batch_size, .workers = 0}};
+  return one_batch(std::move(all), data::RaggedCollate{.segment_plans = data::SegmentPlans::build});
 }
 
 void compare(Ratios& ratios, std::string const& name, double dropout, Lengths lengths,
@@ -55,25 +42,8 @@ void compare(Ratios& ratios, std::string const& name, double dropout, Lengths le
   trajectory_transformer::Sizes const sizes{.dropout = dropout};
   arguments.insert(arguments.end(), {"--dropout", std::to_string(dropout)});
   if (lengths == Lengths::unequal) arguments.emplace_back("--unequal");
-  auto peer = python_peer("trajectory_transformer.py", arguments);
-  if (!peer) return;
-  TrajectoryTransformer model(sizes);
-  auto const layout = nn::ParameterLayout::of(model);
-  std::vector<float> values(static_cast<std::size_t>(layout.size()));
-  nn::initialize(layout, 1, values.data());
-  parallel::SingleDevice policy{.threads = 1};
-  parallel::SingleDevice::Session<TrajectoryTransformer, optim::AdamW> session(policy, model, layout, values);
-  auto loader = trajectories(sizes, lengths);
-  loader.start({}, 0, 0, 1);
-  auto const held = loader.next();
-  Index steps = 0;
-  auto const step = [&] {
-    ++steps;
-    session.micro_step(held.batches(), {.key = static_cast<std::uint64_t>(steps)});
-    session.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps, .learning_rate = 3e-4});
-  };
-  ratios.compare(name, "pytorch", [&](double duration) { return batch_size * rate(duration, Time::processor, step); },
-                 std::ref(*peer), {.seconds = 1, .count = 15});
+  compare_steps(ratios, name, trajectory_transformer::TrajectoryTransformer(sizes), trajectories(sizes, lengths),
+                "trajectory_transformer.py", arguments, {.seconds = 1, .count = 15});
 }
 }  // namespace
 

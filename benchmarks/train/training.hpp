@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/single_device.hpp>
+
+#include <python_peer.hpp>
+#include <rate.hpp>
+#include <ratios.hpp>
+
+namespace lockstep_bench {
+
+using namespace lockstep;
+
+/// Gives all samples as one batch.
+template <class Sample, class Collate>
+auto one_batch(std::vector<Sample> samples, Collate collate) {
+  auto const size = static_cast<Index>(samples.size());
+  return data::DataLoader{data::InMemoryDataset{std::move(samples)},
+                          data::SequentialSampler{},
+                          collate,
+                          {.batch_size = size, .workers = 0}};
+}
+
+/// A model under a policy, and a batch to train it on again and again.
+template <class Policy, class Model, class Loader>
+class Training {
+ public:
+  Training(Policy policy, Model model, Loader loader)
+      : policy_(std::move(policy)),
+        model_(std::move(model)),
+        layout_(nn::ParameterLayout::of(model_)),
+        session_(policy_, model_, layout_, initial_values()),
+        loader_(std::move(loader)),
+        held_(first_batch()) {}
+  // The session refers to the rest.
+  Training(Training const&) = delete;
+  Training& operator=(Training const&) = delete;
+
+  [[nodiscard]] Policy& policy() noexcept { return policy_; }
+  [[nodiscard]] Index batch_size() const { return held_.batches()[0].rows(); }
+  /// What the first device holds beyond parameters, their gradients and AdamW's two moments.
+  [[nodiscard]] double activation_bytes() const {
+    return static_cast<double>(session_.report().peak_bytes_per_device.at(0)) -
+           4 * static_cast<double>(layout_.size()) * sizeof(float);
+  }
+
+  void step() {
+    ++steps_;
+    session_.micro_step(held_.batches(), {.key = static_cast<std::uint64_t>(steps_)});
+    session_.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps_, .learning_rate = 3e-4});
+  }
+
+ private:
+  std::vector<float> initial_values() const {
+    std::vector<float> values(static_cast<std::size_t>(layout_.size()));
+    nn::initialize(layout_, 1, values.data());
+    return values;
+  }
+  typename Loader::Held first_batch() {
+    loader_.start({}, 0, 0, 1);
+    return loader_.next();
+  }
+
+  Policy policy_;
+  Model model_;
+  nn::ParameterLayout layout_;
+  typename Policy::template Session<Model, optim::AdamW> session_;
+  Loader loader_;
+  typename Loader::Held held_;
+  Index steps_ = 0;
+};
+
+/// Compares steps on one thread with those of peers/`script`, both in samples per second of processor time.
+template <class Model, class Loader>
+void compare_steps(Ratios& ratios, std::string const& name, Model model, Loader loader, std::string const& script,
+                   std::vector<std::string> const& arguments, Blocks blocks) {
+  auto peer = python_peer(script, arguments);
+  if (!peer) return;
+  Training training(parallel::SingleDevice{.threads = 1}, std::move(model), std::move(loader));
+  auto const samples = static_cast<double>(training.batch_size());
+  ratios.compare(
+      name, "pytorch",
+      [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
+      std::ref(*peer), blocks);
+}
+
+}  // namespace lockstep_bench
