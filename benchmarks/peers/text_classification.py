@@ -71,9 +71,9 @@ def arguments():
     return parser.parse_args()
 
 
-def main():
-    o = arguments()
-    model = Classifier(o)
+def training(o, wrap=lambda model: model):
+    """A function that makes one step of the model, or of what `wrap` makes of it."""
+    model = wrap(Classifier(o))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
     labels = torch.arange(o.batch) % o.classes
@@ -90,7 +90,12 @@ def main():
         loss.backward()
         optimizer.step()
 
-    take_turns(step, per_call=o.batch)
+    return step
+
+
+def main():
+    o = arguments()
+    take_turns(training(o), per_call=o.batch)
 
 
 if __name__ == "__main__":
