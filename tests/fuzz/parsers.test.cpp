@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -15,6 +16,12 @@ using namespace lockstep;
 using namespace lockstep_test;
 
 namespace {
+
+#if defined(LOCKSTEP_ZSTD)
+constexpr std::string_view needs_a_library;
+#else
+constexpr std::string_view needs_a_library = "zstd";
+#endif
 
 struct Input {
   std::string name, bytes;
@@ -77,9 +84,11 @@ TEST_CASE("every parser reads its good inputs, refuses its bad ones, and survive
     }
   }
   CHECK(refused > 1000);
-  // A folder that no parser reads would be looked at by nobody.
-  for (auto const& entry : std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus"))
-    CHECK_MESSAGE(std::any_of(fuzz_targets().begin(), fuzz_targets().end(),
-                              [&](auto const& each) { return each.name == entry.path().filename().string(); }),
-                  entry.path().string());
+  // A folder that no parser reads would be looked at by nobody; zstd's needs a library that may not be here.
+  for (auto const& entry : std::filesystem::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/fuzz/corpus")) {
+    auto const name = entry.path().filename().string();
+    CHECK_MESSAGE((name == needs_a_library || std::any_of(fuzz_targets().begin(), fuzz_targets().end(),
+                                                          [&](auto const& each) { return each.name == name; })),
+                  name);
+  }
 }

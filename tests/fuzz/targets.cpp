@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/data/source/csv_dataset.hpp>
 #include <lockstep/data/source/csv_first_row.hpp>
+#include <lockstep/data/source/detail/decompress_zstd.hpp>
 #include <lockstep/data/source/json_lines_dataset.hpp>
 #include <lockstep/data/source/line_stream.hpp>
 #include <lockstep/data/source/mds_dataset.hpp>
@@ -226,25 +228,35 @@ void vocabulary(std::string_view input) {
     throw std::logic_error("a vocabulary is not its text");
 }
 
+#if defined(LOCKSTEP_ZSTD)
+/// How many bytes there should be, as text; then the compressed file.
+void zstd(std::string_view input) {
+  static TemporaryFolder const folder;
+  static MemoryFile const packed;
+  constexpr Index most = Index{1} << 20;  // the disk is not what is tested
+  auto const bytes =
+      static_cast<std::uint64_t>(std::clamp<Index>(std::atoll(std::string(take_part(input)).c_str()), 0, most));
+  packed.hold(input);
+  auto const plain = folder / "plain";
+  data::detail::decompress_zstd(data::detail::DataFile(packed.path()), plain, bytes);
+  auto const made = std::filesystem::file_size(plain);
+  std::filesystem::remove(plain);
+  if (made != bytes || folder.entries() != 0) throw std::logic_error("not what was announced, or more than that");
+}
+#endif
+
 }  // namespace
 
 std::span<FuzzTarget const> fuzz_targets() {
-  static constexpr std::array all{
-      FuzzTarget{"csv", csv},
-      FuzzTarget{"idx", idx},
-      FuzzTarget{"json", json},
-      FuzzTarget{"json_lines", json_lines},
-      FuzzTarget{"lines", lines},
-      FuzzTarget{"loader_state", loader_state},
-      FuzzTarget{"mds", mds},
-      FuzzTarget{"npy", npy},
-      FuzzTarget{"npz", npz},
-      FuzzTarget{"raw", raw},
-      FuzzTarget{"safetensors", safetensors},
-      FuzzTarget{"tar", tar},
-      FuzzTarget{"tar_index", tar_index},
-      FuzzTarget{"uci_har", uci_har},
-      FuzzTarget{"vocabulary", vocabulary},
+  static constexpr std::array all {
+    FuzzTarget{"csv", csv}, FuzzTarget{"idx", idx}, FuzzTarget{"json", json}, FuzzTarget{"json_lines", json_lines},
+        FuzzTarget{"lines", lines}, FuzzTarget{"loader_state", loader_state}, FuzzTarget{"mds", mds},
+        FuzzTarget{"npy", npy}, FuzzTarget{"npz", npz}, FuzzTarget{"raw", raw}, FuzzTarget{"safetensors", safetensors},
+        FuzzTarget{"tar", tar}, FuzzTarget{"tar_index", tar_index}, FuzzTarget{"uci_har", uci_har},
+        FuzzTarget{"vocabulary", vocabulary},
+#if defined(LOCKSTEP_ZSTD)
+        FuzzTarget{"zstd", zstd},
+#endif
   };
   return all;
 }

@@ -15,6 +15,7 @@
 
 #include "../../skip.hpp"
 #include "../../temporary_folder.hpp"
+#include "../../unprivileged.hpp"
 
 using namespace lockstep;
 
@@ -174,11 +175,11 @@ TEST_CASE("what is no CSV file is told in one line") {
   for (auto const& message : {error(folder / "absent.csv"), error(put("noise.csv", noise)), error_of("1,\"a\nb")}) {
     CHECK(std::string(message.c_str()).find('\n') == std::string::npos);
   }
-  if (::geteuid() != 0) {
-    auto const path = put("closed.csv", "1,a,b\n");
-    ::chmod(path.c_str(), 0);
-    CHECK(error(path) == doctest::Contains("cannot be opened: Permission denied"));
-  }
+  auto const closed = put("closed.csv", "1,a,b\n");
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod(closed.c_str(), 0);
+  if (lockstep_test::Unprivileged const now; now)
+    CHECK(error(closed) == doctest::Contains("closed.csv: cannot be opened: Permission denied"));
 }
 
 TEST_CASE("what a row's types cannot say is refused with the line on which the row begins") {

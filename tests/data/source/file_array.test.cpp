@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "../../temporary_folder.hpp"
+#include "../../unprivileged.hpp"
 #include "array_files.hpp"
 
 using namespace lockstep;
@@ -79,8 +80,15 @@ TEST_CASE("a file that is shortened while it is read is an error that says so, a
   CHECK_THROWS_WITH_AS(array.read_row(2, std::span(&value, 1)), doctest::Contains("ends at byte 10"), DataError);
 }
 
-TEST_CASE("a missing file, a folder, and the fingerprint") {
+TEST_CASE("a missing file, a closed one, a folder, and the fingerprint") {
   TemporaryFolder const folder;
+  write_file(folder / "closed", "abc");
+  std::filesystem::permissions(folder / "closed", std::filesystem::perms::none);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  if (Unprivileged const now; now) {
+    CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "closed"),
+                         doctest::Contains("closed: cannot be opened: Permission denied"), DataError);
+  }
   CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "none"), doctest::Contains("cannot be opened"), DataError);
   CHECK_THROWS_WITH_AS(data::detail::DataFile(folder.path().string()), doctest::Contains("no"), DataError);
   auto const print = [&](std::string const& bytes, std::vector<Index> shape) {

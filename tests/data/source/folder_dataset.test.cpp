@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <doctest/doctest.h>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 
 #include "../../temporary_folder.hpp"
+#include "../../unprivileged.hpp"
 
 using namespace lockstep;
 using namespace lockstep_test;
@@ -61,4 +64,49 @@ TEST_CASE("files that change or go are errors that name them") {
   std::filesystem::remove(tree / "dogs/1.bin");
   CHECK_THROWS_WITH_AS(static_cast<void>(files.get(1)), doctest::Contains("dogs/1.bin: cannot be opened"), DataError);
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "*.none"), doctest::Contains("matches no file"), DataError);
+}
+
+TEST_CASE("a file that goes or shrinks while training fails its batch, by name, or is left out; the others come") {
+  for (bool const gone : {true, false}) {
+    for (auto const policy : {data::OnFailure::raise, data::OnFailure::skip}) {
+      Tree const tree;
+      data::FolderDataset const files(tree / "**/*.bin");
+      data::DataLoader loader{files,
+                              data::SequentialSampler{},
+                              data::RaggedCollate{},
+                              {.batch_size = 2, .workers = 0, .on_failure = policy}};
+      loader.start({}, 0, 0, 2);
+      CHECK(loader.next().rows() == 2);
+      gone ? static_cast<void>(std::filesystem::remove(tree / "dogs/1.bin")) : write_file(tree / "dogs/1.bin", "wo");
+      auto const rest = [&] {  // of the epoch: the young cat and the dog
+        if (policy == data::OnFailure::skip) {
+          CHECK(loader.next().rows() == 1);
+        } else {
+          CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("dogs/1.bin"), DataError);
+        }
+      };
+      rest();
+      CHECK(loader.next().rows() == 2);
+      rest();
+    }
+  }
+}
+
+TEST_CASE(
+    "what may not be read is an error that names it, also while a tree is searched: nothing is missing silently") {
+  Tree const tree;
+  ::chmod(tree.path().c_str(), 0755);
+  data::FolderDataset const files(tree / "**/*.bin");
+  auto const cats = tree / "cats", dog = tree / "dogs/1.bin";
+  ::chmod(dog.c_str(), 0);
+  ::chmod(cats.c_str(), 0);
+  if (Unprivileged const now; now) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(files.get(3)),
+                         doctest::Contains("dogs/1.bin: cannot be opened: Permission denied"), DataError);
+    for (auto const* pattern : {"**/*.bin", "cats/*", "cats/1.bin"})
+      CHECK_THROWS_WITH_AS(data::FolderDataset(tree / pattern),
+                           doctest::Contains(": cannot be searched: Permission denied"), DataError);
+    CHECK(data::FolderDataset(tree / "dogs/*").size() == 2);
+  }
+  ::chmod(cats.c_str(), 0700);
 }

@@ -34,8 +34,8 @@ struct FileSample {
 /// such as "clips/**/*.npy" (`*`, `?`, `[...]` within a name, `**` any depth of folders), in the order of their paths.
 /// Sizes are noted at construction; a file is opened, read and closed when its sample is asked for, so that any number
 /// of files will do. Decode the bytes with data::Transform. Copies share the list. Thread-safe.
-/// @throws DataError at construction when no file matches; from reading when a file is gone, cannot be read, or has
-/// another size than it had
+/// @throws DataError at construction when no file matches or a folder may not be searched; from reading when a file is
+/// gone, cannot be read, or has another size than it had
 class FolderDataset {
  public:
   explicit FolderDataset(std::string_view pattern) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
@@ -58,18 +61,26 @@ class FileSearch {
   }
   void visit(std::string const& path, std::size_t level) {
     struct ::stat status {};
-    if (::stat(path.c_str(), &status) != 0) return;  // a link to nothing, or gone meanwhile
+    if (::stat(path.c_str(), &status) != 0) return refuse_closed(path);  // else a link to nothing, or gone meanwhile
     if (level + 1 < parts_.size()) {
       if (S_ISDIR(status.st_mode)) descend(path + "/", level + 1);
     } else if (S_ISREG(status.st_mode)) {
       found_.push_back({path, status.st_dev, status.st_ino, status.st_size});
     }
   }
+  /// Files that may not be seen would be missing without a word.
+  static void refuse_closed(std::string const& path) {
+    if (errno == EACCES)
+      throw DataError(path + ": cannot be searched: " + system_message(errno) + "; check its permissions");
+  }
   static std::vector<std::string> names(std::string const& folder) {
     std::vector<std::string> out;
     auto const close = [](DIR* open) { ::closedir(open); };
     std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.empty() ? "." : folder.c_str()), close);
-    if (!open) return out;
+    if (!open) {
+      refuse_closed(folder);
+      return out;
+    }
     while (auto const* entry = ::readdir(open.get())) {
       std::string_view const name = entry->d_name;
       if (name != "." && name != "..") out.emplace_back(name);
