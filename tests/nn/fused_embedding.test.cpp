@@ -342,5 +342,5 @@ TEST_CASE("bad options and columns are refused") {
                        doctest::Contains("5 rows, 5 lengths and 4 positions"), ShapeError);
   bad = mixed;
   bad.ids[2] = 11;
-  CHECK_THROWS_AS(trial.step(bad), DataError);
+  CHECK_THROWS_WITH_AS(trial.step(bad), doctest::Contains("the table embedding.token has 11 rows"), DataError);
 }

@@ -34,6 +34,7 @@ struct EmbeddingInputs {
     View<T const, 2> rows;              // table [vocabulary, width], or [entries of the segment, width]
     bool is_table = false;              // or entry e takes row e
     std::int32_t const* ids = nullptr;  // of each entry
+    char const* name = "";              // of the table, for messages
   };
 
   Assembly<Space> assembly;

@@ -33,15 +33,15 @@ inline void check_interleaved(Assembly<HostSpace> const& assembly) {
 
 /// Ids [first, first + count) of a row lie within their table.
 inline void check_ids(Assembly<HostSpace> const& assembly, int segment, Index row, std::int32_t const* ids, Index count,
-                      Index vocabulary) {
+                      Index vocabulary, char const* table) {
   bool valid = true;  // one test per row: the loop stays free of branches
   for (Index t = 0; t < count; ++t)
     valid &= static_cast<std::uint32_t>(ids[t]) < static_cast<std::uint64_t>(vocabulary);
   for (Index t = 0; !valid && t < count; ++t)
     expect<DataError>(ids[t] >= 0 && ids[t] < vocabulary, [&] {
       return "FusedEmbedding: " + describe_row(assembly, segment, row) + " has id " + std::to_string(ids[t]) +
-             " at position " + std::to_string(t) + "; the table has " + std::to_string(vocabulary) +
-             " rows, ids are 0 to " + std::to_string(vocabulary - 1) +
+             " at position " + std::to_string(t) + "; the table " + (*table ? std::string(table) + " " : "") + "has " +
+             std::to_string(vocabulary) + " rows, ids are 0 to " + std::to_string(vocabulary - 1) +
              ": use the vocabulary that the model was made for, or give the layer a larger `vocabulary`";
     });
 }
@@ -65,7 +65,7 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
       });
       for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p)
         if (auto const& part = in.parts[p]; part.is_table)
-          check_ids(assembly, segment, row, part.ids + layout.start(row), tokens, part.rows.extent[0]);
+          check_ids(assembly, segment, row, part.ids + layout.start(row), tokens, part.rows.extent[0], part.name);
     }
   }
 }

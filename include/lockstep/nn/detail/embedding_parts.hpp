@@ -124,7 +124,11 @@ class EmbeddingParts {
     Source source{.table = &table, .segment = inputs.assembly.count};
     if constexpr (requires { column.plan; }) source.plan = column.plan;
     take(layout_of<Space>(column, positions_),
-         {.rows = context_->template value<2>(table), .is_table = true, .ids = column.values.data}, source);
+         {.rows = context_->template value<2>(table),
+          .is_table = true,
+          .ids = column.values.data,
+          .name = table.name.c_str()},
+         source);
   }
 
   void take(SequenceLayout<Space> const& layout, typename Inputs::Part part, Source const& source) {
