@@ -16,6 +16,13 @@ target_compile_definitions(
          # clang sees a [[nodiscard]] result ignored where doctest only looks for an exception
          $<$<CXX_COMPILER_ID:Clang>:DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS>)
 
+# Without a driver nothing of what nvcc makes will run: it then shows only that each kernel compiles, and leaves out the
+# optimisation, a third of its time.
+find_library(LOCKSTEP_CUDA_DRIVER NAMES libcuda.so.1 DOC "The driver of an NVIDIA GPU")
+if(NOT LOCKSTEP_CUDA_DRIVER AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
+endif()
+
 # lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n] [TIMEOUT seconds])
 #
 # Builds folder/name.test.cpp into a program of its own and has ctest run it, from the repository's root, as
@@ -44,6 +51,7 @@ function(lockstep_cuda_test name)
   else()
     list(APPEND test_LINK lockstep::cuda ${test_WITH})
     lockstep_test_program(cuda/${name} "${name}.test.cu")
+    target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
     return()
   endif()
