@@ -208,6 +208,19 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;  // we capture one stream at a time
   return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
 }
+inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
+  if (!stream || !stream->capture) return cudaErrorInvalidValue;  // it is for recordings only
+  cuda_emulation::Work work;
+  work.marks = event->event;
+  return cuda_emulation::Device::instance().push(stream, std::move(work)), cudaSuccess;
+}
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = stream && stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;

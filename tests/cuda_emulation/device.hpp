@@ -28,6 +28,7 @@ struct Work {
   std::shared_ptr<Event> event;
   std::uint64_t mark = 0;
   std::function<bool()> ready = {};
+  std::shared_ptr<Event> marks = {};  // recorded anew each time that the work is queued
 };
 
 }  // namespace cuda_emulation
@@ -75,6 +76,7 @@ class Device {
   void push(CUstream_st* stream, Work work) {
     std::lock_guard const lock(mutex_);
     auto& to = of(stream);
+    if (work.marks && !to.capture) return record(stream, work.marks);
     if (to.capture)
       to.capture->push_back(std::move(work));
     else

@@ -169,3 +169,48 @@ TEST_CASE("a batch that was sent and forgotten, or overtaken, is brought anew") 
     CHECK(sent.update() == plain.update());
   }
 }
+
+TEST_CASE("who keeps what it heard has its passes recorded, with marks that other streams wait for") {
+  if (!lockstep_test::has_gpu("recorded passes")) return;
+  using Replica = parallel::Replica<Model, CudaSpace>;
+  struct Listener {
+    Trained trained{false};
+    parallel::detail::HeardParameters heard;
+    std::vector<Replica::Mark> marks = std::vector<Replica::Mark>(6);  // three layers with two parameters each
+  } listener;
+  auto& replica = listener.trained.replica;
+  memory::CudaStream const other;
+  auto const copies = memory::PinnedResource{}.allocate(std::size_t{1} << 16);
+  auto* const seen = reinterpret_cast<float*>(copies.data());
+  std::vector<float> gradients(static_cast<std::size_t>(replica.size()));
+  int repeated = 0;
+  for (unsigned step = 0; step < 8; ++step) {
+    CAPTURE(step);
+    Content const content(step % 4 == 3 ? 33 : 6, step);
+    repeated += replica.run(content.batch, {.key = step},
+                            {[](void* self) { static_cast<Listener*>(self)->heard.clear(); }, &listener},
+                            {[](void* self, Index offset, Index count) {
+                               auto& all = *static_cast<Listener*>(self);
+                               all.heard.emplace_back(offset, count);
+                               all.trained.replica.device().make(all.marks[all.heard.size() - 1]);
+                             },
+                             &listener},
+                            &listener.heard);
+    REQUIRE(listener.heard.size() == 4);  // one head is not used
+    for (std::size_t i = 0; i < 4; ++i) {
+      auto const [offset, count] = listener.heard[i];
+      listener.marks[i].block(other.view());
+      memory::check_cuda(
+          cudaMemcpyAsync(seen + offset, replica.gradient_data() + offset,
+                          static_cast<std::size_t>(count) * sizeof(float), cudaMemcpyDeviceToHost, other.view().get()),
+          "cudaMemcpyAsync");
+    }
+    other.view().synchronize();
+    replica.device().read(replica.gradient_data(), gradients);
+    for (auto const& [offset, count] : listener.heard)
+      for (Index k = offset; k < offset + count; ++k)
+        if (seen[k] != gradients[static_cast<std::size_t>(k)]) FAIL("element " << k << " was not there at its mark");
+  }
+  CHECK(repeated >= 3);
+  CHECK(listener.trained.runs < 8);
+}

@@ -56,6 +56,8 @@ class NcclCommunicator {
 
   /// @throws ConfigError when no engine could do it
   void start(Piece& piece) { self_->start(piece); }
+  /// The same of a piece in device memory that is ready at a mark of the stream that makes it.
+  void start_after(Piece& piece, memory::CudaEvent const& mark) { self_->start(piece, &mark); }
   void progress() { self_->progress(); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void wait(Piece const& piece) { self_->wait(piece); }

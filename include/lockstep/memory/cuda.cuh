@@ -141,6 +141,11 @@ class [[nodiscard]] CudaEvent {
   }
   /// Marks what was queued on `stream` so far.
   void record(Stream<CudaSpace> stream) { check_cuda(cudaEventRecord(event_, stream.get()), "cudaEventRecord"); }
+  /// The same where the stream's work is being recorded: the mark is then made anew each time that the recording is
+  /// done, in the midst of it, and others may wait for it as soon as the recording is queued.
+  void record_in_recording(Stream<CudaSpace> stream) {
+    check_cuda(cudaEventRecordWithFlags(event_, stream.get(), cudaEventRecordExternal), "cudaEventRecordWithFlags");
+  }
   /// Work queued on `stream` from now on waits for the mark.
   void block(Stream<CudaSpace> stream) const {
     check_cuda(cudaStreamWaitEvent(stream.get(), event_, 0), "cudaStreamWaitEvent");

@@ -6,6 +6,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
+/// Whether what is queued on the stream is being recorded, and not done.
+[[nodiscard]] inline bool is_recorded(Stream<CudaSpace> stream) {
+  cudaStreamCaptureStatus status{};
+  check_cuda(cudaStreamIsCapturing(stream.get(), &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 /// Work of a stream, recorded once and done again by one call, however many kernels it is. Arguments are those of the
 /// recording for ever; what changes is to be read from device memory.
 class [[nodiscard]] CudaGraph {

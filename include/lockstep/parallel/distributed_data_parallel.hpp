@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -10,6 +12,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/wait.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
@@ -49,6 +52,7 @@ struct DistributedDataParallel {
   class Session {
     /// Gradients are summed where they are written; a device's go over the host where the communicator is the host's.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
+    static constexpr bool on_device = in_place && !Space::host_accessible;
     static_assert(in_place || !Space::host_accessible,
                   "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
 
@@ -69,16 +73,26 @@ struct DistributedDataParallel {
           state_(layout),
           buckets_(summed_in_, bucket_bytes(policy.bucket_bytes), replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
-      std::vector<float> start(values.begin(), values.end());
-      detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
-      replica_.set_values(start);
+      if constexpr (on_device) {
+        marks_ = std::vector<typename DeviceReplica::Mark>(buckets_.size() + 1);
+        replica_.set_values(values);
+        detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
+      } else {
+        std::vector<float> start(values.begin(), values.end());
+        detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
+        replica_.set_values(start);
+      }
     }
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
-      if (!step.last) return replica_.run(batches[0], step);
-      buckets_.begin_step();
-      if constexpr (!Space::host_accessible) return replica_.run(batches[0], step);
+      if constexpr (on_device)
+        if (step.last) return run_on_device(batches[0], step);
+      if (step.last) buckets_.begin_step();
+      if (!step.last || !Space::host_accessible) {
+        replica_.run(batches[0], step);
+        return;
+      }
       replica_.run(batches[0], step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                    {[](void* self, Index offset, Index count) {
                       auto& session = *static_cast<Session*>(self);
@@ -88,16 +102,11 @@ struct DistributedDataParallel {
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
-      replica_.stream().synchronize();
-      auto const begin = Clock::seconds();
-      replica_.zero_unused();
-      if constexpr (!in_place) replica_.device().read(replica_.gradient_data(), summed_in_);
-      if constexpr (!Space::host_accessible) loss_is_known();  // waits for the device
-      buckets_.finish(communicator_);
-      rows_.sum(communicator_, replica_.gradient_data());
-      nn::Loss<HostSpace> const loss{buckets_.rider()[0], buckets_.rider()[1]};
-      if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
-      phases_.communication += Clock::seconds() - begin;
+      nn::Loss<HostSpace> loss;
+      if constexpr (on_device)
+        loss = sum_on_device();
+      else
+        loss = sum_over_host();
       auto& device = replica_.device();
       auto const reduced = device.now();
       state_.update(optimizer, replica_, summed_loss(loss), settings);
@@ -175,10 +184,73 @@ struct DistributedDataParallel {
     [[nodiscard]] nn::Loss<Space> summed_loss(nn::Loss<HostSpace> const& loss) {
       if constexpr (Space::host_accessible) {
         return loss;
+      } else if constexpr (on_device) {
+        return replica_.loss();
       } else {
         return replica_.device().write(loss);
       }
     }
+    nn::Loss<HostSpace> sum_over_host() {
+      replica_.stream().synchronize();
+      auto const begin = Clock::seconds();
+      replica_.zero_unused();
+      if constexpr (!in_place) replica_.device().read(replica_.gradient_data(), summed_in_);
+      if constexpr (!Space::host_accessible) loss_is_known();  // waits for the device
+      buckets_.finish(communicator_);
+      rows_.sum(communicator_, replica_.gradient_data());
+      if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
+      phases_.communication += Clock::seconds() - begin;
+      return {buckets_.rider()[0], buckets_.rider()[1]};
+    }
+
+    /// A bucket is full when the kernels that fill it are queued, or recorded: a mark behind them tells its sum, which
+    /// is queued beside them, when to begin.
+    template <class Batch>
+    void run_on_device(Batch const& batch, MicroStep const& step) {
+      bool const repeated = replica_.run(
+          batch, step, {[](void* self) { static_cast<Session*>(self)->begin(); }, this},
+          {[](void* self, Index offset, Index count) { static_cast<Session*>(self)->is_queued(offset, count); }, this},
+          &heard_);
+      if (!repeated) return;
+      buckets_.begin_step();
+      for (auto const& [offset, count] : heard_)
+        fill(offset, count, [this](auto& mark, comm::Piece& piece) { communicator_.start_after(piece, mark); });
+    }
+    void begin() {
+      buckets_.begin_step();
+      heard_.clear();
+    }
+    void is_queued(Index offset, Index count) {
+      heard_.emplace_back(offset, count);
+      auto const& device = replica_.device();
+      bool const recorded = device.is_recorded();
+      fill(offset, count, [&](auto& mark, comm::Piece& piece) {
+        device.make(mark);
+        if (!recorded) communicator_.start_after(piece, mark);
+      });
+      if (!recorded) communicator_.progress();
+    }
+    template <class Start>
+    void fill(Index offset, Index count, Start const& start) {
+      buckets_.fill(offset, count, Clock::seconds(),
+                    [&](std::size_t i, comm::Piece& piece) { start(marks_[i], piece); });
+    }
+    /// What no pass has filled leaves behind the last of them, and then the loss.
+    nn::Loss<HostSpace> sum_on_device() {
+      replica_.zero_unused();
+      auto& end = marks_.back();
+      replica_.device().make(end);
+      buckets_.start_rest([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
+      comm::Piece totals{ElementType::float64, replica_.loss().totals, 2, comm::Operation::sum, {}};
+      communicator_.start_after(totals, end);
+      for (Backoff backoff; !end.reached(); communicator_.progress())
+        if (!backoff.pause()) ::usleep(20);
+      auto const begin = Clock::seconds();
+      communicator_.finish();
+      phases_.communication += Clock::seconds() - begin;
+      return replica_.read_loss();
+    }
+
     /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.
     std::size_t bucket_bytes(std::size_t asked) {
       constexpr auto least = CollectiveCost::least_bucket;
@@ -212,6 +284,8 @@ struct DistributedDataParallel {
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
+    std::vector<typename DeviceReplica::Mark> marks_;  // of each bucket, and of the end of the passes
+    detail::HeardParameters heard_;
     PhaseSeconds phases_;
   };
 };

@@ -56,29 +56,41 @@ class GradientBuckets {
     for (auto& bucket : buckets_) bucket.pending = bucket.end - bucket.begin;
   }
 
+  [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
+
   /// The gradient of the parameter at `offset` is complete: starts every bucket that is full and whose turn it is.
   template <class Communicator>
   void ready(Communicator& communicator, Index offset, Index count) {
     auto const now = Clock::seconds();
+    fill(offset, count, now, [&](std::size_t, comm::Piece& piece) { communicator.start(piece); });
+    communicator.progress();
+    in_backward_ += Clock::seconds() - now;
+  }
+  /// The same at the time `now`, by start(number, piece).
+  template <class Start>
+  void fill(Index offset, Index count, double now, Start const& start) {
     auto const end = offset + nn::ParameterLayout::padded(count);
     auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [=](Bucket const& b) { return b.end > offset; });
     for (; bucket != buckets_.end() && bucket->begin < end; ++bucket) {
       bucket->pending -= std::min(end, bucket->end) - std::max(offset, bucket->begin);
       if (bucket->pending == 0) bucket->ready = now;
     }
-    while (next_ < buckets_.size() && buckets_[next_].pending == 0) communicator.start(buckets_[next_++].piece);
-    communicator.progress();
-    in_backward_ += Clock::seconds() - now;
+    for (; next_ < buckets_.size() && buckets_[next_].pending == 0; ++next_) start(next_, buckets_[next_].piece);
   }
 
   /// Starts what is left (buckets with parameters that nobody used) and waits for all sums.
   template <class Communicator>
   void finish(Communicator& communicator) {
+    start_rest([&](std::size_t, comm::Piece& piece) { communicator.start(piece); });
+    communicator.finish();
+  }
+  /// Starts what is left, by start(number, piece).
+  template <class Start>
+  void start_rest(Start const& start) {
     for (; next_ < buckets_.size(); ++next_) {
       if (buckets_[next_].pending > 0) buckets_[next_].ready = Clock::seconds();
-      communicator.start(buckets_[next_].piece);
+      start(next_, buckets_[next_].piece);
     }
-    communicator.finish();
   }
 
   [[nodiscard]] std::vector<BucketTimes> times() const {

@@ -42,6 +42,7 @@ class Replica {
 
  public:
   using Space = Space_;
+  using Mark = typename Device::Mark;
   using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
   /// A batch of the loader's as the model sees it.
   template <class Batch>
@@ -66,9 +67,12 @@ class Replica {
     context_.bind_buffers(buffers_.data());
   }
 
-  /// Forward and backward of one batch: adds its loss and its gradients to those of the step.
+  /// Forward and backward of one batch: adds its loss and its gradients to those of the step. A device's sinks hear of
+  /// work when it is queued or recorded. A pass with sinks is recorded only for who keeps in `heard` what they heard.
+  /// @returns whether it was done as it was recorded: then `heard` has what was heard at that time
   template <class Batch>
-  void run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {}) {
+  bool run(Batch const& batch, MicroStep const& step, LossSink loss_sink = {}, nn::ReadySink ready_sink = {},
+           detail::HeardParameters* heard = nullptr) {
     device_.enter();
     if (step.first) {
       context_.begin_step();
@@ -84,8 +88,9 @@ class Replica {
       if constexpr (Space::host_accessible) middle = device_.now();
       context_.backward(ready_sink);
     };
-    bool const unheard = !loss_sink.call && !ready_sink.call;
-    if (!unheard || !device_.repeat(context_, brought, pass)) pass();
+    bool const repeats =
+        (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
+    if (!repeats) pass();
     auto const end = device_.now();
     device_.release();
     if constexpr (Space::host_accessible) {
@@ -94,6 +99,7 @@ class Replica {
     } else {
       device_.took(&PhaseSeconds::pass, begin, end);
     }
+    return repeats;
   }
 
   /// Where batches should lie on the host, of a device other than the host.

@@ -47,14 +47,14 @@ class RankNccl {
   [[nodiscard]] int size() const noexcept { return host_.size(); }
   void follow(memory::Stream<CudaSpace> stream) { producer_ = stream; }
 
-  void start(Piece& piece) {
+  void start(Piece& piece, memory::CudaEvent const* mark = nullptr) {
     check(piece, rank(), size());
     auto const what = request_of(piece, Clock::seconds());
     if (what.kind == Kind::barrier || what.largest_part() == 0 || !on_device(what)) return host_.start(piece);
     piece.started_seconds = what.started_seconds;
     piece.finished_seconds = 0;
     if (failure_) return;
-    push(what);
+    push(what, mark);
     advance();
   }
 
@@ -109,8 +109,9 @@ class RankNccl {
     Request what;
     std::uint32_t number = 0;
     std::vector<Note> notes;
-    Piece meeting;                    // gathers the notes
-    memory::CudaEvent before, after;  // the input is there; the result is
+    Piece meeting;                            // gathers the notes
+    memory::CudaEvent before, after;          // the input is there, where a stream is followed; the result is
+    memory::CudaEvent const* mark = nullptr;  // what the operation waits for: `before`, one of the caller's, or nothing
   };
 
   RankNccl(launch::World const& world, AnyCommunicator host, GroupNccl group)
@@ -136,7 +137,7 @@ class RankNccl {
     return device;
   }
 
-  void push(Request const& what) {
+  void push(Request const& what, memory::CudaEvent const* mark) {
     if (spare_.empty()) spare_.push_back(std::make_unique<Step>());
     auto& step = *steps_.emplace_back(std::move(spare_.back()));
     spare_.pop_back();
@@ -151,7 +152,11 @@ class RankNccl {
                     .count = sizeof(Note),
                     .collective = Collective::all_gather,
                     .in = &mine};
-    if (producer_) step.before.record(*producer_);
+    step.mark = mark;
+    if (producer_ && !mark) {
+      step.before.record(*producer_);
+      step.mark = &step.before;
+    }
     host_.start(step.meeting);
   }
 
@@ -176,7 +181,7 @@ class RankNccl {
     auto& step = *steps_[queued_];
     auto const stream = stream_.view();
     if (!asked_) {
-      if (producer_) step.before.block(stream);
+      if (step.mark) step.mark->block(stream);
       group_.must(ask(step.what), "NCCL's call", watch_, tell(step));
       asked_ = true;
     }

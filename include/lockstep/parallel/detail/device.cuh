@@ -114,20 +114,24 @@ class Device<CudaSpace> {
   /// Waits until the batch that was brought is free on the host.
   void release() const { inbox_.wait(); }
   /// Does a pass over a batch as it was recorded: where batches compare and this one, in this place, came before. False
-  /// when nothing was done.
+  /// when nothing was done. `heard`, where somebody listens to the pass, has afterwards what it told when it was
+  /// recorded.
   template <class Context, class Batch, class Pass>
-  bool repeat(Context& context, Batch const& batch, Pass const& pass) {
+  bool repeat(Context& context, Batch const& batch, HeardParameters* heard, Pass const& pass) {
     if constexpr (std::equality_comparable<Batch>) {
       auto& start = stream().template kept<PassStart<Batch>>();
       start.batch = batch;
+      start.heard = heard != nullptr;
       start.written.assign(context.written().begin(), context.written().end());
-      auto const* const written = stream().template kept<Passes<Batch>>().run(
+      auto const* const outcome = stream().template kept<Passes<Batch>>().run(
           stream(), start, context.memory_moves() + stream().memory_moves(), [&] {
             pass();
-            return std::vector(context.written().begin(), context.written().end());
+            return PassOutcome{std::vector(context.written().begin(), context.written().end()),
+                               heard ? *heard : HeardParameters()};
           });
-      if (written) {
-        context.set_written(*written);
+      if (outcome) {
+        context.set_written(outcome->written);
+        if (heard) *heard = outcome->heard;
         return true;
       }
       context.begin_micro_batch_again();  // a pass that could not be recorded has left its traces
@@ -158,6 +162,16 @@ class Device<CudaSpace> {
     if (count > 0)
       memory::check_cuda(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(float), stream().get()),
                          "cudaMemsetAsync");
+  }
+
+  /// A moment of the stream's work that other streams can wait for; in a recording one of each time that it is done.
+  using Mark = memory::CudaEvent;
+  [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
+  void make(Mark& mark) const {
+    if (is_recorded())
+      mark.record_in_recording(stream());
+    else
+      mark.record(stream());
   }
 
   using Moment = std::size_t;
@@ -203,10 +217,15 @@ class Device<CudaSpace> {
   struct PassStart {
     std::optional<Batch> batch;
     std::vector<std::uint8_t> written;
+    bool heard = false;
     bool operator==(PassStart const&) const = default;
   };
+  struct PassOutcome {
+    std::vector<std::uint8_t> written;
+    HeardParameters heard;
+  };
   template <class Batch>
-  using Passes = memory::CudaRecordings<PassStart<Batch>, std::vector<std::uint8_t>>;
+  using Passes = memory::CudaRecordings<PassStart<Batch>, PassOutcome>;
 
   template <class Batch>
   [[nodiscard]] Brought<Batch> receive(Batch const& batch) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/thread_pool.hpp>
@@ -13,6 +14,9 @@
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// The parameters of which a pass told that their gradients are complete, in that order: offset and size.
+using HeardParameters = std::vector<std::pair<Index, Index>>;
 
 /// What a replica computes with: where its work is queued, how its memory and the host's meet, and the loss of a step.
 /// Used by one thread at a time.
@@ -43,7 +47,7 @@ class Device<HostSpace> {
   void release() const noexcept {}
   /// Passes are not recorded: nothing was done.
   template <class Context, class Batch, class Pass>
-  [[nodiscard]] bool repeat(Context const&, Batch const&, Pass const&) const noexcept {
+  [[nodiscard]] bool repeat(Context const&, Batch const&, HeardParameters const*, Pass const&) const noexcept {
     return false;
   }
   /// What a model predicted, for a metric to look at.
@@ -55,6 +59,8 @@ class Device<HostSpace> {
     if (from.data() != to) std::copy(from.begin(), from.end(), to);
   }
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
+
+  struct Mark {};  // nothing is queued
 
   /// A moment of the work that is queued.
   using Moment = double;
