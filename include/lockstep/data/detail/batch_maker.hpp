@@ -30,43 +30,44 @@ struct BatchMaker {
 
   /// Does a job. False when it was broken off, because `generation` is not what it was.
   bool run(Job& job, Worker& worker, std::atomic<std::uint64_t> const& generation, std::uint64_t was) const {
-    auto& [slot, shard, phase, begin, end, failure, failed, absent, substituted, last_failure] = job;
-    auto& batch = slot->batches[static_cast<std::size_t>(shard - slot->shards.data())];
-    auto row = begin;
+    auto& shard = *job.shard;
+    auto& batch = job.slot->batches[static_cast<std::size_t>(&shard - job.slot->shards.data())];
+    auto const phase = job.phase;
+    auto const end = job.end;
+    auto row = job.begin;
     try {
       if (phase == Phase::plan || phase == Phase::finish) {
         row = -1;
-        phase == Phase::plan ? shard->plan(collate, slot->epoch, batch) : shard->finish(collate, batch);
+        phase == Phase::plan ? shard.plan(collate, job.slot->epoch, batch) : shard.finish(collate, batch);
         return true;
       }
-      if (phase == Phase::read && shard->restarts == 0) choose(job);
+      if (phase == Phase::read && shard.restarts == 0) choose(job);
+      if (Shard::at_hand && row < end) say(worker, shard, row);
       for (; row < end; ++row) {
         if (generation.load(std::memory_order_relaxed) != was) return false;
-        auto const k = static_cast<std::size_t>(row);
-        worker.index.store(shard->indices[k], std::memory_order_relaxed);
-        worker.position.store(shard->positions[k], std::memory_order_relaxed);
+        if constexpr (!Shard::at_hand) say(worker, shard, row);
         try {
           if (phase == Phase::read) {
             if (read(job, row, worker)) continue;
-            failed.push_back(row);
-            ++absent;
+            job.failed.push_back(row);
+            ++job.absent;
           } else {
-            shard->write(worker.reader, collate, batch, row);
+            shard.write(worker.reader, collate, batch, row);
           }
         } catch (std::bad_alloc const&) {
           throw;  // not the sample's fault
         } catch (...) {
           if (reads_forward && phase == Phase::read && options.on_failure == OnFailure::raise) {
-            failure.merge({std::current_exception(), row});  // and on: others' samples lie behind this one
+            job.failure.merge({std::current_exception(), row});  // and on: others' samples lie behind this one
             continue;
           }
           if (!can_mend(job)) throw;
-          last_failure = failure_of(*shard, row, std::current_exception());
-          failed.push_back(row);
+          job.last_failure = failure_of(shard, row, std::current_exception());
+          job.failed.push_back(row);
         }
       }
     } catch (...) {
-      failure = {std::current_exception(), row};
+      job.failure = {std::current_exception(), row};
     }
     return true;
   }
@@ -91,6 +92,11 @@ struct BatchMaker {
   static constexpr bool reads_forward = ReadsForward<D>;
   static constexpr int most_substitutes = 16;  // tried for one sample
 
+  /// Tells who waits for the worker what it is at.
+  static void say(Worker& worker, Shard const& shard, Index row) noexcept {
+    worker.index.store(shard.indices[static_cast<std::size_t>(row)], std::memory_order_relaxed);
+    worker.position.store(shard.positions[static_cast<std::size_t>(row)], std::memory_order_relaxed);
+  }
   /// Whether a failed row is seen to once the phase is over. What cannot be read is substituted in `read` already.
   [[nodiscard]] bool can_mend(Job const& job) const noexcept {
     if (reads_forward && job.phase != Phase::read) return false;  // what was read cannot be read again
@@ -108,10 +114,15 @@ struct BatchMaker {
     auto const begin = static_cast<std::size_t>(job.begin), end = static_cast<std::size_t>(job.end);
     auto const size = static_cast<Index>(order.size());
     auto index_at = order.in(job.slot->epoch);
+    auto const layout = job.slot->layout;
+    auto const first = layout.position(job.slot->step, shard.shard, 0);
+    auto const apart = layout.position(job.slot->step, shard.shard, 1) - first;
+    auto* const positions = shard.positions.data();
+    auto* const chosen = shard.indices.data();
     for (auto k = begin; k < end; ++k) {
-      auto const position = job.slot->layout.position(job.slot->step, shard.shard, static_cast<Index>(k));
-      shard.positions[k] = position;
-      shard.indices[k] = position < size ? position : position % size;
+      auto const position = first + static_cast<Index>(k) * apart;
+      positions[k] = position;
+      chosen[k] = position < size ? position : position % size;
     }
     std::span<Index> const indices(shard.indices.data() + begin, end - begin);
     if constexpr (requires { index_at.replace(indices); }) {

@@ -53,6 +53,8 @@ struct LoaderShard {
   using Reader = SampleReader<D>;
   static constexpr bool reads_into_rows = ReadsIntoRows<D, C> && !DrawsSamples<D>;
   static constexpr bool by_reference = std::is_lvalue_reference_v<decltype(std::declval<D const&>().get(Index{}))>;
+  /// Samples that are there already, so that nobody waits for one in particular.
+  static constexpr bool at_hand = by_reference&& noexcept(std::declval<D const&>().get(Index{}));
   using Kept = std::conditional_t<by_reference, Sample const*, std::optional<Sample>>;
 
   Slab slab;
