@@ -294,3 +294,12 @@ TEST_CASE("a micro-batch that begins again, over the gradients of before, leaves
   f.loss();
   CHECK(f.context.memory_moves() > moves);
 }
+
+TEST_CASE("what visit does not name is refused by its shape, before anything is read there") {
+  Fixture f;
+  nn::Parameter const forgotten{{2, 3}, nn::Initializer::constant(0)};
+  nn::Buffer const kept{{5}};
+  CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<2>(forgotten)), doctest::Contains("shape [2, 3]"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<1>(kept)), doctest::Contains("shape [5]"), ConfigError);
+}

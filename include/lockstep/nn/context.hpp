@@ -11,6 +11,8 @@
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/step_key.hpp>
@@ -19,6 +21,7 @@
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/detail/not_visited.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -78,8 +81,10 @@ class Context {
 
   // ---- for layers: forward
 
+  /// @throws ConfigError for one that the model's visit does not name
   template <int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> value(Parameter const& p) const {
+    expect<ConfigError>(p.offset >= 0, [&] { return detail::not_visited(p.shape); });
     TensorView<Real const, Rank, Space> view(values_ + p.offset, {});
     std::copy_n(p.shape.begin(), Rank, view.extent.begin());
     return view;
@@ -87,6 +92,7 @@ class Context {
   /// A buffer of the model, to read or to write.
   template <int Rank>
   [[nodiscard]] TensorView<Real, Rank, Space> value(Buffer const& b) const {
+    expect<ConfigError>(b.offset >= 0, [&] { return detail::not_visited(b.shape); });
     TensorView<Real, Rank, Space> view(buffers_ + b.offset, {});
     std::copy_n(b.shape.begin(), Rank, view.extent.begin());
     return view;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// The message for a parameter or buffer that forward uses and `visit` does not name, so that it has no place.
+[[nodiscard]] inline std::string not_visited(std::vector<Index> const& shape) {
+  std::string extents;
+  for (auto extent : shape) extents += (extents.empty() ? "" : ", ") + std::to_string(extent);
+  return "Context: forward uses a tensor of shape [" + extents +
+         "] that the model's visit does not name; have visit call each(\"name\", layer_) for every layer";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
