@@ -99,6 +99,33 @@ if command -v mpirun.openmpi >/dev/null; then
 else
   echo 'skipped: needs mpirun.openmpi (openmpi-bin): kills under mpirun'
 fi
+
+# MPICH's mpirun kills the survivors with a signal that cannot be held back, as soon as it notices: the verdict is the
+# right one, or there is none.
+mpich() {
+  local i victim pid err told=0
+  for ((i = 0; i < mpi; ++i)); do
+    start "mpich-$i" mpirun.mpich -n 3 "$program"
+    err=$FAULTS_FOLDER/err
+    await 20 grep -q 'added up' "$err" || fail 'mpich: does not start' "$err"
+    victim=$((RANDOM % 3))
+    pid=$(pid_of "$victim")
+    kill -9 "$pid"
+    end_job mpich
+    ((code != 0)) || fail 'mpich: exit code 0 after a kill' "$err"
+    if grep -q verdict: "$err"; then
+      [[ $(grep -c verdict: "$err") == 1 ]] && grep -q "verdict: rank $victim (pid $pid) is gone" "$err" ||
+        fail "mpich: rank $victim (pid $pid) is not named, once" "$err"
+      told=$((told + 1))
+    fi
+  done
+  printf "MPICH's mpirun: %d kills, the rank named in %d\n" "$mpi" "$told"
+}
+if command -v mpirun.mpich >/dev/null; then
+  mpich
+else
+  echo 'skipped: needs mpirun.mpich (mpich): kills under it'
+fi
 if ((torch)); then
   if "$python" -c 'import torch' 2>/dev/null; then
     kills "$torch" torchrun 'is gone' \

@@ -119,6 +119,7 @@ class RankWatch {
   void lose(std::size_t rank) {
     control_.lose(static_cast<int>(rank));
     File const closed = std::exchange(peers_[rank], File());
+    report();  // at once: MPICH's mpirun leaves no time for more
   }
 
   void be_asked_to_end(int signal) {
