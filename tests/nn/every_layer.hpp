@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/nn/add.hpp>
+#include <lockstep/nn/attention.hpp>
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/embedding.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/gated_feed_forward.hpp>
+#include <lockstep/nn/gelu.hpp>
+#include <lockstep/nn/image_input.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/pre_norm.hpp>
+#include <lockstep/nn/relative_position_bias.hpp>
+#include <lockstep/nn/relu.hpp>
+#include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/segment_of.hpp>
+#include <lockstep/nn/segments.hpp>
+#include <lockstep/nn/sequence_of.hpp>
+#include <lockstep/nn/space_pooling.hpp>
+
+#include "nn/sequence_model.hpp"
+
+namespace lockstep_test {
+
+/// Four sequences of ids with a number beside each, and a picture for each of them.
+class Mixed {
+ public:
+  static constexpr Index rows = 4, length = 6, vocabulary = 12;
+
+  template <class T, class Space>
+  struct Column {
+    TensorView<T const, 2, Space> values;
+    TensorView<std::int32_t const, 1, Space> lengths;
+  };
+  template <class Space>
+  struct Batch {
+    Column<std::int32_t, Space> tokens;
+    Column<float, Space> numbers;
+    TensorView<Index const, 1, Space> places;
+    TensorView<std::uint8_t const, 2, Space> pictures;
+    TensorView<float const, 2, Space> targets;
+  };
+
+  Mixed() {
+    for (Index i = 0; i < rows * length; ++i) numbers_.push_back(static_cast<float>(i % 7) / 4 - 0.5f);
+    for (Index i = 0; i < rows * 3; ++i) targets_.push_back(static_cast<float>(i % 5) - 2);
+    for (Index i = 0; i < rows * 30; ++i) bytes_.push_back(static_cast<std::uint8_t>(i * 37 % 256));
+  }
+
+  /// The batch where `put(vector)` brings its numbers: it returns where they lie.
+  template <class Space, class Put>
+  [[nodiscard]] Batch<Space> in(Put const& put) const {
+    TensorView<std::int32_t const, 1, Space> const lengths(put(tokens_.lengths), {rows});
+    return {{{put(tokens_.ids), {rows, length}}, lengths},
+            {{put(numbers_), {rows, length}}, lengths},
+            {put(tokens_.positions), {rows}},
+            {put(bytes_), {rows, 30}},
+            {put(targets_), {rows, 3}}};
+  }
+  [[nodiscard]] Batch<HostSpace> on_host() const {
+    return in<HostSpace>([](auto const& values) { return values.data(); });
+  }
+
+ private:
+  TokenBatch tokens_{{6, 0, 1, 4}, length, static_cast<std::int32_t>(vocabulary)};
+  std::vector<float> numbers_, targets_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// The layers that the golden files do not cover, and those that join others.
+class Everything {
+ public:
+  void visit(auto&& each) {
+    each("number", number), each("token", token), each("embedding", embedding), each("bias", bias);
+    each("attention", attention), each("gated", gated);
+    each("joined", joined), each("convolution", convolution), each("norm", norm), each("seen", seen);
+    each("head", head);
+  }
+  template <class Context, class Space = typename Context::Space>
+  nn::Loss<Space> forward(Context& context, Mixed::Batch<Space> const& batch) const {
+    auto const places = batch.places;
+    auto const numbers = nn::sequence_of(context, batch.numbers, places);
+    auto const projected = number.forward(context, numbers, nn::Activation::relu);
+    auto const x = embedding.forward(context, nn::interleave(projected, token.of(batch.tokens)), places);
+    auto const z = attention.forward(context, x, bias.forward(context, x));
+    auto const [sum, normalized] = joined.join(context, x, z, dropout);
+    auto const y = nn::add(context, sum, gated.forward(context, normalized));
+    auto const words = nn::segment_of(context, y, 1, numbers.layout);
+    auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, nn::first_token(context, words)));
+
+    auto const image = pictures.forward(context, batch.pictures);
+    auto const maps = norm.forward(context, convolution.forward(context, image));
+    auto const small =
+        nn::AveragePool2d({.window = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
+    auto const picture = seen.forward(context, nn::global_average_pool(context, small), nn::Activation::gelu);
+
+    auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
+    return nn::mean_squared_error(context, head.forward(context, both), batch.targets);
+  }
+
+ private:
+  static constexpr Index width = 16;
+
+  nn::Linear number{1, width};
+  nn::Embedding token{Mixed::vocabulary, width, nn::GradientForm::dense};
+  nn::FusedEmbedding embedding{
+      {.length = 12, .width = width, .dropout = 0.1, .types = 2, .scale = 2, .norm = nn::Norm::rms}};
+  nn::RelativePositionBias bias{{.heads = 2, .buckets = 4, .farthest = 8}};
+  nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention> attention{
+      nn::RMSNorm(width), nn::MultiHeadAttention({.width = width, .heads = 2, .dropout = 0.1}), 0.1};
+  nn::PreNorm<nn::RMSNorm, nn::GatedFeedForward> gated{nn::RMSNorm(width), nn::GatedFeedForward({width, 24, 0.1}), 0.1};
+  nn::RMSNorm joined{width};
+  nn::ImageInput<2> pictures{{.extent = {6, 5}}};
+  nn::Conv2d convolution{1, 4, {.padding = 1}};
+  nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
+  nn::Linear seen{4, width}, head{width, 3};
+  nn::Dropout dropout{0.1};
+};
+
+/// How far apart two models' gradients of one parameter may be where one of them stores activations in bfloat16, as a
+/// part of their size. At most 40 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most
+/// and in a direction of its own: their errors add up to sqrt(40) 2^-8.
+inline double const rounded_apart = std::sqrt(40.0) * 0x1p-8;
+
+/// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
+template <class Gradients>
+void check_rounded(nn::ParameterLayout const& layout, Gradients const& exact, Gradients const& low) {
+  for (auto const& entry : layout.entries()) {
+    // Softmax and BatchNorm take a constant away: these gradients are zero but for rounding in float, too.
+    if (entry.name == "attention.key.bias" || entry.name == "convolution.bias") continue;
+    double off = 0, all = 0;
+    for (auto i = static_cast<std::size_t>(entry.offset); i < static_cast<std::size_t>(entry.offset + entry.size);
+         ++i) {
+      double const difference = low[i] - exact[i];
+      off += difference * difference, all += static_cast<double>(exact[i]) * exact[i];
+    }
+    CAPTURE(entry.name);
+    CHECK(all > 0);
+    CHECK(off > 0);
+    CHECK(std::sqrt(off / all) <= rounded_apart);
+  }
+}
+
+}  // namespace lockstep_test
