@@ -20,8 +20,10 @@
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/staging.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
@@ -58,9 +60,11 @@ class Classifier {
   auto predict(Context& context, auto const& batch) const {
     auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
     auto const logits = head_.forward(context, nn::mean_pool(context, x));
-    if (context.recording() && logits.extent(0) > 0)
-      kernel::Move<typename Context::Space>::run(context.stream(), logits.value.data,
+    if (context.recording() && logits.extent(0) > 0) {
+      nn::Staging work(context);
+      kernel::Move<typename Context::Space>::run(context.stream(), work.read_real(logits.value).data,
                                                  context.template value<1>(seen_).data, classes);
+    }
     return logits;
   }
   template <class Context>
@@ -101,10 +105,10 @@ struct Outcome {
   parallel::PhaseSeconds phases;
 };
 
-template <class Policy>
-Outcome fit(Policy policy) {
+template <class Model = Classifier, class Policy>
+Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1) {
   auto const batch = rows / policy.all_shards();
-  Trainer trainer(Classifier(), optim::SGD{.learning_rate = 0.1, .momentum = 0.5}, std::move(policy), 7);
+  Trainer trainer(std::move(model), optim::SGD{.learning_rate = learning_rate, .momentum = 0.5}, std::move(policy), 7);
   data::InMemoryDataset const all(texts());
   data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch / 2});
   data::DataLoader again(all, data::ShuffledSampler{.seed = 4}, data::PadCollate{}, {.batch_size = batch});
@@ -180,6 +184,19 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
     CHECK(ddp.buffers == dp.buffers);
     CHECK(ddp.losses == dp.losses);
   }
+}
+
+TEST_CASE("in bfloat16, training on CUDA goes as the host's does in float, but for roundings") {
+  if (!lockstep_test::has_gpu("training in bfloat16")) return;
+  auto const host = fit(parallel::SingleDevice{.threads = 1}, Classifier(), 2);
+  auto const low = fit(parallel::OnCuda{parallel::SingleDevice{}}, nn::InBfloat16(Classifier()), 2);
+  // Eight tensors are rounded on the way to a loss, and again on the way back, by 2^-8 of themselves at most and in a
+  // direction of their own. The loss is at most as large as the logits that it is made of.
+  double const part = std::sqrt(16.0) * 0x1p-8;
+  CHECK(farthest(low.losses, host.losses) <= part * host.losses[0]);
+  CHECK(std::abs(low.evaluation.loss - host.evaluation.loss) <= part * host.losses[0]);
+  CHECK(low.losses.back() < low.losses.front());
+  CHECK(low.values != host.values);
 }
 
 #if defined(LOCKSTEP_NCCL_EMULATION)

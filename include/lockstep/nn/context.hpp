@@ -72,6 +72,10 @@ class Context {
     gradients_.bind(gradients, layout);
   }
 
+  /// Says where the values also lie as Scalar, for products on a device: nn::Staging::factor. Without it they are rounded
+  /// whenever they are multiplied with.
+  void bind_shadow(Scalar const* shadow) noexcept { shadow_ = shadow; }
+
   /// Says where the values of the model's buffers lie; only needed for a model that has any.
   void bind_buffers(Real* buffers) noexcept { buffers_ = buffers; }
 
@@ -372,6 +376,7 @@ class Context {
 
   Stream stream_;
   Real const* values_ = nullptr;
+  Scalar const* shadow_ = nullptr;  // of values_
   Real* buffers_ = nullptr;
   ParameterGradients<Real, Space> gradients_;
   Scratch scratch_;                // values and gradients

@@ -60,10 +60,13 @@ class [[nodiscard]] Staging {
     return as<Real>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
-  /// A parameter that is multiplied with activations, as they are.
+  /// A parameter that is multiplied with activations, stored as they are.
   template <int Rank>
   [[nodiscard]] TensorView<Operand const, Rank, Space> factor(Parameter const& p) {
-    return as<Operand>(context_->template value<Rank>(p));
+    auto const value = context_->template value<Rank>(p);
+    if constexpr (!std::is_same_v<Operand, Real>)
+      if (context_->shadow_) return {context_->shadow_ + p.offset, value.extent};
+    return as<Operand>(value);
   }
 
   /// Where to write y: all of it.

@@ -81,8 +81,10 @@ class OptimizerState {
     auto* const gradients = replica.gradient_data() + range.begin;
     std::array<float*, Optimizer::states> states{};
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + range.begin;
-    optim::Slice<float, Space> slice{range.begin, range.end - range.begin, replica.value_data() + range.begin,
-                                     gradients, states.data()};
+    auto const to = replica.stepped();
+    optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
+                                     states.data()};
+    if (to.shadow) slice.shadow = to.shadow + range.begin;
     slice.decays = range.decays;
     if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; }) {
       slice.touched = range.table;

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/convert.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
@@ -15,6 +18,7 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/staging.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -65,6 +69,10 @@ class Replica {
     nn::initialize_buffers(layout, start.data());
     set_buffers(start.span());
     context_.bind_buffers(buffers_.data());
+    if constexpr (has_shadow) {
+      shadow_ = memory::Buffer<bfloat16, Space>(layout.size(), memory::DefaultResource<Space>{});
+      context_.bind_shadow(shadow_.data());
+    }
   }
 
   /// Forward and backward of one batch: adds its loss and its gradients to those of the step. A device's sinks hear of
@@ -78,6 +86,7 @@ class Replica {
       context_.begin_step();
       device_.begin_step();
     }
+    renew_shadow();
     auto const begin = device_.now();
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
@@ -119,6 +128,7 @@ class Replica {
   template <class Batch, class... Metric>
   nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
     device_.enter();
+    renew_shadow();
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::evaluation, 0);
     if constexpr (sizeof...(Metric) == 0) {
@@ -163,7 +173,7 @@ class Replica {
   [[nodiscard]] nn::Loss<HostSpace> read_loss() { return device_.read(device_.loss()); }
   /// The parameters on the host: themselves or, of a device, a copy that the next call overwrites.
   [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
-  void set_values(std::span<float const> values) { device_.write(values, values_.data()); }
+  void set_values(std::span<float const> values) { device_.write(values, value_data()); }
   /// What the model keeps but does not learn; of this replica's own samples. On the host, as values().
   [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
   void set_buffers(std::span<float const> buffers) { device_.write(buffers, buffers_.data()); }
@@ -171,19 +181,39 @@ class Replica {
   /// Elements of an arena.
   [[nodiscard]] Index size() const noexcept { return layout_->size(); }
   [[nodiscard]] Device& device() noexcept { return device_; }
-  [[nodiscard]] float* value_data() const noexcept { return values_.data(); }
+  [[nodiscard]] float const* value_data() const noexcept { return values_.data(); }
+  /// To be written before the next pass.
+  [[nodiscard]] float* value_data() noexcept {
+    shadow_is_old_ = true;
+    return values_.data();
+  }
+  /// For an optimizer, which writes both: the values, and, where products take bfloat16, their shadow in that type.
+  struct Stepped {
+    float* values;
+    bfloat16* shadow;
+  };
+  [[nodiscard]] Stepped stepped() noexcept { return {values_.data(), shadow_.data()}; }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
   /// The tables whose gradient goes by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
-  /// Values, gradients and activations.
+  /// Values, their shadow, gradients and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return 2 * bytes_of(layout_->size()) + context_.activation_bytes();
+    return 2 * bytes_of(size()) + static_cast<std::size_t>(shadow_.size()) * sizeof(bfloat16) +
+           context_.activation_bytes();
   }
 
  private:
+  static constexpr bool has_shadow = std::is_same_v<nn::Operand<Context>, bfloat16>;
+
   [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {
     return static_cast<std::size_t>(floats) * sizeof(float);
+  }
+  void renew_shadow() {
+    if constexpr (has_shadow)
+      if (std::exchange(shadow_is_old_, false))
+        kernel::Convert<Space>::template run<bfloat16, float>(stream(), {values_.data(), {size()}},
+                                                              {shadow_.data(), {size()}});
   }
   template <class Prediction, class Batch, class... Metric>
   void show(Prediction const& prediction, Batch const& batch, Metric&... metrics) {
@@ -195,6 +225,8 @@ class Replica {
   nn::ParameterLayout const* layout_;
   Device device_;
   detail::Arena<Space> values_, buffers_;
+  memory::Buffer<bfloat16, Space> shadow_;  // of the values; empty where products take float
+  bool shadow_is_old_ = true;
   memory::Block gradients_;
   Context context_;
   std::vector<double> used_;

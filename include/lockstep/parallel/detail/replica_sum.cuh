@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
@@ -44,7 +45,7 @@ class ReplicaSum<Replica, CudaSpace> {
       auto& to = *replicas_[i];
       to.device().enter();
       done_[0].block(to.stream());
-      copy(to.stream(), from.value_data(), to.value_data(), from.size());
+      copy(to.stream(), std::as_const(from).value_data(), to.value_data(), from.size());
     }
     from.device().enter();
   }
