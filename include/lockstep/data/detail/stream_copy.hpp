@@ -14,7 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 /// From here on a copy goes past the caches: its target is not read before it is written, and what others keep in the
 /// caches stays there. Smaller rows are likely to be still in them when they are used.
-inline constexpr std::size_t stream_bytes = std::size_t{256} << 10;
+inline constexpr std::size_t stream_bytes = std::size_t{64} << 10;
 
 #if defined(__x86_64__)
 /// Fills whole blocks of 64 bytes of `to` past the caches, with what `load(offset)` gives; a cache line is written at
