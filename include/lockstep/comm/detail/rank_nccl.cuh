@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,10 @@ class RankNccl {
     piece.finished_seconds = 0;
     if (failure_) return;
     push(what, mark);
-    advance();
+    attempt([this] {  // what is complete is not asked for here: that would take longer than all of this
+      while (queue_next()) {
+      }
+    });
   }
 
   void progress() {
@@ -82,9 +86,11 @@ class RankNccl {
     memory::check_cuda(cudaMemsetAsync(data, 0, bytes, stream_.view().get()), "cudaMemsetAsync");
     group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
     stream_.view().synchronize();
+    blocks_.push_back({static_cast<std::byte*>(data), bytes});
     return data;
   }
   void give_back(void* data, void* registration) noexcept {
+    std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
     if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
     ncclMemFree(data);
   }
@@ -124,12 +130,16 @@ class RankNccl {
     return all;
   }
 
-  [[nodiscard]] static bool on_device(void const* data) {
+  /// CUDA is asked only of memory that did not come from here: that takes longer than all else on the host.
+  [[nodiscard]] bool on_device(void const* data) const {
+    auto const* const at = static_cast<std::byte const*>(data);
+    for (auto const& block : blocks_)
+      if (at >= block.data() && at < block.data() + block.size()) return true;
     cudaPointerAttributes attributes{};
     memory::check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
     return attributes.type != cudaMemoryTypeUnregistered && attributes.type != cudaMemoryTypeHost;
   }
-  [[nodiscard]] static bool on_device(Request const& what) {
+  [[nodiscard]] bool on_device(Request const& what) const {
     bool const device = on_device(what.out);
     if (what.in && what.in != what.out && on_device(what.in) != device)
       throw ConfigError(
@@ -162,10 +172,16 @@ class RankNccl {
 
   /// Does what can be done without waiting. What goes wrong is kept for who waits.
   void advance() {
-    if (failure_) return;
-    try {
+    attempt([this] {
       while (queue_next() || complete_next()) {
       }
+    });
+  }
+  template <class F>
+  void attempt(F const& f) {
+    if (failure_) return;
+    try {
+      f();
     } catch (CommunicationError const&) {
       give_up();
     }
@@ -331,6 +347,7 @@ class RankNccl {
   PeerWatch watch_;
   memory::CudaStream stream_;
   std::vector<std::unique_ptr<Step>> steps_, spare_;  // under way, oldest first; for the next ones
+  std::vector<std::span<std::byte>> blocks_;          // of device memory, as `take` gave them
   AnyCommunicator host_;
   GroupNccl group_;
   std::optional<memory::Stream<CudaSpace>> producer_;
