@@ -28,7 +28,7 @@ class Layer {
         x_(fill(m, k)),
         weight_(fill(n, k)),
         y_(fill(m, n)),
-        partial_(fill(1, Kernel::partial_elements(m, k, n))) {}
+        partial_(fill(1, Kernel::partial_elements(stream_, m, k, n))) {}
 
   void forward() { Kernel::forward<float>(stream_, x_, weight_, {}, y_); }
   void input_gradient() { kernel::Gemm<HostSpace>::multiply<float>(stream_, 1, y_, no, weight_, no, 0, x_); }

@@ -29,6 +29,7 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
+#include <lockstep/memory/free_list.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/space.hpp>

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "values.hpp"
@@ -41,7 +42,7 @@ Results<T> run(Case<T> const& c, Write write, bool with_factor, int threads) {
   auto const filled = [&](Index size) { return std::vector<T>(static_cast<std::size_t>(size), start); };
   Results<T> r{filled(c.rows * c.outputs), filled(c.rows * c.inputs), filled(c.outputs * c.inputs), filled(c.outputs)};
   auto partial =
-      std::vector<T>(static_cast<std::size_t>(Linear<HostSpace>::partial_elements(c.rows, c.inputs, c.outputs)),
+      std::vector<T>(static_cast<std::size_t>(Linear<HostSpace>::partial_elements(stream, c.rows, c.inputs, c.outputs)),
                      std::numeric_limits<T>::quiet_NaN());
   auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
   Linear<HostSpace>::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
@@ -134,6 +135,50 @@ TEST_CASE("float results lie within their bound of the definition") {
       }
     }
   }
+}
+
+TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what was kept") {
+  using Kernel = Linear<HostSpace>;
+  using lockstep::kernel::Activation;
+  struct Shape {
+    Index rows, inputs, outputs;
+  };
+  for (auto [rows, inputs, outputs] :
+       {Shape{0, 3, 4}, Shape{1, 1, 1}, Shape{33, 31, 32}, Shape{513, 9, 20}, Shape{1100, 33, 5}, Shape{600, 3, 512}})
+    for (int threads : {1, 3})
+      for (Write write : {Write::overwrite, Write::add}) {
+        CAPTURE(rows);
+        ThreadPool pool(threads);
+        Stream<HostSpace> const stream(pool);
+        Case<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
+        auto const unset = [](Index size) {
+          return std::vector<float>(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
+        };
+        auto const start = [&](Index size) {
+          return write == Write::add ? std::vector<float>(static_cast<std::size_t>(size), 1.0F) : unset(size);
+        };
+        // h is a layer's output of its own, made of `outputs` columns.
+        auto const below = view(c.dy, rows, outputs), weight_below = view(c.weight, outputs, inputs);
+        std::vector<float> const to_h = values<float>(inputs * outputs, 6);
+        lockstep::TensorView<float const, 1, HostSpace> const none;  // no bias
+        auto x = unset(rows * inputs), slope = x, y = x, h = x, dh = x;
+        auto const as_x = [&](auto& v) { return view(v, rows, inputs); };
+        Kernel::forward<float>(stream, below, view(to_h, inputs, outputs), none, Activation::gelu, {}, as_x(x),
+                               as_x(slope));
+        Kernel::forward_gelu<float>(stream, below, view(to_h, inputs, outputs), none, as_x(h), as_x(y));
+        CHECK(same_bits(x, y));
+
+        auto partial = unset(Kernel::partial_elements(stream, rows, inputs, outputs));
+        auto again = unset(Kernel::again_elements(stream, rows, inputs, outputs));
+        auto dweight = start(outputs * inputs), dbias = start(outputs), dweight_again = dweight, dbias_again = dbias;
+        Kernel::backward<float>(stream, below, as_x(x), weight_below, {as_x(slope)}, as_x(dh), Write::overwrite,
+                                view(dweight, outputs, inputs), write, view(dbias, outputs), write, partial.data());
+        Kernel::backward_through_gelu<float>(stream, below, as_x(h), weight_below, view(dweight_again, outputs, inputs),
+                                             write, view(dbias_again, outputs), write, partial.data(), again.data());
+        CHECK(same_bits(h, dh));
+        CHECK(same_bits(dweight_again, dweight));
+        CHECK(same_bits(dbias_again, dbias));
+      }
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {

@@ -43,7 +43,7 @@ Results<T> on_host(Case<T> const& c, Write write, bool with_factor) {
   memory::Stream<HostSpace> const stream(pool);
   auto r = start_of(c, write);
   using Kernel = kernel::Linear<HostSpace>;
-  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.inputs, c.outputs)));
+  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(stream, c.rows, c.inputs, c.outputs)));
   auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
   Kernel::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
   Kernel::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
@@ -59,7 +59,8 @@ Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, Write w
   using Kernel = kernel::Linear<CudaSpace>;
   OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias), dy(c.dy), factor(c.factor), y(start.y), dx(start.dx),
       dweight(start.dweight), dbias(start.dbias),
-      partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.inputs, c.outputs))));
+      partial(std::vector<T>(
+          static_cast<std::size_t>(Kernel::partial_elements(stream.view(), c.rows, c.inputs, c.outputs))));
   auto const input = x.view(c.rows, c.inputs);
   Kernel::forward<T>(stream.view(), input, weight.view(c.outputs, c.inputs), bias.view(c.outputs),
                      y.view(c.rows, c.outputs));
@@ -113,6 +114,39 @@ TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, 
         CHECK(agrees(got.dbias, exact.dbias, magnitude.dbias, rows + 1));
         CHECK(on_device(stream, c, write, with_factor).dbias == got.dbias);
       }
+}
+
+TEST_CASE("what gelu made, made again on CUDA, leaves the bits of what was kept") {
+  if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
+  using Kernel = kernel::Linear<CudaSpace>;
+  memory::CudaStream const stream;
+  for (Index rows : {0, 1, 33, 300})
+    for (auto write : {Write::overwrite, Write::add}) {
+      Case<float> const c{rows, 9, 12};
+      auto const start = start_of(c, write);
+      std::vector<float> const unset(static_cast<std::size_t>(rows * c.inputs));
+      OnDevice<float> const below(c.dy), to_h(c.weight), weight(c.weight), x(unset), slope(unset), y(unset), h(unset),
+          dh(unset), again(unset), dweight(start.dweight), dbias(start.dbias), dweight_again(start.dweight),
+          dbias_again(start.dbias),
+          partial(std::vector<float>(
+              static_cast<std::size_t>(Kernel::partial_elements(stream.view(), rows, c.inputs, c.outputs))));
+      CHECK(Kernel::again_elements(stream.view(), rows, c.inputs, c.outputs) == rows * c.inputs);
+      auto const dy = below.view(rows, c.outputs);
+      auto const as_x = [&](OnDevice<float> const& v) { return v.view(rows, c.inputs); };
+      auto const to = to_h.view(c.inputs, c.outputs), from = weight.view(c.outputs, c.inputs);
+      Kernel::forward<float>(stream.view(), dy, to, {}, kernel::Activation::gelu, {}, as_x(x), as_x(slope));
+      Kernel::forward_gelu<float>(stream.view(), dy, to, {}, as_x(h), as_x(y));
+      CHECK(x.values() == y.values());
+      Kernel::backward<float>(stream.view(), dy, as_x(x), from, {as_x(slope)}, as_x(dh), Write::overwrite,
+                              dweight.view(c.outputs, c.inputs), write, dbias.view(c.outputs), write,
+                              partial.view(0).data);
+      Kernel::backward_through_gelu<float>(stream.view(), dy, as_x(h), from, dweight_again.view(c.outputs, c.inputs),
+                                           write, dbias_again.view(c.outputs), write, partial.view(0).data,
+                                           again.view(0).data);
+      CHECK(h.values() == dh.values());
+      CHECK(dweight_again.values() == dweight.values());
+      CHECK(dbias_again.values() == dbias.values());
+    }
 }
 
 TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host", T, float, double) {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "../malloc_count.hpp"
@@ -240,6 +241,68 @@ TEST_CASE("a gradient's memory serves again once all its producers have read it,
       for (int j = i; j < 12; j += 2) CHECK(seen.data[i] != outputs[5 - j / 2].value.data);
     CHECK(input.gradient()(0) == std::pow(3.0, 6));
   }
+}
+
+TEST_CASE("what is released makes room, and what is set aside is made again when somebody reads it") {
+  Fixture f;
+  auto& context = f.context;
+  std::array<Index, 1> const extent{40};
+  for (auto mode : {nn::Mode::training, nn::Mode::evaluation}) {
+    context.begin_micro_batch(mode, 1);
+    auto const released = context.variable<1>(extent);
+    context.release(released);
+    context.release(nn::Context<double, HostSpace>::Variable<1>{});
+    auto const kept = context.variable<1>(extent), remade = context.variable<1>(extent);
+    CHECK(kept.value.data == released.value.data);
+    CHECK(remade.value.data != kept.value.data);
+    context.set_aside(kept);  // nothing makes it again: only evaluation does not need that
+    CHECK((context.variable<1>(extent).value.data == kept.value.data) == (mode == nn::Mode::evaluation));
+  }
+
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const plain = context.variable<1>(extent), x = context.variable<1>(extent);
+  int made = 0;
+  context.can_make_again(x, [&made](auto&, auto to) {
+    ++made;
+    std::fill_n(to.data, to.size(), 7.0);
+  });
+  CHECK(context.value_of(x) == x.value);
+  context.set_aside(x);
+  auto const over = context.variable<1>(extent);
+  CHECK(over.value.data == x.value.data);
+  CHECK(context.value_of(plain) == plain.value);
+  CHECK(made == 0);
+  auto const again = context.value_of(x);
+  CHECK(again.data != over.value.data);
+  CHECK(again(39) == 7.0);
+  CHECK(context.value_of(x) == again);
+  CHECK(made == 1);
+  auto const in_place = context.gradient_in_value(over);
+  CHECK(in_place.data == over.value.data);
+  CHECK(context.gradient(over).write == Write::add);
+}
+
+TEST_CASE("what is recomputed makes room for itself only, until all of it is given back") {
+  Fixture f;
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  std::array<Index, 1> const extent{40};
+  auto const before = f.context.variable<1>(extent);
+  f.context.release(before);
+  double const *first = nullptr, *second = nullptr;
+  auto const inside = [&](auto& c) {
+    auto const a = c.template variable<1>(extent);
+    c.release(a);
+    auto const b = c.template variable<1>(extent);
+    first = a.value.data, second = b.value.data;
+    c.on_backward(b, std::tie(), [](auto&) {});
+    return b;
+  };
+  static_cast<void>(f.context.recompute(inside));
+  CHECK(first == second);
+  CHECK(first != before.value.data);
+  f.context.release(f.context.recompute([before](auto&) { return before; }, before));  // returns what it took
+  auto const next = f.context.variable<1>(extent);
+  CHECK((next.value.data == before.value.data || next.value.data == first));
 }
 
 TEST_CASE("a gradient by rows is the dense one: over micro-batches, and with uses of the whole table") {

@@ -69,6 +69,30 @@ TEST_CASE("fused dropout is the dropout layer's") {
   CHECK(fused == separate);
 }
 
+TEST_CASE_TEMPLATE("a sum in the memory of what is added, and a norm set aside, leave the same bits", T, float,
+                   double) {
+  Batch const batch{.rows = 3, .length = 50, .lengths = {50, 1, 0}};
+  auto const sparing = [](auto& context, Block const& b, auto const& x) {
+    auto const y = b.norm.join(context, x, b.linear.forward(context, x), b.dropout);
+    auto const z = b.norm.join(context, y, b.linear.forward(context, y), b.dropout);
+    context.set_aside(y.tokens);
+    auto const alone = b.norm.forward(context, z);
+    auto const last = b.linear.forward(context, alone);
+    context.set_aside(alone.tokens);
+    return last;
+  };
+  auto const keeping = [](auto& context, Block const& b, auto const& x) {
+    auto const y = block(context, b, x);
+    return b.linear.forward(context, b.norm.forward(context, block(context, b, y)));
+  };
+  for (Index width : {7, 40})
+    for (double dropout : {0.0, 0.3}) {
+      auto const b = make(width, dropout);
+      CHECK(run<T>(b, width, batch, sparing, 1, 2) == run<T>(b, width, batch, keeping, 1, 2));
+      CHECK(evaluate<T>(b, width, batch, sparing) == evaluate<T>(b, width, batch, keeping));
+    }
+}
+
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
   Batch const batch{.rows = 9, .length = 50};
   auto const one = run<T>(make(40, 0.1), 40, batch, block, 1);

@@ -53,6 +53,37 @@ TEST_CASE("float follows double") {
   CHECK(worst <= 800 * 0x1p-24 * scale);
 }
 
+// Of a layer backward needs query, key, value, what attention mixed of them, the sums before both norms, and what
+// stands before gelu (or, with dropout, twice: the slopes and what was dropped of the activation), each as large as its
+// input.
+TEST_CASE("a layer holds what backward needs, and no more") {
+  Batch const batch{.rows = 32, .length = 64};
+  auto const held = [&](Index layers, double dropout, bool norm_first) {
+    nn::TransformerEncoder const encoder(
+        {.layers = layers, .width = 64, .heads = 2, .feed_forward = 64, .dropout = dropout, .norm_first = norm_first});
+    Model model(encoder, batch.rows * batch.length, 64, apply);
+    auto const layout = nn::ParameterLayout::of(model);
+    auto const values = some_values<float>(layout);
+    std::vector<float> gradients(values.size());
+    lockstep::ThreadPool pool(1);
+    nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
+    context.bind(values.data(), gradients.data(), layout.entries().size());
+    for (int step = 0; step < 3; ++step) {
+      context.begin_step();
+      context.begin_micro_batch(nn::Mode::training, 3);
+      static_cast<void>(model.forward(context, batch));
+      context.backward({});
+    }
+    context.begin_micro_batch(nn::Mode::evaluation, 3);
+    return static_cast<double>(context.activation_bytes()) / (32 * 64 * 64 * sizeof(float));
+  };
+  // Beside them logarithms of sums and moments: per token two and four numbers, of 64 channels.
+  double const little = 6.0 / 64 + 0.01;
+  CHECK(held(5, 0, false) - held(3, 0, false) <= 2 * (7 + little));
+  CHECK(held(5, 0.1, false) - held(3, 0.1, false) <= 2 * (8 + little));
+  CHECK(held(5, 0, true) - held(3, 0, true) <= 2 * (7 + little));
+}
+
 TEST_CASE("a step that has been seen before allocates nothing") {
   Batch const batch{.rows = 4, .length = 9};
   Model model(make(2, 0.1), batch.rows * batch.length, 6, apply);

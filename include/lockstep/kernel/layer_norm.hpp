@@ -37,7 +37,7 @@ struct LayerNorm<HostSpace> {
 
   /// sum = x + dropout(residual), y = weight * (sum - mean(sum)) / sqrt(variance(sum) + epsilon) + bias. Backward needs
   /// `sum`, which is x itself without a residual and then not written, and the `moments` of each row: its mean and the
-  /// reciprocal of its deviation. Null ones are left out.
+  /// reciprocal of its deviation. Null ones are left out; `sum` may be the residual.
   /// @shape x, residual, sum, y [rows, width]   @shape weight, bias [width]   @shape moments [rows, 2]
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError when the shapes disagree; says both numbers
@@ -83,7 +83,7 @@ struct LayerNorm<HostSpace> {
 
   /// With g = dy * weight and normalized = (sum - mean) * reciprocal: ds = reciprocal * (g - mean(g) - normalized *
   /// mean(g * normalized)), dx = ds, dresidual = dropout(ds), dweight = sum over rows of dy * normalized, dbias = sum
-  /// over rows of dy; each overwritten or added to. A null dx or dresidual is left out.
+  /// over rows of dy; each overwritten or added to. A null dx or dresidual is left out. dx may be dy.
   /// @shape dy, sum, dx, dresidual [rows, width]   @shape moments [rows, 2]   @shape weight, dweight, dbias
   /// [width]
   /// @shape partial [partial_elements(rows, width)], overwritten
@@ -107,19 +107,16 @@ struct LayerNorm<HostSpace> {
           auto const differentiate = [=](T* to, Write write) {
             detail::differentiate_row(d, s, of_row, weight.data, means, to, width, write);
           };
-          if (dx.data) differentiate(dx.data + at, dx_write);
-          if (!dresidual.data) continue;
-          if (!residual.dropout.mask.active()) {
-            differentiate(dresidual.data + at, dresidual_write);
-            continue;
-          }
+          if (dx.data && dx.data != dy.data) differentiate(dx.data + at, dx_write);
+          if (dresidual.data && !residual.dropout.mask.active()) differentiate(dresidual.data + at, dresidual_write);
           T undropped[block];
-          for (Index c = 0; c < width; c += block) {
+          for (Index c = 0; c < width && dresidual.data && residual.dropout.mask.active(); c += block) {
             auto const count = std::min(block, width - c);
             detail::differentiate_row(d + c, s + c, of_row, weight.data + c, means, undropped, count, Write::overwrite);
             detail::drop_row(residual.dropout, row, width, c, count, undropped, dresidual.data + at + c,
                              dresidual_write);
           }
+          if (dx.data == dy.data) detail::differentiate_row(dx.data + at, s, of_row, weight.data, means, width);
         }
       });
     });

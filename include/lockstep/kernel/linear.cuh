@@ -9,6 +9,7 @@
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
 
@@ -80,7 +81,17 @@ struct Linear<CudaSpace> {
                    dropout, y.extent[0], y.extent[1], y.data, slopes);
   }
 
-  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index, Index outputs) noexcept {
+  template <class T>
+  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> h,
+                           Matrix<T> y) {
+    forward(stream, x, weight, bias, h);
+    Extents<1> const flat{h.size()};
+    Gelu<CudaSpace>::template forward<T>(stream, h.reshape(flat), y.reshape(flat));
+  }
+  /// All: several launches cost more than memory that is not read from near.
+  [[nodiscard]] static Index rows_together(Stream, Index rows) noexcept { return rows; }
+
+  [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept {
     return detail::column_partials(rows, outputs);
   }
 
@@ -110,6 +121,22 @@ struct Linear<CudaSpace> {
                                   sums[0] += static_cast<Sum>(dy.data[row * dy.extent[1] + column]);
                                 },
                                 partial, {dbias.data, dbias_write});
+  }
+
+  [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs, Index) noexcept { return rows * inputs; }
+
+  template <class T>
+  static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
+                                    Matrix<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
+                                    Write dbias_write, Accumulate<T>* partial, T* again) {
+    Matrix<T> const x{again, h.extent};
+    Extents<1> const flat{h.size()};
+    auto const before = h.reshape(flat), there = x.reshape(flat);
+    Gelu<CudaSpace>::template forward<T>(stream, before, there, before);
+    backward<T>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write, partial);
+    // x has been read: what is to be multiplied by the slope takes its place.
+    Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
+    Gelu<CudaSpace>::template backward<T>(stream, there, before, before, Write::overwrite);
   }
 };
 

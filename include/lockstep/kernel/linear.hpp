@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -72,17 +74,34 @@ struct Linear<HostSpace> {
     });
   }
 
+  /// h = x weight^T + bias and y = gelu(h), made while h is in cache.
+  /// @shape h, y [rows, outputs], overwritten
+  template <class T>
+  static void forward_gelu(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> h,
+                           Matrix<T> y) {
+    auto const width = y.extent[1];
+    forward(stream, x, weight, bias, h, [&](Index first, Index rows, Index column, Index columns) {
+      for (Index row = first; row < first + rows; ++row)
+        Gelu<HostSpace>::apply(h.data + row * width + column, y.data + row * width + column, columns);
+    });
+  }
+  /// How many of `rows` it is best to make y of, and of that the next layer's, before the next are begun: y stays in
+  /// cache, and weights are packed seldom enough.
+  [[nodiscard]] static Index rows_together(Stream stream, Index rows) noexcept {
+    return std::min(rows, 1024 * Index{stream.pool().threads()});
+  }
+
   /// How many elements `backward` needs for its partial sums.
-  [[nodiscard]] static constexpr Index partial_elements(Index rows, Index inputs, Index outputs) noexcept {
+  [[nodiscard]] static Index partial_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept {
     auto const count = chunks(rows, outputs);
-    return count > 1 ? count * (inputs + 1) * outputs : 0;
+    return count > 1 ? (adds_in_place(stream) ? 1 : count) * (inputs + 1) * outputs : 0;
   }
 
   /// dx = dy weight, dweight = dy^T x, dbias = sum over the rows of dy; each overwritten or added to. A null dx or
   /// dbias is left out. All three are made from a chunk of dy while it is in cache; what the chunks give for the
   /// parameters is summed in order. With a `slope`, that of what made x, dx is overwritten by (dy weight) * slope.
   /// @shape dy [rows, outputs]   @shape x, dx, slope [rows, inputs]   @shape weight, dweight [outputs, inputs]
-  /// @shape dbias [outputs]   @shape partial [partial_elements(rows, inputs, outputs)], overwritten
+  /// @shape dbias [outputs]   @shape partial [partial_elements(stream, rows, inputs, outputs)], overwritten
   /// @determinism bitwise, for any number of threads
   /// @throws ShapeError when the shapes disagree; says both numbers
   template <class T>
@@ -108,9 +127,7 @@ struct Linear<HostSpace> {
       if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
       return;
     }
-    // One thread adds chunk to chunk, in place where nothing stands there yet; several keep the chunks' sums apart and
-    // add them up in that order. (A library may add to what stands there in an order of its own.)
-    bool const alone = stream.pool().threads() == 1 && !detail::products_by_blas();
+    bool const alone = adds_in_place(stream);
     bool const weight_in_place = alone && dweight_write == Write::overwrite;
     bool const bias_in_place = alone && dbias_write == Write::overwrite;
     auto const grain = chunk_rows(outputs), stride = size + outputs, sums = alone ? 1 : chunks(rows, outputs);
@@ -149,9 +166,75 @@ struct Linear<HostSpace> {
     if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
   }
 
+  /// How many elements `backward_through_gelu` needs for x.
+  [[nodiscard]] static Index again_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept {
+    return std::min(rows, stream.pool().threads() * chunk_rows(outputs)) * inputs;
+  }
+
+  /// `backward` where x = gelu(h) and nothing but h is left: a chunk of x is made again when its turn comes, the same
+  /// to the bit, and h becomes its own gradient, (dy weight) * gelu'(h).
+  /// @shape h [rows, inputs]   @shape again [again_elements(stream, rows, inputs, outputs)], overwritten
+  template <class T>
+  static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
+                                    Matrix<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
+                                    T* partial, T* again) {
+    using Product = Gemm<HostSpace>;
+    auto const rows = dy.extent[0], outputs = dy.extent[1], inputs = h.extent[1], size = dweight.size();
+    auto const grain = chunk_rows(outputs), count = chunks(rows, outputs), stride = size + outputs;
+    bool const alone = adds_in_place(stream), together = count <= 1;
+    bool const weight_in_place = together || (alone && dweight_write == Write::overwrite);
+    bool const bias_in_place = together || (alone && dbias_write == Write::overwrite);
+    std::atomic<Index> next{0};
+    auto const chunk = [&](T* memory, Index at) {
+      Index const begin = at * grain, end = std::min(rows, begin + grain);
+      auto const first_write = [&](Write write) { return alone && begin > 0 ? Write::add : write; };
+      Extents<2> const extent{end - begin, inputs};
+      Matrix<T const> const dy_here{dy.data + begin * outputs, {end - begin, outputs}};
+      Matrix<T> const x{memory, extent}, slope{h.data + begin * inputs, extent};
+      auto const multiply = [&](detail::GemmBlock<T> const& block, auto&& done) {
+        if (together) return Product::multiply(stream, block, done);
+        detail::multiply_on_this_thread(block, done);
+      };
+      Gelu<HostSpace>::apply(slope.data, x.data, slope.data, slope.size());
+      auto* const own = partial + (alone ? 0 : at * stride);
+      auto const weight_write = first_write(together ? dweight_write : Write::overwrite);
+      multiply(
+          Product::described<T>(1, dy_here, Transpose::yes, x, Transpose::no, weight_write == Write::add ? T(1) : T(0),
+                                {weight_in_place ? dweight.data : own, dweight.extent}),
+          detail::Nothing{});
+      if (dbias.data)
+        detail::sum_rows(dy_here.data, outputs, outputs, detail::Consecutive{}, end - begin,
+                         bias_in_place ? dbias.data : own + size,
+                         first_write(together ? dbias_write : Write::overwrite));
+      // x has been read: what is to be multiplied by the slope takes its place.
+      multiply(Product::described<T>(1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
+               [&](Index first, Index part, Index column, Index columns) {
+                 multiply_part({.factors = x}, {}, slope, first, part, column, columns);
+               });
+    };
+    if (together) {
+      chunk(again, 0);
+    } else {
+      auto const members = std::min<Index>(stream.pool().threads(), count);
+      stream.pool().run(members, [&](Index member) {
+        for (Index at; (at = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+          chunk(again + member * grain * inputs, at);
+      });
+    }
+    auto const sums = alone ? 1 : count;
+    if (!weight_in_place) add_up(stream, partial, sums, stride, size, dweight.data, dweight_write);
+    if (dbias.data && !bias_in_place) add_up(stream, partial + size, sums, stride, outputs, dbias.data, dbias_write);
+  }
+
  private:
   [[nodiscard]] static constexpr Index chunks(Index rows, Index outputs) noexcept {
     return (rows + chunk_rows(outputs) - 1) / chunk_rows(outputs);
+  }
+
+  /// One thread adds chunk to chunk, in place where nothing stands there yet; several keep the chunks' sums apart and
+  /// add them up in that order. (A library may add to what stands there in an order of its own.)
+  [[nodiscard]] static bool adds_in_place(Stream stream) noexcept {
+    return stream.pool().threads() == 1 && !detail::products_by_blas();
   }
 
   /// `done(row, rows, column, columns)` follows each part of y while it is still in cache.

@@ -70,6 +70,14 @@ class Scratch {
 
   /// Whether the next `rewind` of all lets go of memory that was handed out, for one chunk of the size of all.
   [[nodiscard]] bool in_pieces() const noexcept { return chunks_.size() > 1; }
+  /// Which chunk something lies in that was taken since the last `rewind` of all.
+  [[nodiscard]] std::size_t chunk_of(std::byte const* data) const noexcept {
+    std::size_t chunk = 0;
+    while (chunk + 1 < chunks_.size() &&
+           !(data >= chunks_[chunk].data() && data < chunks_[chunk].data() + chunks_[chunk].bytes()))
+      ++chunk;
+    return chunk;
+  }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
   /// Chunks that were ever allocated. While the number stays, what is taken in the same order lies in the same places.

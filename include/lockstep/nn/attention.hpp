@@ -92,12 +92,14 @@ class MultiHeadAttention {
     };
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
-    TensorView<Real, 1, typename Context::Space> scratch;
+    auto const scratch = [](Context& c, auto& work, auto const& in) {
+      return work.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)});
+    };
     {
       Staging work(context);
       auto const in = inputs(work);
-      scratch = context.template temporary<Real>(Extents<1>{Kernel::template scratch<Operand>(context.stream(), in)});
-      Kernel::template forward<Operand>(context.stream(), in, work.write(mixed.value), log_sums, scratch);
+      Kernel::template forward<Operand>(context.stream(), in, work.write(mixed.value), log_sums,
+                                        scratch(context, work, in));
     }
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
       Staging back(c);
@@ -105,9 +107,10 @@ class MultiHeadAttention {
         auto const gradient = back.gradient(variable);
         return typename Kernel::template Target<Operand>{gradient.data, gradient.write};
       };
-      Kernel::template backward<Operand>(c.stream(), inputs(back), back.read(mixed.value), log_sums,
-                                         back.read(mixed.gradient()),
-                                         {target(query), target(key), target(value), target(bias)}, scratch);
+      auto const in = inputs(back);
+      Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
+                                         {target(query), target(key), target(value), target(bias)},
+                                         scratch(c, back, in));
     });
     return output_.forward(context, x.with(mixed));
   }

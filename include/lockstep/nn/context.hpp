@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <new>
 #include <span>
 #include <tuple>
@@ -21,7 +20,10 @@
 #include <lockstep/memory/scratch.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/detail/activation_memory.hpp>
+#include <lockstep/nn/detail/kept_objects.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
+#include <lockstep/nn/detail/tokens_of.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -39,7 +41,8 @@ enum class Mode {
 
 /// What one replica adds to the shared, immutable model: parameter values, gradients, activations, the tape of backward
 /// closures, mode and random key. Not thread-safe: one thread runs forward and backward; kernels spread over `stream`.
-/// Activations live in a bump arena: once the largest batch has been seen, a step allocates nothing.
+/// Activations live in an arena: once the largest batch has been seen, a step allocates nothing. What nobody reads any
+/// more makes room in it: gradients and values that backward is done with, and what layers `release` or `set_aside`.
 ///
 /// Activations and their gradients are stored as Scalar: float, double or bfloat16. Parameters, their gradients and
 /// buffers are Real: float for bfloat16, Scalar otherwise. Layers compute in Real, on what nn::Staging hands them.
@@ -72,8 +75,8 @@ class Context {
     gradients_.bind(gradients, layout);
   }
 
-  /// Says where the values also lie as Scalar, for products on a device: nn::Staging::factor. Without it they are rounded
-  /// whenever they are multiplied with.
+  /// Says where the values also lie as Scalar, for products on a device: nn::Staging::factor. Without it they are
+  /// rounded whenever they are multiplied with.
   void bind_shadow(Scalar const* shadow) noexcept { shadow_ = shadow; }
 
   /// Says where the values of the model's buffers lie; only needed for a model that has any.
@@ -113,7 +116,7 @@ class Context {
   /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
   template <class T, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    return {scratch_.template take_elements<T>(elements(extent)), extent};
+    return {memory_.template take<T>(elements(extent)), extent};
   }
   /// A tensor of the batch enters the graph: no gradient flows into it. Converted when its type is not the context's.
   template <class T, int Rank>
@@ -161,6 +164,45 @@ class Context {
                      }});
   }
 
+  /// Nobody reads x's value any more, neither what follows of this forward pass nor backward: its memory is for what
+  /// comes next. For a layer that made x of layers that it knows, and hands it to nobody else.
+  template <int Rank>
+  void release(Variable<Rank> const& x) {
+    memory_.give_back(x.slot ? std::exchange(x.slot->value, nullptr) : x.value.data, x.value.size());
+  }
+  /// Says that `f(context, view)` writes x's value once more, the same to the bit, of what backward reads in any case.
+  template <int Rank, class F>
+  void can_make_again(Variable<Rank> const& x, F f) {
+    static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
+    if (!recording()) return;
+    struct Maker {
+      F f;
+      Variable<Rank> x;
+    };
+    x.slot->maker = static_cast<int>(makers_.size());
+    makers_.push_back({new (tape_memory_.take(sizeof(Maker))) Maker{f, x}, [](void* self, Context& context) {
+                         auto& maker = *static_cast<Maker*>(self);
+                         maker.f(context, View<Rank>{maker.x.slot->value, maker.x.value.extent});
+                       }});
+  }
+  /// What follows of this forward pass does not read x's value: if it can be made again, its memory is for what comes
+  /// next. As `release`, where all that backward runs reads it by `value_of`, as nn::Linear and the norms do.
+  template <int Rank>
+  void set_aside(Variable<Rank> const& x) {
+    if (!recording() || (x.slot && x.slot->maker >= 0)) release(x);
+  }
+  /// In a backward closure: x's value, made again if it was set aside.
+  template <int Rank>
+  [[nodiscard]] View<Rank> value_of(Variable<Rank> const& x) {
+    if (!x.slot || x.slot->maker < 0) return x.value;
+    if (!x.slot->value) {
+      x.slot->value = memory_.template take<Scalar>(x.slot->size);
+      auto const& maker = makers_[static_cast<std::size_t>(x.slot->maker)];
+      maker.run(maker.closure, *this);
+    }
+    return {x.slot->value, x.value.extent};
+  }
+
   /// What `f(context)` returns, a Variable or a Sequence, and nothing else that it made: that memory is given back at
   /// once, and f runs again, alike to the bit, when backward gets there. `inputs` are all variables that f takes
   /// gradients to. The parameters that it uses are counted now. A Sequence's layout must outlive f.
@@ -170,20 +212,18 @@ class Context {
     auto const start = mark();
     auto const random = random_operations_;
     auto const made = f(*this);
-    auto const made_tokens = tokens_of(made);
+    auto const made_tokens = detail::tokens_of(made);
     bool const is_input = (false || ... || (made_tokens.value.data == inputs.value.data));
     bool const no_backward = tape_.size() == start.tape || !made_tokens.slot;
-    if (is_input || (recording() && no_backward)) return made;
-
+    if (is_input || (recording() && no_backward)) {
+      memory_.keep(start.memory);
+      return made;
+    }
     rewind(start);
-    auto const output = another(made_tokens);
+    auto const output = variable<static_cast<int>(made_tokens.value.extent.size())>(made_tokens.value.extent);
     kernel::Move<Space>::run(stream_, made_tokens.value.data, output.value.data, output.value.size());
     if (recording()) put_off(f, random, output, inputs...);
-    if constexpr (requires { made.tokens; }) {
-      return made.with(output);
-    } else {
-      return output;
-    }
+    return detail::with_tokens(made, output);
   }
   /// Whether this forward pass is one that `recompute` repeats: a layer that counts its passes counts it once.
   [[nodiscard]] bool replaying() const noexcept { return replaying_; }
@@ -192,11 +232,7 @@ class Context {
   /// again at later ones. For storage that a layer, itself immutable, fills anew each time without allocating.
   template <class T>
   [[nodiscard]] T& kept(void const* owner) {
-    void (*const destroy)(void*) = [](void* object) { delete static_cast<T*>(object); };
-    for (auto& [whose, object] : kept_)
-      if (whose == owner && object.get_deleter() == destroy) return *static_cast<T*>(object.get());
-    kept_.push_back({owner, {new T, destroy}});
-    return *static_cast<T*>(kept_.back().object.get());
+    return kept_.template of<T>(owner);
   }
 
   // ---- for layers: backward
@@ -210,7 +246,7 @@ class Context {
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
     if (!v.slot) return {nullptr, Write::overwrite};
     if (v.slot->data) return {v.slot->data, Write::add};
-    v.slot->data = v.slot->reserved ? v.slot->reserved : take_gradient(v.slot->size);
+    v.slot->data = v.slot->reserved ? v.slot->reserved : memory_.template take<Scalar>(v.slot->size);
     return {v.slot->data, Write::overwrite};
   }
 
@@ -222,6 +258,13 @@ class Context {
       return gradient(x);
     x.slot->data = y.slot->data;
     y.slot->passed_on = true;
+    return {x.slot->data, Write::overwrite};
+  }
+
+  /// The same where x's value is what its gradient is made of, and nobody else reads or writes either.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<Scalar> gradient_in_value(Variable<Rank> const& x) {
+    x.slot->data = std::exchange(x.slot->value, nullptr);
     return {x.slot->data, Write::overwrite};
   }
 
@@ -237,15 +280,14 @@ class Context {
   }
   /// The same micro-batch once more, from its start.
   void begin_micro_batch_again() {
-    scratch_.rewind();
+    memory_.rewind();
     staging_.rewind();
     tape_memory_.rewind();
     tape_.clear();
-    spare_.clear();
+    makers_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
     replaying_ = false;
-    recycles_ = true;
   }
   /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use. Afterwards the values of
   /// variables are gone: gradients have taken their memory.
@@ -259,11 +301,11 @@ class Context {
   [[nodiscard]] std::span<std::uint8_t const> written() const noexcept { return gradients_.written(); }
   void set_written(std::span<std::uint8_t const> written) noexcept { gradients_.set_written(written); }
   /// Another number after activations got other memory.
-  [[nodiscard]] std::uint64_t memory_moves() const noexcept { return scratch_.allocations() + staging_.allocations(); }
+  [[nodiscard]] std::uint64_t memory_moves() const noexcept { return memory_.allocations() + staging_.allocations(); }
   /// The parameters whose gradient goes by rows, in the arena's order, and which rows this step has touched.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return gradients_.touched(); }
   [[nodiscard]] std::size_t activation_bytes() const noexcept {
-    return scratch_.capacity_bytes() + staging_.capacity_bytes();
+    return memory_.capacity_bytes() + staging_.capacity_bytes();
   }
 
  private:
@@ -273,16 +315,6 @@ class Context {
     void* closure;
     void (*run)(void*, Context&);
   };
-  struct Kept {
-    void const* owner;
-    std::unique_ptr<void, void (*)(void*)> object;
-  };
-
-  struct Spare {
-    Scalar* data;
-    Index size;
-  };
-
   /// What a layer computed, and where it is to be stored.
   struct Staged {
     TensorView<Real const, 1, Space> from;
@@ -290,18 +322,17 @@ class Context {
     Write write;
   };
 
-  using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
-
   struct Mark {
-    typename Scratch::Mark scratch;
+    typename detail::ActivationMemory<Space>::Mark memory;
     memory::Scratch<>::Mark tape_memory;
-    std::size_t tape;
+    std::size_t tape, makers;
   };
-  [[nodiscard]] Mark mark() const noexcept { return {scratch_.mark(), tape_memory_.mark(), tape_.size()}; }
+  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), tape_memory_.mark(), tape_.size(), makers_.size()}; }
   void rewind(Mark const& mark) noexcept {
-    scratch_.rewind(mark.scratch);
+    memory_.rewind(mark.memory);
     tape_memory_.rewind(mark.tape_memory);
     tape_.resize(mark.tape);
+    makers_.resize(mark.makers);
   }
 
   void run_tape(std::size_t first) {
@@ -322,7 +353,7 @@ class Context {
     ++output.slot->producers;
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);
-                       std::apply([&](auto const&... x) { (context.reserve_gradient(x), ...); }, c.inputs);
+                       std::apply([&](auto const&... x) { (context.reserve_gradient(x.slot), ...); }, c.inputs);
                        context.replay(c.f, c.random, c.output->data);
                        context.give_back(*c.output);
                      }});
@@ -333,45 +364,18 @@ class Context {
     auto const start = mark();
     random_operations_ = random;
     auto const replaying_before = std::exchange(replaying_, true);
-    auto const recycles_before = std::exchange(recycles_, false);  // what is taken from here on goes with the rewind
-    tokens_of(f(*this)).slot->data = gradient;
+    detail::tokens_of(f(*this)).slot->data = gradient;
     replaying_ = replaying_before;
     run_tape(start.tape);
-    recycles_ = recycles_before;
     rewind(start);
   }
-  template <int Rank>
-  void reserve_gradient(Variable<Rank> const& v) {
-    if (v.slot && !v.slot->data && !v.slot->reserved) v.slot->reserved = take_gradient(v.slot->size);
-  }
-  /// Memory of a gradient that nobody reads any more, if there is one of this size.
-  [[nodiscard]] Scalar* take_gradient(Index size) {
-    if (recycles_)
-      for (auto i = spare_.size(); i-- > 0;)
-        if (spare_[i].size == size) {
-          auto* const data = spare_[i].data;
-          spare_[i] = spare_.back();
-          spare_.pop_back();
-          return data;
-        }
-    return scratch_.template take_elements<Scalar>(size);
+  void reserve_gradient(GradientSlot<Scalar>* slot) {
+    if (slot && !slot->data && !slot->reserved) slot->reserved = memory_.template take<Scalar>(slot->size);
   }
   void give_back(GradientSlot<Scalar>& slot) {
-    if (--slot.producers > 0 || !recycles_) return;
-    if (slot.data && !slot.passed_on) spare_.push_back({slot.data, slot.size});
-    if (slot.value) spare_.push_back({slot.value, slot.size});
-  }
-  template <int Rank>
-  [[nodiscard]] Variable<Rank> another(Variable<Rank> const& v) {
-    return variable<Rank>(v.value.extent);
-  }
-  template <class Made>
-  [[nodiscard]] static auto tokens_of(Made const& made) noexcept {
-    if constexpr (requires { made.tokens; }) {
-      return made.tokens;
-    } else {
-      return made;
-    }
+    if (--slot.producers > 0) return;
+    if (!slot.passed_on) memory_.give_back(slot.data, slot.size);
+    memory_.give_back(slot.value, slot.size);
   }
 
   Stream stream_;
@@ -379,19 +383,18 @@ class Context {
   Scalar const* shadow_ = nullptr;  // of values_
   Real* buffers_ = nullptr;
   ParameterGradients<Real, Space> gradients_;
-  Scratch scratch_;                // values and gradients
-  Scratch staging_;                // of the layer at hand, in Real
-  memory::Scratch<> tape_memory_;  // closures and slots: the host reads them
+  detail::ActivationMemory<Space> memory_;
+  memory::Scratch<memory::DefaultResource<Space>> staging_;  // of the layer at hand, in Real
+  memory::Scratch<> tape_memory_;                            // closures and slots: the host reads them
   std::vector<Entry> tape_;
-  std::vector<Spare> spare_;    // gradients that were read by all
+  std::vector<Entry> makers_;   // of values that were or may be set aside
   std::vector<Staged> staged_;  // of the layer at hand
-  std::vector<Kept> kept_;
+  detail::KeptObjects kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   kernel::StepKey<Space> step_key_;
   std::uint64_t random_operations_ = 0;
   bool replaying_ = false;
-  bool recycles_ = true;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -38,9 +40,11 @@ class FeedForward {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    auto const mask = dropout_.mask(context);
+    if constexpr (std::is_same_v<typename Context::Scalar, typename Context::Real>)
+      if (context.recording() && activation_ == Activation::gelu && !mask.active()) return make_again(context, x);
     auto const input = x.tokens;
-    auto const [hidden, slope] =
-        first_.forward(context, input, activation_, {.mask = dropout_.mask(context), .layout = x.layout});
+    auto const [hidden, slope] = first_.forward(context, input, activation_, {.mask = mask, .layout = x.layout});
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.
     first_.on_backward(context, hidden,
@@ -57,6 +61,42 @@ class FeedForward {
   }
 
  private:
+  /// Keeps only what stands before the activation, which backward applies once more: for as many rows at a time as fit
+  /// the cache, so that what stands behind it never is all there.
+  template <class Context>
+  Sequence<typename Context::Scalar, typename Context::Space> make_again(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    using Kernel = kernel::Linear<typename Context::Space>;
+    using Real = typename Context::Real;
+    auto const input = x.tokens;
+    first_.check(input.value.extent);
+    auto const rows = input.extent(0);
+    auto const before = context.template variable<2>({rows, first_.outputs()});
+    auto const y = context.template variable<2>({rows, second_.outputs()});
+    auto const together = Kernel::rows_together(context.stream(), rows);
+    {
+      Staging work(context);
+      auto const hidden = work.temporary(Extents<2>{together, first_.outputs()});
+      for (Index row = 0, count; row < rows; row += count) {
+        count = std::min(together, rows - row);
+        auto const part = [&](auto view, Index first) {
+          view.data += first * view.extent[1];
+          view.extent[0] = count;
+          return view;
+        };
+        Kernel::template forward_gelu<Real>(context.stream(), part(input.value, row), first_.weight(work),
+                                            first_.bias(work), part(before.value, row), part(hidden, 0));
+        Kernel::template forward<Real>(context.stream(), part(hidden, 0), second_.weight(work), second_.bias(work),
+                                       part(y.value, row));
+      }
+    }
+    first_.on_backward(context, before,
+                       [this, input, before](Context& c) { first_.backward(c, input, before.gradient()); });
+    second_.on_backward(context, y,
+                        [this, before, y](Context& c) { second_.backward_through_gelu(c, before, y.gradient()); });
+    return x.with(y);
+  }
+
   Linear first_, second_;
   Dropout dropout_;
   Activation activation_;

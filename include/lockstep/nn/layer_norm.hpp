@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
@@ -68,38 +69,72 @@ class LayerNorm {
     return x.with(normalize(context, x.tokens, added.tokens, {.mask = dropout.mask(context), .layout = x.layout}));
   }
 
+  /// The same where nobody else reads `added`, nor backward: the sum takes its memory.
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> join(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
+    auto const y = normalize(context, x.tokens, added.tokens, {.mask = dropout.mask(context), .layout = x.layout},
+                             added.tokens.value);
+    if (!context.recording()) context.release(added.tokens);
+    return x.with(y);
+  }
+
  private:
+  /// `sum` is memory for x + added, or null: then it gets its own.
   template <class Context>
   typename Context::template Variable<2> normalize(Context& context, typename Context::template Variable<2> x,
                                                    typename Context::template Variable<2> added,
-                                                   kernel::RowDropout<typename Context::Space> dropout) const {
+                                                   kernel::RowDropout<typename Context::Space> dropout,
+                                                   typename Context::template View<2> sum = {}) const {
     using Real = typename Context::Real;
     using Kernel = kernel::LayerNorm<typename Context::Space>;
     bool const joins = added.value.data != nullptr;
     check(x.value.extent, added.value.extent, joins);
     auto y = context.template variable<2>(x.value.extent);
-    typename Context::template View<2> sum;
     TensorView<Real, 2, typename Context::Space> moments;
     if (context.recording()) {
       moments = context.template temporary<Real>(Extents<2>{x.extent(0), 2});
-      sum = joins ? context.template temporary<typename Context::Scalar>(x.value.extent) : x.value;
+      if (!joins) sum = x.value;
+      if (!sum.data) sum = context.template temporary<typename Context::Scalar>(x.value.extent);
+    } else {
+      sum = {};
     }
     Staging work(context);
     Kernel::template forward<Operand<Context>>(
         context.stream(), work.read(x.value), {.value = work.read(added.value), .dropout = dropout},
         context.template value<1>(weight_), context.template value<1>(bias_), static_cast<Real>(epsilon_),
         work.write(joins ? sum : decltype(sum){}), moments, work.write(y.value));
+    // What was stored rounded would be made anew of less than it was made of.
+    if constexpr (std::is_same_v<typename Context::Scalar, Real>)
+      context.can_make_again(
+          y, [this, x, sum, joins](Context& c, auto to) { normalize_again(c, joins ? sum : c.value_of(x), to); });
     context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, dropout, sum, moments](Context& c) {
       Staging back(c);
-      auto const dx = back.gradient(x), dadded = back.gradient(added);
+      auto const from = back.read(added.value.data ? sum : c.value_of(x));
+      auto const dy = back.read(y.gradient());
+      c.release(y);  // those who read it have run
+      // x's gradient may take the place of y's, unless it is also that of what was added.
+      bool const apart = x.slot != added.slot;
+      auto const dx = apart ? back.gradient_in_place(x, y) : back.gradient(x);
+      auto const dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
-      auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
+      auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
       Kernel::template backward<Operand<Context>>(
-          c.stream(), back.read(y.gradient()), back.read(sum), moments, {.value = {}, .dropout = dropout},
-          c.template value<1>(weight_), {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
-          dadded.write, {dweight.data, {width()}}, dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);
+          c.stream(), dy, from, moments, {.value = {}, .dropout = dropout}, c.template value<1>(weight_),
+          {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent}, dadded.write, {dweight.data, {width()}},
+          dweight.write, {dbias.data, {width()}}, dbias.write, partial.data);
     });
     return y;
+  }
+
+  /// y, of the sum that backward keeps.
+  template <class Context>
+  void normalize_again(Context& c, typename Context::template View<2> sum, typename Context::template View<2> y) const {
+    using Real = typename Context::Real;
+    kernel::LayerNorm<typename Context::Space>::template forward<Real>(
+        c.stream(), sum, {}, c.template value<1>(weight_), c.template value<1>(bias_), static_cast<Real>(epsilon_), {},
+        {}, y);
   }
 
   void check(Extents<2> x, Extents<2> added, bool joins) const {

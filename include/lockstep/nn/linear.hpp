@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -165,11 +166,33 @@ class Linear {
     auto const dx = work.gradient(x);
     auto const dweight = c.gradient(weight_);
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
-    auto const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), inputs(), outputs())});
+    auto const partial =
+        work.temporary(Extents<1>{Kernel::partial_elements(c.stream(), x.extent(0), inputs(), outputs())});
     Kernel::template backward<Operand<Context>>(
-        c.stream(), work.read(dy), work.read(x.value), weight(work),
+        c.stream(), work.read(dy), work.read(c.value_of(x)), weight(work),
         {.factors = work.read(slope.factors), .positive = slope.positive}, {dx.data, x.value.extent}, dx.write,
         {dweight.data, {outputs(), inputs()}}, dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data);
+  }
+
+  /// The same from what gelu made x of, which stands in `before`: its gradient takes its place. x's value is not read.
+  template <class Context>
+  void backward_through_gelu(Context& c, typename Context::template Variable<2> before,
+                             TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {
+    using Real = typename Context::Real;
+    using Kernel = kernel::Linear<typename Context::Space>;
+    static_assert(std::is_same_v<Real, typename Context::Scalar>, "Lockstep: rounded, it does not give x again");
+    Staging work(c);
+    auto const rows = before.extent(0);
+    auto const h = c.gradient_in_value(before);
+    auto const dweight = c.gradient(weight_);
+    auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
+    auto const elements = [](Index count) { return Extents<1>{count}; };
+    auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
+    auto const again = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs(), outputs())));
+    Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
+                                                 c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
+                                                 dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,
+                                                 again.data);
   }
 
   /// @throws ShapeError unless x has as many columns as this layer has inputs

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/tokens_of.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -23,19 +24,10 @@ class Recompute {
   template <class Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
     return context.recompute([this, inputs...](Context& c) { return block_.forward(c, inputs...); },
-                             variable_of(inputs)...);
+                             detail::tokens_of(inputs)...);
   }
 
  private:
-  template <class Input>
-  [[nodiscard]] static auto variable_of(Input const& input) noexcept {
-    if constexpr (requires { input.tokens; }) {
-      return input.tokens;
-    } else {
-      return input;
-    }
-  }
-
   Block block_;
 };
 

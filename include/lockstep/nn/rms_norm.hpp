@@ -105,7 +105,7 @@ class RMSNorm {
       auto const dx = back.gradient(x), dadded = back.gradient(added);
       auto const dweight = c.gradient(weight_);
       auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent(0), width())});
-      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(sum.value),
+      Kernel::template backward<Operand<Context>>(c.stream(), back.read(y.gradient()), back.read(c.value_of(sum)),
                                                   reciprocals, beside, dropout, c.template value<1>(weight_),
                                                   {dx.data, x.value.extent}, dx.write, {dadded.data, x.value.extent},
                                                   dadded.write, {dweight.data, {width()}}, dweight.write, partial.data);

@@ -51,7 +51,11 @@ class TransformerDecoder {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> x,
       Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
-    for (auto const& layer : layers_) x = layer.forward(context, x, memory);
+    auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
+    for (auto const& layer : layers_) {
+      x = layer.forward(context, x, memory, reader);
+      reader = detail::Reader::last;
+    }
     return x;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/residual_part.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/layer_norm.hpp>
@@ -54,17 +54,27 @@ class TransformerDecoderLayer {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
-    auto const part = [&](auto const& norm, auto const& in, auto const& of) {
-      return norm_first_ ? add(context, in, of(norm.forward(context, in)), dropout_)
-                         : norm.forward(context, in, of(in), dropout_);
-    };
-    auto const attended = part(attention_norm_, x, [&](auto const& in) { return attention_.forward(context, in); });
-    auto const crossed = part(cross_attention_norm_, attended,
-                              [&](auto const& in) { return cross_attention_.forward(context, in, memory); });
-    return part(feed_forward_norm_, crossed, [&](auto const& in) { return feed_forward_.forward(context, in); });
+    return forward(context, x, memory, detail::Reader::one_of_several);
   }
 
  private:
+  friend class TransformerDecoder;
+
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      Sequence<typename Context::Scalar, typename Context::Space> const& memory, detail::Reader reader) const {
+    auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
+      return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
+    };
+    auto const attended =
+        part(attention_norm_, reader, x, [&](auto const& in) { return attention_.forward(context, in); });
+    auto const crossed = part(cross_attention_norm_, detail::Reader::last, attended,
+                              [&](auto const& in) { return cross_attention_.forward(context, in, memory); });
+    return part(feed_forward_norm_, detail::Reader::last, crossed,
+                [&](auto const& in) { return feed_forward_.forward(context, in); });
+  }
+
   MultiHeadAttention attention_;
   LayerNorm attention_norm_;
   MultiHeadAttention cross_attention_;

@@ -52,7 +52,11 @@ class TransformerEncoder {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> x) const {
-    for (auto const& layer : layers_) x = layer.forward(context, x);
+    auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
+    for (auto const& layer : layers_) {
+      x = layer.forward(context, x, reader);
+      reader = detail::Reader::last;
+    }
     return x;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/residual_part.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/layer_norm.hpp>
@@ -51,15 +51,25 @@ class TransformerEncoderLayer {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
-    auto const part = [&](auto const& norm, auto const& in, auto const& of) {
-      return norm_first_ ? add(context, in, of(norm.forward(context, in)), dropout_)
-                         : norm.forward(context, in, of(in), dropout_);
-    };
-    auto const attended = part(attention_norm_, x, [&](auto const& in) { return attention_.forward(context, in); });
-    return part(feed_forward_norm_, attended, [&](auto const& in) { return feed_forward_.forward(context, in); });
+    return forward(context, x, detail::Reader::one_of_several);
   }
 
  private:
+  friend class TransformerEncoder;
+
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+      detail::Reader reader) const {
+    auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
+      return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
+    };
+    auto const attended =
+        part(attention_norm_, reader, x, [&](auto const& in) { return attention_.forward(context, in); });
+    return part(feed_forward_norm_, detail::Reader::last, attended,
+                [&](auto const& in) { return feed_forward_.forward(context, in); });
+  }
+
   MultiHeadAttention attention_;
   LayerNorm attention_norm_;
   FeedForward feed_forward_;

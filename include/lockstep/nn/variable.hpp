@@ -13,7 +13,8 @@ struct GradientSlot {
   Scalar* reserved = nullptr;  // memory to take instead, where it must outlive what is taken later
   int producers = 0;           // closures that have yet to read it
   bool passed_on = false;      // its memory is another gradient's now
-  Scalar* value = nullptr;     // the activation, if its memory may become a gradient's
+  Scalar* value = nullptr;     // the activation, while its memory is its own
+  int maker = -1;              // what makes the activation again where it was set aside
 };
 
 /// What a layer takes and returns: a value and, while recording, the slot where its consumers leave its gradient.

@@ -20,7 +20,13 @@ inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index widt
   drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
 }
 
-/// to = x + dropout(the residual's row).
+/// to += x.
+template <class T>
+inline void add_row_to(T const* x, T* __restrict to, Index width) noexcept {
+  for (Index c = 0; c < width; ++c) to[c] += x[c];
+}
+
+/// to = x + dropout(the residual's row), which may be `to`.
 template <class T>
 inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
   if (!residual.value.data) {
@@ -28,7 +34,10 @@ inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index r
     return;
   }
   auto const* const value = residual.value.data + row * width;
-  if (residual.dropout.mask.active()) {
+  if (value == to) {
+    if (residual.dropout.mask.active()) drop_row(residual.dropout, row, width, 0, width, value, to, Write::overwrite);
+    add_row_to(x, to, width);
+  } else if (residual.dropout.mask.active()) {
     std::copy_n(x, width, to);
     drop_row(residual.dropout, row, width, 0, width, value, to, Write::add);
   } else {

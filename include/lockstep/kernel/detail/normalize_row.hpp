@@ -145,6 +145,15 @@ inline void differentiate_row(T const* dy, T const* x, RowMoments<T> moments, T 
                               T* __restrict dx, Index count, Write write) noexcept {
   differentiate_row(dy, x, moments.mean, moments.reciprocal, weight, means, moments.reciprocal, dx, count, write);
 }
+/// dx in the place of dy.
+template <class T>
+inline void differentiate_row(T* __restrict d, T const* x, RowMoments<T> moments, T const* weight, RowMeans<T> means,
+                              Index count) noexcept {
+  auto const [mean, reciprocal] = moments;
+  auto const [gradient, projection] = means;
+  for (Index c = 0; c < count; ++c)
+    d[c] = reciprocal * (d[c] * weight[c] - gradient - (x[c] - mean) * reciprocal * projection);
+}
 /// For x that is normalised already.
 template <class T>
 inline void differentiate_row(T const* dy, T const* normalized, T const* weight, RowMeans<T> means, T reciprocal,

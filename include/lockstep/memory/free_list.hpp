@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/version.hpp>
+#include <lockstep/memory/scratch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+
+/// Parts of an arena that were given back before all of it is: `take` hands out the smallest that is large enough, or
+/// what it needs of it, and neighbours become one. It owns nothing and touches no memory, so that any space's may lie
+/// in it. The same calls in the same order give the same places. Not thread-safe.
+class FreeList {
+  struct Part {
+    std::byte* data;
+    std::size_t bytes, chunk;
+  };
+
+ public:
+  /// What Scratch hands out `bytes` for.
+  [[nodiscard]] static constexpr std::size_t whole(std::size_t bytes) noexcept {
+    return (bytes + Scratch<>::alignment - 1) / Scratch<>::alignment * Scratch<>::alignment;
+  }
+
+  /// Null when there is none.
+  [[nodiscard]] std::byte* take(std::size_t bytes) noexcept {
+    bytes = whole(bytes);
+    auto best = parts_.end();
+    for (auto part = first(); part != parts_.end(); ++part)
+      if (part->bytes >= bytes && (best == parts_.end() || part->bytes < best->bytes)) best = part;
+    if (best == parts_.end()) return nullptr;
+    auto* const data = best->data;
+    best->data += bytes;
+    best->bytes -= bytes;
+    if (best->bytes == 0) parts_.erase(best);
+    return data;
+  }
+
+  /// Parts of different chunks are never joined, even where one begins at the other's end.
+  void give(std::byte* data, std::size_t bytes, std::size_t chunk) {
+    bytes = whole(bytes);
+    if (bytes == 0) return;
+    auto next = first();
+    while (next != parts_.end() && (next->chunk < chunk || (next->chunk == chunk && next->data < data))) ++next;
+    if (next != parts_.end() && next->chunk == chunk && data + bytes == next->data) {
+      bytes += next->bytes;
+      next = parts_.erase(next);
+    }
+    if (next != first()) {
+      auto& before = *(next - 1);
+      if (before.chunk == chunk && before.data + before.bytes == data) {
+        before.bytes += bytes;
+        return;
+      }
+    }
+    parts_.insert(next, {data, bytes, chunk});
+  }
+
+  /// From here on only what is given from here on is taken, until `leave`, which forgets what is left of that: for an
+  /// arena that goes back to a mark then. They may be nested; `leave` takes what its `enter` returned.
+  [[nodiscard]] std::size_t enter() noexcept { return std::exchange(hidden_, parts_.size()); }
+  void leave(std::size_t entered) noexcept {
+    parts_.erase(first(), parts_.end());
+    hidden_ = entered;
+  }
+
+  void clear() noexcept {
+    parts_.clear();
+    hidden_ = 0;
+  }
+
+ private:
+  [[nodiscard]] std::vector<Part>::iterator first() noexcept {
+    return parts_.begin() + static_cast<std::ptrdiff_t>(hidden_);
+  }
+
+  std::vector<Part> parts_;  // by chunk and address, after those that are hidden
+  std::size_t hidden_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory

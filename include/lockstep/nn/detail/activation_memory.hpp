@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/memory/free_list.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/scratch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// The arena of a micro-batch's values and gradients. What is given back is taken again.
+template <class Space>
+class ActivationMemory {
+  using Scratch = memory::Scratch<memory::DefaultResource<Space>>;
+
+ public:
+  template <class T>
+  [[nodiscard]] T* take(Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    largest_ = std::max(largest_, bytes);
+    // Little things would leave holes where the next large one needs all.
+    auto* const again = bytes >= largest_ / 16 ? free_.take(bytes) : nullptr;
+    return reinterpret_cast<T*>(again ? again : scratch_.take(bytes));
+  }
+  /// Nothing is done for a null one.
+  template <class T>
+  void give_back(T* data, Index count) {
+    auto* const bytes = reinterpret_cast<std::byte*>(data);
+    if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
+  }
+
+  /// Everything is given back.
+  void rewind() {
+    scratch_.rewind();
+    free_.clear();
+    largest_ = 0;
+  }
+  /// A place to go back to, or to `keep`. Until then what was given back before is not taken.
+  struct Mark {
+    typename Scratch::Mark scratch;
+    std::size_t free;
+  };
+  [[nodiscard]] Mark mark() noexcept { return {scratch_.mark(), free_.enter()}; }
+  void rewind(Mark const& mark) noexcept {
+    keep(mark);
+    scratch_.rewind(mark.scratch);
+  }
+  /// Instead of going back to it.
+  void keep(Mark const& mark) noexcept { free_.leave(mark.free); }
+
+  [[nodiscard]] std::size_t capacity_bytes() const noexcept { return scratch_.capacity_bytes(); }
+  [[nodiscard]] std::uint64_t allocations() const noexcept { return scratch_.allocations(); }
+
+ private:
+  Scratch scratch_;
+  memory::FreeList free_;
+  std::size_t largest_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

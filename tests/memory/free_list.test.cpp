@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/memory/free_list.hpp>
+
+#include <doctest/doctest.h>
+
+#include <rapidcheck.h>
+
+#include <vector>
+
+using lockstep::memory::FreeList;
+
+TEST_CASE("the smallest part that is large enough is handed out, from its beginning") {
+  std::byte arena[1024];
+  FreeList list;
+  CHECK(list.take(1) == nullptr);
+  list.give(arena, 256, 0);
+  list.give(arena + 512, 128, 0);
+  CHECK(list.take(257) == nullptr);
+  CHECK(list.take(65) == arena + 512);
+  CHECK(list.take(65) == arena);
+  CHECK(list.take(128) == arena + 128);
+  CHECK(list.take(1) == nullptr);
+  list.give(arena, 1, 0);  // a whole line
+  CHECK(list.take(64) == arena);
+  list.give(arena, 64, 0);
+  list.clear();
+  CHECK(list.take(64) == nullptr);
+}
+
+TEST_CASE("neighbours become one, in any order, but never those of different chunks") {
+  std::byte arena[512];
+  for (std::vector<int> const& order : {std::vector<int>{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}}) {
+    FreeList list;
+    for (int i : order) list.give(arena + 128 * i, 128, 0);
+    CHECK(list.take(384) == arena);
+  }
+  FreeList list;
+  list.give(arena, 128, 0);
+  list.give(arena + 128, 128, 1);
+  CHECK(list.take(256) == nullptr);
+  CHECK(list.take(128) == arena);
+}
+
+TEST_CASE("inside, only what was given inside is taken, and forgotten at the end") {
+  std::byte arena[512];
+  FreeList list;
+  list.give(arena + 128, 128, 0);
+  auto const outer = list.enter();
+  CHECK(list.take(64) == nullptr);
+  list.give(arena, 128, 0);
+  CHECK(list.take(256) == nullptr);
+  auto const inner = list.enter();
+  CHECK(list.take(64) == nullptr);
+  list.give(arena + 256, 64, 0);
+  list.leave(inner);
+  CHECK(list.take(128) == arena);
+  list.give(arena, 128, 0);
+  list.leave(outer);
+  CHECK(list.take(256) == nullptr);
+  CHECK(list.take(128) == arena + 128);
+}
+
+TEST_CASE("nothing is handed out twice, and all is one part again when all was given back") {
+  CHECK(rc::check([](std::vector<std::uint8_t> const& moves) {
+    constexpr std::size_t lines = 64;
+    std::vector<std::byte> arena(lines * 64);
+    std::vector<int> taken(lines, 0);
+    struct Piece {
+      std::byte* data;
+      std::size_t lines;
+    };
+    std::vector<Piece> pieces;
+    FreeList list;
+    list.give(arena.data(), arena.size(), 0);
+    auto const mark = [&](Piece piece, int by) {
+      for (std::size_t i = 0; i < piece.lines; ++i) {
+        auto& count = taken[static_cast<std::size_t>(piece.data - arena.data()) / 64 + i];
+        count += by;
+        RC_ASSERT(count == 0 || count == 1);
+      }
+    };
+    auto const give = [&](std::size_t which) {
+      auto const piece = pieces[which];
+      mark(piece, -1);
+      list.give(piece.data, piece.lines * 64 - 63, 0);
+      pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(which));
+    };
+    for (std::size_t const move : moves) {
+      if (move % 3 == 0 && !pieces.empty()) {
+        give(move % pieces.size());
+      } else if (auto* const data = list.take((move % 16 + 1) * 64)) {
+        pieces.push_back({data, move % 16 + 1});
+        mark(pieces.back(), 1);
+      }
+    }
+    while (!pieces.empty()) give(pieces.size() / 2);
+    RC_ASSERT(list.take(arena.size()) == arena.data());
+  }));
+}
