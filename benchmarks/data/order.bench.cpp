@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +16,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sampler/length_bucketed_sampler.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
 #include <data/samples.hpp>
@@ -127,9 +128,8 @@ void compare_resume(Ratios& ratios) {
               resident_megabytes() - before);
 }
 
-/// The part of a batch's slots that is padding, for lengths that are lognormal between 30 and 600.
-void report_padding(Ratios& ratios) {
-  constexpr Index count = 65'536;
+/// Lengths that are lognormal between 30 and 600.
+std::vector<std::int32_t> lognormal_lengths(std::size_t count) {
   std::vector<std::int32_t> lengths;
   std::uint64_t drawn = 0;
   auto const uniform = [&] { return (static_cast<double>(mix(5, drawn++) >> 11) + 0.5) * 0x1p-53; };
@@ -138,33 +138,66 @@ void report_padding(Ratios& ratios) {
     auto const length = std::exp(std::log(134.0) + 0.6 * normal);  // the middle of 30 and 600, by their logarithms
     if (length >= 30 && length <= 600) lengths.push_back(static_cast<std::int32_t>(length));
   }
+  return lengths;
+}
+
+/// How much of batches' slots, rows times the longest length, is padding.
+struct Waste {
+  double slots = 0, tokens = 0;
+
+  template <class LengthAt>
+  void add(Index rows, LengthAt&& length_at) {
+    std::int32_t longest = 0;
+    for (Index row = 0; row < rows; ++row) {
+      auto const length = length_at(row);
+      longest = std::max(longest, length);
+      tokens += length;
+    }
+    slots += static_cast<double>(longest) * static_cast<double>(rows);
+  }
+  [[nodiscard]] double percent() const { return 100 * (1 - tokens / slots); }
+};
+
+/// The part of a batch's slots that is padding: batches of a fixed size, and of a fixed number of tokens.
+void report_padding(Ratios& ratios) {
+  constexpr Index count = 65'536;
+  auto const lengths = lognormal_lengths(count);
   std::vector<Tiny> const samples(count);
   data::InMemoryDataset const set{samples};
+  auto const length_of = [&](Index sample) { return lengths[static_cast<std::size_t>(sample)]; };
   auto const waste = [&](auto const& sampler, Index batch) {
     auto const order = sampler.over(set);
     auto at = order.in(0);
-    double slots = 0, tokens = 0;
+    Waste out;
     for (Index begin = 0; begin < count; begin += batch) {
-      std::int32_t longest = 0;
-      for (Index i = begin; i < begin + batch; ++i) {
-        auto const length = lengths[static_cast<std::size_t>(at(i))];
-        longest = std::max(longest, length);
-        tokens += length;
-      }
-      slots += static_cast<double>(longest) * static_cast<double>(batch);
+      out.add(batch, [&](Index row) { return length_of(at(begin + row)); });
     }
-    return 100 * (1 - tokens / slots);
+    return out.percent();
+  };
+  auto const report = [&](std::string const& label, double ours, double random) {
+    char how[64];
+    std::snprintf(how, sizeof how, "counted: %.1f %%, and %.1f %% at random", ours, random);
+    ratios.report(label, "random", {random / ours, random / ours, random / ours}, how);
   };
   for (auto const& [batch, window] : {std::pair{16, 1024}, {32, 1024}, {32, 4096}}) {
-    auto const random = waste(data::ShuffledSampler{.seed = 1}, batch);
-    auto const bucketed = waste(data::LengthBucketedSampler{lengths, batch, window, 1}, batch);
-    auto const label =
-        "padding of batches of " + std::to_string(batch) + ", by length in windows of " + std::to_string(window);
-    char how[64];
-    std::snprintf(how, sizeof how, "counted: %.1f %%, and %.1f %% at random", bucketed, random);
-    auto const times = random / bucketed;
-    ratios.report(label, "random", {times, times, times}, how);
+    report("padding of batches of " + std::to_string(batch) + ", by length in windows of " + std::to_string(window),
+           waste(data::LengthBucketedSampler{lengths, batch, window, 1}, batch),
+           waste(data::ShuffledSampler{.seed = 1}, batch));
   }
+  auto const tokens = 32 * std::accumulate(lengths.begin(), lengths.end(), Index{0}) / count;
+  data::TokenBudgetSampler const budget{.lengths = lengths, .tokens = tokens, .seed = 1};
+  auto const order = budget.over(set);
+  auto at = order.in(0);
+  Waste out;
+  for (Index batch = 0; batch < order.batches(); ++batch) {
+    out.add(order.rows(0, batch), [&](Index row) { return length_of(at(batch * order.most_rows() + row)); });
+  }
+  report("padding of batches of at most " + std::to_string(tokens) + " tokens, by their number", out.percent(),
+         waste(data::ShuffledSampler{.seed = 1}, 32));
+  std::printf("  %.1f rows a batch, %.1f %% of its tokens used; the longest sample has %d\n",
+              static_cast<double>(count) / static_cast<double>(order.batches()),
+              100 * out.tokens / static_cast<double>(order.batches() * tokens),
+              *std::max_element(lengths.begin(), lengths.end()));
 }
 
 }  // namespace

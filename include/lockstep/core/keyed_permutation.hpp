@@ -70,14 +70,11 @@ class KeyedPermutation {
     auto* const all = positions.data();
     auto const count = static_cast<std::size_t>(positions.size());
     auto const whole = n_ <= few ? 0 : count / lanes * lanes;
-    bool const beyond = with_best_instructions([self = *this, all, whole] {
-      std::uint64_t highest_bits = 0;
-      for (std::size_t i = 0; i < whole; i += lanes) highest_bits |= self.replace_lanes(all + i);
-      return highest_bits >> 63 != 0;
+    with_best_instructions([self = *this, all, whole] {
+      for (std::size_t i = 0; i < whole; i += lanes) {
+        if (self.replace_lanes(all + i) >> 63 != 0) self.walk_on(all + i);
+      }
     });
-    for (std::size_t i = 0; beyond && i < whole; ++i) {
-      if (static_cast<std::uint64_t>(all[i]) >= n_) all[i] = (*this)(all[i]);  // walks on, from where it is
-    }
     for (std::size_t i = whole; i < count; ++i) all[i] = (*this)(all[i]);
   }
 
@@ -152,6 +149,13 @@ class KeyedPermutation {
       at[j] = static_cast<Index>(cell);
     }
     return beyond;
+  }
+
+  /// Not for the vectors: it is rare.
+  [[gnu::noinline]] void walk_on(Index* at) const noexcept {
+    for (std::size_t j = 0; j < lanes; ++j) {
+      if (static_cast<std::uint64_t>(at[j]) >= n_) at[j] = (*this)(at[j]);
+    }
   }
 
   /// A keyed hash of x, scaled into [0, size). The product's first 24 bits are a float's; it is below size, also once
