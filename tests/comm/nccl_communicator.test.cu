@@ -5,6 +5,7 @@
 
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/launch/run.hpp>
+#include <lockstep/memory/cuda_graph.cuh>
 
 #include <atomic>
 #include <mutex>
@@ -232,6 +233,43 @@ TEST_CASE("a piece begins when the work of the stream that is followed is done")
       move_bytes(host.data(), x.data, size * sizeof(float));
       for (float const each : host)
         require(each == static_cast<float>(world.size * (world.size + 1)), "the doubles' sum");
+    }));
+}
+
+TEST_CASE("pieces that are started while the stream is recorded are done with the recording") {
+  if (!has_gpu("comm::NcclCommunicator in a graph")) return;
+  for (int n = 1; n <= most_ranks; ++n)
+    CHECK_NOTHROW(run_ranks(n, [](launch::World& world) {
+      comm::NcclCommunicator nccl(world);
+      lockstep::memory::CudaStream const stream;
+      nccl.follow(stream.view());
+      constexpr Index size = 300;
+      auto const memory = nccl.allocate(2 * size * sizeof(float));
+      auto* const x = reinterpret_cast<float*>(memory.data());
+      std::vector<float> host(2 * size, static_cast<float>(world.rank + 1));
+      move_bytes(x, host.data(), host.size() * sizeof(float));
+      Piece sum{ElementType::float32, x, size},
+          last{.type = ElementType::float32, .data = x + size, .count = size, .collective = Collective::broadcast};
+      last.root = world.size - 1;
+      lockstep::memory::CudaGraph const graph(stream.view(), [&] {
+        nccl.start(sum);
+        nccl.start(last);
+        require(sum.complete() && last.complete(), "recorded");
+        std::vector<double> riders(1);
+        Piece ridden{ElementType::float32, x, size, Operation::sum, riders};
+        refuses([&] { nccl.start(ridden); }, "cannot be recorded");
+      });
+      int const times = 3;
+      for (int i = 0; i < times; ++i) graph.launch(stream.view());
+      stream.view().synchronize();
+      Piece plain{ElementType::float32, x, size};
+      nccl.start(plain);
+      nccl.finish();
+      move_bytes(host.data(), x, host.size() * sizeof(float));
+      auto expected = static_cast<float>(world.size * (world.size + 1) / 2);
+      for (int i = 0; i < times; ++i) expected *= static_cast<float>(world.size);
+      for (std::size_t i = 0; i < size; ++i)
+        require(host[i] == expected && host[size + i] == static_cast<float>(world.size), "as often as it was done");
     }));
 }
 

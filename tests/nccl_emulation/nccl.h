@@ -184,7 +184,8 @@ inline void give(Exchange const& x, std::size_t rank, std::byte* to) {
 struct ncclComm {
   std::shared_ptr<nccl_emulation::Group> group;
   int rank = 0;
-  std::uint64_t operations = 0;
+  std::shared_ptr<std::uint64_t> operations = std::make_shared<std::uint64_t>(0);  // that its stream has come to
+  std::uint64_t calls = 0;
   int looks = 0;  // for how many more the communicator is busy
   bool finalized = false;
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
@@ -210,11 +211,13 @@ inline bool busy(ncclComm_t c) { return c->group->joined < c->group->size || (c-
 inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, void* out, cudaStream_t stream) {
   if (busy(c) || c->finalized) return ncclInvalidUsage;
   auto const rank = static_cast<std::size_t>(c->rank);
-  auto const x = c->group->exchange(c->operations++);
-  auto const bytes = asked.count * size_of(asked.type) * (asked.kind == Kind::reduce_scatter ? x->inputs.size() : 1);
+  auto const parts = asked.kind == Kind::reduce_scatter ? static_cast<std::size_t>(c->group->size) : 1;
+  auto const bytes = asked.count * size_of(asked.type) * parts;
   auto const aborted = c->aborted;
-  auto const arrive = [=] {
+  auto const now = std::make_shared<std::shared_ptr<Exchange>>();  // a recorded operation is another each time
+  auto const arrive = [=, group = c->group, operations = c->operations] {
     if (*aborted || dead()) return;
+    auto const x = *now = group->exchange((*operations)++);
     std::lock_guard const lock(x->mutex);
     auto const* const from = static_cast<std::byte const*>(in);
     bool const gives = asked.kind != Kind::broadcast || asked.root == static_cast<int>(rank);
@@ -223,15 +226,26 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
     ++x->arrived;
   };
   auto const leave = [=] {
-    if (!*aborted && !dead()) give(*x, rank, static_cast<std::byte*>(out));
+    if (!*aborted && !dead()) give(**now, rank, static_cast<std::byte*>(out));
   };
   auto& device = cuda_emulation::Device::instance();
   device.push(stream, {arrive, nullptr});
-  device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || x->complete(); }});
-  c->looks = static_cast<int>(c->operations % 3);
+  device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || (*now)->complete(); }});
+  c->looks = static_cast<int>(++c->calls % 3);
   return c->looks > 0 ? ncclInProgress : ncclSuccess;
 }
 
+}  // namespace nccl_emulation
+
+namespace nccl_emulation {
+/// Busy for two looks.
+inline ncclComm_t joined(std::shared_ptr<Group> group, int rank) {
+  auto* const c = new ncclComm;
+  c->group = std::move(group);
+  c->rank = rank;
+  c->looks = 2;
+  return c;
+}
 }  // namespace nccl_emulation
 
 inline char const* ncclGetErrorString(ncclResult_t result) {
@@ -259,7 +273,7 @@ inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* to, int ranks, ncclUnique
   std::lock_guard const lock_group(group->mutex);
   ++group->joined;
   ++everywhere.communicators;
-  *to = new ncclComm{group, rank, 0, 2};
+  *to = joined(group, rank);
   return ncclInProgress;
 }
 inline ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* state) {
@@ -312,7 +326,7 @@ inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* 
   std::lock_guard const lock_part(part->mutex);
   ++part->joined;
   ++nccl_emulation::Everywhere::instance().communicators;
-  *to = new ncclComm{part, rank, 0, 2};
+  *to = joined(part, rank);
   c->looks = 2;
   return ncclInProgress;
 }

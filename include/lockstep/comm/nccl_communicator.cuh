@@ -44,6 +44,9 @@ class NcclCommunicator {
 
   /// Pieces that are started from now on begin when the work that the stream has by then is done. Without it, device
   /// memory is ready when its piece is started.
+  ///
+  /// While the stream is being recorded (memory::CudaGraph), a piece in device memory becomes part of the recording, is
+  /// complete as soon as all ranks have recorded the same, and is done each time that the recording is.
   void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
 
   /// Completes what was started, then gives zeroed device memory. @throws CudaError

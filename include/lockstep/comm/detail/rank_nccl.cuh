@@ -18,8 +18,10 @@
 #include <lockstep/comm/detail/request.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/core/wait.hpp>
 #include <lockstep/kernel/truth.cuh>
 #include <lockstep/memory/cuda.cuh>
+#include <lockstep/memory/cuda_graph.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
@@ -55,6 +57,7 @@ class RankNccl {
     piece.started_seconds = what.started_seconds;
     piece.finished_seconds = 0;
     if (failure_) return;
+    if (producer_ && !mark && memory::is_recorded(*producer_)) return record(what);
     push(what, mark);
     attempt([this] {  // what is complete is not asked for here: that would take longer than all of this
       while (queue_next()) {
@@ -151,6 +154,15 @@ class RankNccl {
     if (spare_.empty()) spare_.push_back(std::make_unique<Step>());
     auto& step = *steps_.emplace_back(std::move(spare_.back()));
     spare_.pop_back();
+    set_note(step, what);
+    step.mark = mark;
+    if (producer_ && !mark) {
+      step.before.record(*producer_);
+      step.mark = &step.before;
+    }
+    host_.start(step.meeting);
+  }
+  void set_note(Step& step, Request const& what) {
     step.what = what;
     step.number = number_++;
     step.notes.resize(static_cast<std::size_t>(size()));
@@ -162,12 +174,26 @@ class RankNccl {
                     .count = sizeof(Note),
                     .collective = Collective::all_gather,
                     .in = &mine};
-    step.mark = mark;
-    if (producer_ && !mark) {
-      step.before.record(*producer_);
-      step.mark = &step.before;
-    }
+  }
+
+  /// The operation becomes part of what the stream's recording does, each time that it is done. Ranks compare it now:
+  /// later there is nobody who could.
+  void record(Request const& what) {
+    if (!what.rider.empty())
+      throw ConfigError("NcclCommunicator::start: doubles ride over the host, and cannot be recorded with the piece");
+    Step step;
+    set_note(step, what);
     host_.start(step.meeting);
+    over_host([&] { host_.wait(step.meeting); });
+    attempt([&] {
+      throw_if_mismatched(step);
+      for (Backoff backoff; queued_ < steps_.size(); static_cast<void>(queue_next()))
+        static_cast<void>(backoff.pause());
+      group_.settle(ask(what, *producer_), "NCCL's call", watch_);
+      make_truth_of(what, *producer_);
+    });
+    if (failure_) std::rethrow_exception(failure_);
+    what.piece->finished_seconds = Clock::seconds();
   }
 
   /// Does what can be done without waiting. What goes wrong is kept for who waits.
@@ -198,14 +224,13 @@ class RankNccl {
     auto const stream = stream_.view();
     if (!asked_) {
       if (step.mark) step.mark->block(stream);
-      group_.must(ask(step.what), "NCCL's call", watch_, tell(step));
+      group_.must(ask(step.what, stream), "NCCL's call", watch_, tell(step));
       asked_ = true;
     }
     auto const state = group_.state();
     if (state == ncclInProgress) return false;
     group_.must(state, "NCCL", watch_, tell(step));
-    if (step.what.operation == Operation::logical_or || step.what.operation == Operation::logical_and)
-      if (step.what.kind == Kind::all_reduce || step.what.kind == Kind::reduce_scatter) make_truth(step.what);
+    make_truth_of(step.what, stream);
     step.after.record(stream);
     asked_ = false;
     ++queued_;
@@ -300,7 +325,7 @@ class RankNccl {
   }
 
   /// Of logical operations NCCL sees the greatest and the smallest, without signs: 0 where all, or any, is 0.
-  ncclResult_t ask(Request const& what) {
+  ncclResult_t ask(Request const& what, memory::Stream<CudaSpace> on) {
     bool const any = what.operation == Operation::logical_or, all = what.operation == Operation::logical_and;
     auto const type = nccl_type(what.type, any || all);
     auto const operation = any || what.operation == Operation::max ? ncclMax
@@ -308,7 +333,7 @@ class RankNccl {
                            : what.operation == Operation::average  ? ncclAvg
                                                                    : ncclSum;
     auto const count = static_cast<std::size_t>(what.count);
-    auto* const stream = stream_.view().get();
+    auto* const stream = on.get();
     switch (what.kind) {
       case Kind::all_reduce:
         return ncclAllReduce(what.in, what.out, count, type, operation, group_.get(), stream);
@@ -335,9 +360,11 @@ class RankNccl {
     auto const ended = ncclGroupEnd();
     return result == ncclSuccess || result == ncclInProgress ? ended : result;
   }
-  void make_truth(Request const& what) {
+  void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream) {
+    bool const logical = what.operation == Operation::logical_or || what.operation == Operation::logical_and;
+    if (!logical || (what.kind != Kind::all_reduce && what.kind != Kind::reduce_scatter)) return;
     auto const run = [&]<class T>(T) {
-      kernel::truth(stream_.view(), TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
+      kernel::truth(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
     };
     if (what.type == ElementType::int32) return run(std::int32_t{});
     if (what.type == ElementType::int64) return run(std::int64_t{});
