@@ -2,14 +2,13 @@
 """PyTorch's side of the training step of the pose-to-text model: T5 1.1's layers, on one thread, as fast as eager mode goes:
 fused attention and optimizer, no padding mask (all rows are full), one product for query, key and value, freed memory
 reused. Answers with samples per second of processor time."""
-import argparse
 import math
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-import kernels  # sets one thread and keeps freed memory
+from steps import parser_of, step_of
 from turns import take_turns
 
 
@@ -102,26 +101,17 @@ class PoseToText(nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    sizes = {"vocabulary": 8000, "width": 256, "layers": 4, "heads": 8, "inner": 1024, "frames": 128, "tokens": 32,
-             "batch": 16}
-    for name, default in sizes.items():
-        parser.add_argument("--" + name, type=int, default=default)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    o = parser.parse_args()
+    o = parser_of(vocabulary=8000, width=256, layers=4, heads=8, inner=1024, frames=128, tokens=32, batch=16).parse_args()
 
     model = PoseToText(o)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     row, frame, channel = torch.arange(o.batch), torch.arange(o.frames), torch.arange(399)
     frames = ((row[:, None, None] + 7 * frame[:, None] + 31 * channel) % 101).float() / 50 - 1
     ids = (row[:, None] * 977 + torch.arange(o.tokens + 1) * 31) % o.vocabulary
 
-    def step():
-        optimizer.zero_grad()
-        F.cross_entropy(model(frames, ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten()).backward()
-        optimizer.step()
+    def loss():
+        return F.cross_entropy(model(frames, ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 
-    take_turns(step, per_call=o.batch)
+    take_turns(step_of(model, loss), per_call=o.batch)
 
 
 if __name__ == "__main__":

@@ -2,29 +2,30 @@
 """PyTorch's side of the training-step benchmarks: the text classifier of examples/, on one thread, as fast as eager mode
 goes: fused attention and optimizer, no padding mask where all rows are full, one product for query, key and value, freed
 memory reused. Answers with samples per second of processor time."""
-import argparse
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from kernels import zipf_ids
+from steps import parser_of, step_of
 from turns import take_turns
 
 
 class Layer(nn.Module):
-    def __init__(self, o):
+    """Norms come after each part, or first; a causal layer needs no mask where all rows are full."""
+
+    def __init__(self, o, norm_first=False, causal=False):
         super().__init__()
-        self.heads, self.dropout = o.heads, o.dropout
+        self.heads, self.dropout, self.norm_first, self.causal = o.heads, o.dropout, norm_first, causal
         self.qkv, self.out = nn.Linear(o.width, 3 * o.width), nn.Linear(o.width, o.width)
         self.up, self.down = nn.Linear(o.width, o.feed_forward), nn.Linear(o.feed_forward, o.width)
         self.norm1, self.norm2 = nn.LayerNorm(o.width), nn.LayerNorm(o.width)
-        self.norm_first = o.norm_first
 
     def attention(self, x, mask):
         rows, length, width = x.shape
         q, k, v = self.qkv(x).view(rows, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout,
+                                               is_causal=self.causal and mask is None)
         return F.dropout(self.out(mixed.transpose(1, 2).reshape(rows, length, width)), self.dropout)
 
     def feed_forward(self, x):
@@ -45,7 +46,7 @@ class Classifier(nn.Module):
         self.token, self.position = nn.Embedding(o.vocabulary, o.width), nn.Embedding(o.length, o.width)
         nn.init.normal_(self.token.weight, std=0.02)
         nn.init.normal_(self.position.weight, std=0.02)
-        self.layers = nn.ModuleList(Layer(o) for _ in range(o.layers))
+        self.layers = nn.ModuleList(Layer(o, o.norm_first) for _ in range(o.layers))
         self.head = nn.Linear(o.width, o.classes)
         self.register_buffer("places", torch.arange(o.length))
 
@@ -59,12 +60,7 @@ class Classifier(nn.Module):
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
-    sizes = {"vocabulary": 20000, "width": 128, "layers": 2, "heads": 4, "feed-forward": 256, "length": 128, "batch": 32,
-             "classes": 4}
-    for name, default in sizes.items():
-        parser.add_argument("--" + name, type=int, default=default)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser = parser_of(vocabulary=20000, width=128, layers=2, heads=4, feed_forward=256, length=128, batch=32, classes=4)
     parser.add_argument("--norm-first", action="store_true")
     parser.add_argument("--unequal", action="store_true", help="lengths as Sizes::length_of gives them, padded to the longest")
     parser.add_argument("--autocast", action="store_true", help="in bfloat16 where PyTorch thinks it right")
@@ -74,7 +70,6 @@ def arguments():
 def training(o, wrap=lambda model: model):
     """A function that makes one step of the model, or of what `wrap` makes of it."""
     model = wrap(Classifier(o))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     ids = zipf_ids(o.vocabulary, o.batch * o.length).reshape(o.batch, o.length)
     labels = torch.arange(o.batch) % o.classes
     lengths = None
@@ -83,14 +78,11 @@ def training(o, wrap=lambda model: model):
         lengths = torch.tensor([[int(o.length / 8 * 8**part)] for part in parts])
         ids = ids[:, : lengths.max()].contiguous()
 
-    def step():
-        optimizer.zero_grad()
+    def loss():
         with torch.autocast("cpu", torch.bfloat16, enabled=o.autocast):
-            loss = F.cross_entropy(model(ids, lengths), labels)
-        loss.backward()
-        optimizer.step()
+            return F.cross_entropy(model(ids, lengths), labels)
 
-    return step
+    return step_of(model, loss)
 
 
 def main():

@@ -3,31 +3,13 @@
 attention without a mask where all trajectories are full, one product for query, key and value, fused optimizer, freed memory
 reused. With --loop the types are added to one trajectory after the other, as users write it. Answers with samples per second
 of processor time."""
-import argparse
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-import kernels  # sets one thread and keeps freed memory
+from steps import parser_of, step_of
+from text_classification import Layer
 from turns import take_turns
-
-
-class Layer(nn.Module):
-    def __init__(self, o):
-        super().__init__()
-        self.heads, self.dropout = o.heads, o.dropout
-        self.qkv, self.out = nn.Linear(o.width, 3 * o.width), nn.Linear(o.width, o.width)
-        self.up, self.down = nn.Linear(o.width, o.feed_forward), nn.Linear(o.feed_forward, o.width)
-        self.norm1, self.norm2 = nn.LayerNorm(o.width), nn.LayerNorm(o.width)
-
-    def forward(self, x, mask):
-        rows, length, width = x.shape
-        q, k, v = self.qkv(x).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout, is_causal=mask is None)
-        x = self.norm1(x + F.dropout(self.out(mixed.transpose(1, 2).reshape(rows, length, width)), self.dropout))
-        hidden = F.dropout(F.gelu(self.up(x)), self.dropout)
-        return self.norm2(x + F.dropout(self.down(hidden), self.dropout))
 
 
 class Model(nn.Module):
@@ -39,7 +21,7 @@ class Model(nn.Module):
         for table in (self.action, self.position, self.kind):
             nn.init.normal_(table.weight, std=0.02)
         self.norm = nn.LayerNorm(o.width)
-        self.layers = nn.ModuleList(Layer(o) for _ in range(o.layers))
+        self.layers = nn.ModuleList(Layer(o, causal=True) for _ in range(o.layers))
         self.head = nn.Linear(o.width, o.actions)
 
     def tokens(self, returns, states, actions, lengths):
@@ -64,17 +46,12 @@ class Model(nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    sizes = {"actions": 18, "steps": 20, "width": 128, "layers": 3, "heads": 4, "feed-forward": 512, "batch": 64}
-    for name, default in sizes.items():
-        parser.add_argument("--" + name, type=int, default=default)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser = parser_of(actions=18, steps=20, width=128, layers=3, heads=4, feed_forward=512, batch=64)
     parser.add_argument("--unequal", action="store_true", help="trajectories of 1 to `steps` steps, padded to the longest")
     parser.add_argument("--loop", action="store_true")
     o = parser.parse_args()
 
     model = Model(o)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     row, step_ = torch.arange(o.batch)[:, None], torch.arange(o.steps)
     lengths = 1 + 7 * torch.arange(o.batch) % o.steps if o.unequal else torch.full((o.batch,), o.steps)
     actions = (3 * row + 2 * step_) % o.actions
@@ -86,12 +63,10 @@ def main():
     if o.unequal:
         mask = torch.ones(3 * o.steps, 3 * o.steps, dtype=torch.bool).tril() & real.repeat_interleave(3, 1)[:, None, None]
 
-    def step():
-        optimizer.zero_grad()
-        F.cross_entropy(model(returns, states, actions, lengths, mask).flatten(0, 1), labels.flatten()).backward()
-        optimizer.step()
+    def loss():
+        return F.cross_entropy(model(returns, states, actions, lengths, mask).flatten(0, 1), labels.flatten())
 
-    take_turns(step, per_call=o.batch)
+    take_turns(step_of(model, loss), per_call=o.batch)
 
 
 if __name__ == "__main__":

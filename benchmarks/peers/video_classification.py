@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import kernels  # noqa: F401: one thread, and freed memory reused
+from steps import step_of
 from turns import take_turns
 
 
@@ -23,17 +23,14 @@ def main():
         layers += [nn.Conv3d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm3d(outputs), nn.ReLU(inplace=True)]
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(channels[-1], 4))
     model = model.to(memory_format=torch.channels_last_3d)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     clips = torch.randint(0, 256, (o.batch, 1, 17, 256, 256), dtype=torch.uint8)
     labels, weights = torch.arange(o.batch) % 4, torch.ones(4)
 
-    def step():
+    def loss():
         x = ((clips.float() - 127.5) / 63.75).contiguous(memory_format=torch.channels_last_3d)
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), labels, weight=weights).backward()
-        optimizer.step()
+        return F.cross_entropy(model(x), labels, weight=weights)
 
-    take_turns(step, per_call=o.batch)
+    take_turns(step_of(model, loss), per_call=o.batch)
 
 
 if __name__ == "__main__":
