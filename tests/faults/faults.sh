@@ -193,9 +193,10 @@ for job in $(jobs -p); do wait "$job" || fail "of $jobs jobs at once one failed"
 [[ $(cat "$folder"/job-* | grep -c 'added up') == "$jobs" ]] || fail "of $jobs jobs at once not all have added up"
 printf '%d jobs at once: %d ms\n' "$jobs" $((($(date +%s%N) - began) / 1000000))
 
-# Two hosts between which all packets are dropped, with nobody told: both sides of the store notice.
+# Two hosts between which all packets are dropped, with nobody told: the ranks of both notice.
 lost_network() {
-  local a=lockstep-a-$$ b=lockstep-b-$$ began port=$folder/port one two took
+  local a=lockstep-a-$$ b=lockstep-b-$$ began one two took
+  local job=(env WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.0.1 TORCHELASTIC_RUN_ID=faults-$$)
   ip netns add "$a" && ip netns add "$b" &&
     ip link add eth0 netns "$a" type veth peer name eth0 netns "$b" || return 77
   ip -n "$a" addr add 10.77.0.1/24 dev eth0
@@ -203,12 +204,11 @@ lost_network() {
   ip -n "$a" link set eth0 up
   ip -n "$a" link set lo up
   ip -n "$b" link set eth0 up
-  ip netns exec "$a" "$program" --store 0 127.0.0.1 "$port" 2>"$folder/store-0" &
+  ip netns exec "$a" "${job[@]}" RANK=0 "$program" --engine store 2>"$folder/host-0" &
   one=$!
-  await 10 test -s "$port"
-  ip netns exec "$b" "$program" --store 1 10.77.0.1 "$port" 2>"$folder/store-1" &
+  ip netns exec "$b" "${job[@]}" RANK=1 "$program" --engine store 2>"$folder/host-1" &
   two=$!
-  await 10 grep -q 'both have met' "$folder/store-1" || fail 'lost network: the ranks do not meet' "$folder/store-1"
+  await 10 grep -q 'have added up' "$folder/host-0" || fail 'lost network: the ranks do not meet' "$folder/host-0"
   began=$(date +%s%N)
   # To an address that no card has: frames leave, and arrive nowhere.
   ip -n "$a" neigh replace 10.77.0.2 lladdr 02:00:00:00:00:77 dev eth0 nud permanent
@@ -216,12 +216,13 @@ lost_network() {
   wait "$one"
   took=$((($(date +%s%N) - began) / 1000000))
   wait "$two"
-  grep -q 'survivor 0: rank 1 is lost to the store' "$folder/store-0" ||
-    fail 'lost network: the store does not name rank 1' "$folder/store-0"
-  grep -q 'survivor 1: .* has lost the store' "$folder/store-1" ||
-    fail 'lost network: rank 1 does not notice' "$folder/store-1"
+  grep -q 'survivor 0: rank 1 (pid [0-9]* on .*) is gone' "$folder/host-0" ||
+    fail 'lost network: rank 0 does not name rank 1' "$folder/host-0"
+  grep -q 'survivor 1: rank 0 (pid [0-9]* on .*) is gone' "$folder/host-1" ||
+    fail 'lost network: rank 1 does not name rank 0' "$folder/host-1"
+  [[ $(cat "$folder"/host-[01] | grep -c verdict:) == 2 ]] || fail 'lost network: not one verdict on each host'
   ((took <= 5000)) || fail "lost network: noticed after $took ms"
-  printf 'lost network: the store noticed after %d ms\n' "$took"
+  printf 'lost network: both hosts noticed after %d ms\n' "$took"
   ip netns del "$a"
   ip netns del "$b"
 }

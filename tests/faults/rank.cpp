@@ -6,16 +6,13 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
-#include <fstream>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/store_communicator.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/launch/store.hpp>
-#include <lockstep/launch/store_server.hpp>
 
 using namespace lockstep;
 
@@ -42,7 +39,7 @@ void sign_in() {
 }
 
 int add_up(launch::World& world, long steps) {
-  auto communicator = comm::connect(world);
+  auto communicator = world.store ? comm::AnyCommunicator(comm::StoreCommunicator(world)) : comm::connect(world);
   auto const elements = std::size_t{1} << 14;
   auto const memory = communicator.allocate(elements * sizeof(float));
   auto* const data = reinterpret_cast<float*>(memory.data());
@@ -61,30 +58,6 @@ int add_up(launch::World& world, long steps) {
   return 0;
 }
 
-/// Rank 0 keeps the store on a port of its choice, which it leaves in a file; both wait for what never comes.
-int wait_at_store(int rank, std::string const& host, std::string const& file) {
-  std::unique_ptr<launch::StoreServer> server;
-  launch::Store::Options options{host, 0, 11, rank, 2};
-  if (rank == 0) {
-    server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 11, .size = 2});
-    options.port = server->port();
-    std::ofstream(file) << options.port << std::endl;
-  } else {
-    std::ifstream(file) >> options.port;
-  }
-  launch::Store store(options);
-  store.set(std::to_string(rank), "here");
-  (void)store.get(std::to_string(1 - rank));
-  say("both have met at the store");
-  try {
-    (void)store.get("never");
-  } catch (CommunicationError const& error) {
-    say("survivor " + std::to_string(rank) + ": " + error.what());
-    return 1;
-  }
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,11 +66,11 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string const flag = argv[i];
     if (flag == "--nproc") options.nproc = std::atoi(argv[i + 1]);
+    if (flag == "--engine" && std::string(argv[i + 1]) == "store") options.engine = launch::Engine::store;
     if (flag == "--steps") steps = std::atol(argv[i + 1]);
     if (flag == "--warn") options.limits.warn_seconds = std::atof(argv[i + 1]);
     if (flag == "--join") options.join_seconds = std::atof(argv[i + 1]);
   }
-  if (argc == 5 && std::string(argv[1]) == "--store") return wait_at_store(std::atoi(argv[2]), argv[3], argv[4]);
   options.arguments.assign(argv, argv + argc);
   options.warn = [](std::string const& text) { say("warning: " + text); };
   options.report = [](std::string const& text) { say("verdict: " + text); };

@@ -42,7 +42,8 @@ struct RankRecord {
       case RankState::ended:
         return "has ended its work";
       case RankState::lost:
-        return "is gone: its process was killed, or ended without a word";
+        return std::string("is gone: its process was killed, or ended without a word") +
+               (elsewhere.load(std::memory_order_acquire) ? ", or its host cannot be reached" : "");
       case RankState::failed:
         break;
     }
