@@ -3,41 +3,14 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/nn/add.hpp>
-
-#include "layer_check.hpp"
-
-using namespace layer_check;
+#include "activation_check.hpp"
 
 namespace {
-struct NoParameters {
-  void visit(auto&&) {}
-};
-auto const apply = [](auto& context, NoParameters const&, auto const& x) { return nn::gelu(context, x); };
-/// x is used twice: its gradient is a sum.
-auto const twice = [](auto& context, NoParameters const&, auto const& x) {
-  return nn::add(context, x, nn::gelu(context, x));
-};
+auto const apply = [](auto& context, auto const&, auto const& x) { return lockstep::nn::gelu(context, x); };
 }  // namespace
 
-TEST_CASE("gradient of the input") {
-  for (Index rows : {0, 1, 7}) {
-    Batch const batch{.rows = rows, .length = 5};
-    for (auto const& result : {check(NoParameters{}, 33, batch, apply), check(NoParameters{}, 33, batch, twice)}) {
-      CAPTURE(result.where);
-      CHECK((result.ok() || rows == 0));
-    }
-  }
-}
+TEST_CASE("gradient of the input") { activation_check::check_gradients(apply); }
 
-TEST_CASE("evaluation computes the same without slopes") {
-  Batch const batch{.rows = 3, .length = 2};
-  CHECK(evaluate<double>(NoParameters{}, 5, batch, apply) == run<double>(NoParameters{}, 5, batch, apply, 1).loss);
-  CHECK(evaluate<float>(NoParameters{}, 5, batch, apply) == run<float>(NoParameters{}, 5, batch, apply, 1).loss);
-}
-
-TEST_CASE("bits do not depend on threads") {
-  Batch const batch{.rows = 50, .length = 7};
-  auto const one = run<float>(NoParameters{}, 33, batch, apply, 1);
-  for (int threads : {1, 2, 4}) CHECK(run<float>(NoParameters{}, 33, batch, apply, threads) == one);
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+  activation_check::check_bits<T>(apply);
 }

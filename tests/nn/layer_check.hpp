@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
@@ -157,6 +160,17 @@ template <class Scalar, class Layer, class Apply>
   context.bind(values.data(), nullptr, layout.entries().size());
   context.begin_micro_batch(nn::Mode::evaluation, 3);
   return model.forward(context, batch).sum;
+}
+
+/// What the layer says of the shape of two rows of two tokens; empty when it takes them.
+template <class Layer, class Apply>
+[[nodiscard]] std::string refusal(Layer layer, Index width, Apply apply) {
+  try {
+    static_cast<void>(run<float>(std::move(layer), width, {.rows = 2, .length = 2}, apply, 1));
+  } catch (lockstep::ShapeError const& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace layer_check
