@@ -170,6 +170,7 @@ TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise
   CHECK(parse({"--engine", "nccl"}, 4, {}, two).parallel == app::Parallel::ddp);
 
   CHECK(contains(refused({"--engine", "nccl"}, {}, {}), "NCCL joins GPUs"));
+  CHECK(parse({"--master-addr", "n1", "--master-port", "7"}).master_address == "n1");
   CHECK(contains(refused({"--engine", "nccl"}, {}, apart), "built without NCCL"));
   CHECK(contains(refused({"--engine", "nccl", "--parallel", "dp"}, {}, two), "--parallel dp: only ranks are joined"));
 }

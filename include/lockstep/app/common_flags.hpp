@@ -74,6 +74,10 @@ class CommonFlags {
                 {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}},
                 "What joins ranks: nccl GPUs on any number of hosts, process any ranks on one, mpi host ranks on "
                 "several; default: nccl where every rank has a GPU, else process");
+    command.add("--master-addr", options_.master_address,
+                "With ranks on several hosts: the first one's; default: MASTER_ADDR, or as srun says");
+    command.add("--master-port", options_.master_port, 0, 65535,
+                "A free port of that host; default: MASTER_PORT, or one that follows from the run's name");
     command.add("--max-restarts", options_.max_restarts, 0, 1000,
                 "With --nproc: how often all ranks are started anew after one has failed");
     command.add("--local-rank,--local_rank", local_rank_, 0, most_ranks,

@@ -24,10 +24,12 @@ struct Options {
   int nproc = 1;          ///< processes to start
   /// With ddp: nccl on GPUs; else what joins ranks that a launcher has started, process or mpi.
   launch::Engine engine = launch::Engine::process;
-  int max_restarts = 0;  ///< of those, after a failure
-  int ranks = 1;         ///< of the world: processes, or threads with ddp over devices
-  int devices = 1;       ///< replicas inside each rank
-  int threads = 1;       ///< for each device
+  std::string master_address;  ///< of several hosts: the first rank's; empty: as the launcher says
+  int master_port = 0;         ///< of it; 0: as the launcher says
+  int max_restarts = 0;        ///< of those, after a failure
+  int ranks = 1;               ///< of the world: processes, or threads with ddp over devices
+  int devices = 1;             ///< replicas inside each rank
+  int threads = 1;             ///< for each device
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part

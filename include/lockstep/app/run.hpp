@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -77,6 +78,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     launch::Options ranks;
     ranks.nproc = options.nproc;
     ranks.engine = options.engine;
+    ranks.master_address = options.master_address;
+    ranks.master_port = static_cast<std::uint16_t>(options.master_port);
     ranks.max_restarts = options.max_restarts;
     ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
     ranks.arguments.assign(argv, argv + argc);
