@@ -33,7 +33,7 @@ struct CrossEntropyRows {
   }
 
  private:
-  static constexpr Index block = 256, turned = 64;
+  static constexpr Index block = 256, turned = 64, line = 64 / Index{sizeof(T)};
 
   [[gnu::always_inline]] bool counts(Index r) const noexcept { return layout.is_token(r) && label(r) != terms.ignored; }
   [[gnu::always_inline]] Index label(Index r) const noexcept { return static_cast<Index>(labels[r]); }
@@ -64,6 +64,12 @@ struct CrossEntropyRows {
         spread += static_cast<double>(sum(exponentials, here));
       }
       T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
+      // Arithmetic bounds this loop, memory what the next row begins with.
+      if (r + 1 < layout.slots)
+        for (Index i = 0; i < here; i += line) {
+          __builtin_prefetch(x + classes + c + i, 0, 2);
+          if (dx) __builtin_prefetch(dx + classes + c + i, 1, 2);
+        }
       for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
       total += static_cast<double>(sum(to, here));
     }
