@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <lockstep/comm/detail/check.hpp>
+#include <lockstep/comm/detail/prefetch_to_write.hpp>
 #include <lockstep/comm/detail/request_queue.hpp>
 #include <lockstep/comm/detail/symmetric_heap.hpp>
 #include <lockstep/comm/detail/transfer.hpp>
@@ -124,7 +126,7 @@ class SharedMemoryRank {
 
  private:
   enum class Phase { meet, stage, combine, unload };
-  static constexpr std::size_t page = 4096;
+  static constexpr std::size_t page = 4096, line_bytes = 64;
 
   SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<SymmetricHeap> heap)
       : rank_(rank),
@@ -209,12 +211,15 @@ class SharedMemoryRank {
     return reached(all_done_, target) || waiting_.all_reached(&RankBlock::done, target);
   }
 
-  void post_input(Request& what, Slot& slot) const {
+  void post_input(Request& what, Slot& slot) {
     auto const bytes = static_cast<std::size_t>(what.bytes(rank_, size()));
     if (bytes == 0) return;
     bool const small = what.small(size());
     what.copied = !small && what.address < 0 && bytes <= Slot::copy_bytes;
-    if (small || what.copied) std::memcpy(slot.input.data(), what.in, bytes);
+    if (small || what.copied) {
+      std::memcpy(slot.input.data(), what.in, bytes);
+      most_posted_ = std::max(most_posted_, bytes);
+    }
     if (what.copied) what.address = memory_.offset(slot.input.data());
   }
 
@@ -254,10 +259,12 @@ class SharedMemoryRank {
       phase_ = Phase::stage;
       return true;
     }
-    if (small)
+    if (small) {
       transfer_.combine_small(what, slot_of(combining_));
-    else
+    } else {
+      prefetch_to_write(&mine().done);  // who waited for the last operation has it
       transfer_.combine(what, slot_of(combining_), 0, what.largest_part());
+    }
     mine().done.signal.post(++combining_);
     return true;
   }
@@ -305,7 +312,16 @@ class SharedMemoryRank {
                   static_cast<std::size_t>(what.bytes(rank_, size())));
     if (what.piece) what.piece->finished_seconds = Clock::seconds();
     requests_.pop();
+    if (requests_.empty()) fetch_next_slot();
     return true;
+  }
+
+  /// Between operations: asks for the lines that the next one will be posted in, which other ranks have read last.
+  void fetch_next_slot() const noexcept {
+    auto const& slot = mine().slot[slot_of(published_)];
+    auto const* const from = reinterpret_cast<std::byte const*>(&slot);
+    auto const bytes = offsetof(Slot, input) + most_posted_;
+    for (std::size_t at = 0; at < bytes; at += line_bytes) prefetch_to_write(from + at);
   }
 
   /// Has the pages there before the first use: a fault costs more than the sum over its page.
@@ -326,6 +342,7 @@ class SharedMemoryRank {
   std::uint32_t chunks_;                 // staged chunks so far
   Phase phase_ = Phase::meet;
   Index chunk_begin_ = 0;
+  std::size_t most_posted_ = 0;  // bytes of an input in a slot, so far
   bool mismatch_ = false;
   bool crowded_;  // the run has more ranks than this machine has cores
   std::exception_ptr failure_;
