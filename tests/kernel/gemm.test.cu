@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernel/gemm_cases.hpp"
@@ -58,6 +59,41 @@ TEST_CASE_TEMPLATE("a bias on CUDA is added to every row", T, float, double) {
     for (std::size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % bias.size()];
     CHECK(x.worst_error(c) <= 1);
   }
+}
+
+TEST_CASE("products on CUDA of factors in bfloat16 are summed in float, and rounded once or not at all") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  using lockstep::bfloat16;
+  lockstep::memory::CudaStream const stream;
+  for (auto shape : {Shape{1, 1, 1}, Shape{33, 20, 17}, Shape{32, 31, 65}})
+    for (bool turned : {false, true}) {
+      Case<float> x{.shape = shape, .beta = 1, .a_transpose = turned ? Transpose::yes : Transpose::no};
+      auto const rounded = [](std::vector<float>& exact) {
+        std::vector<bfloat16> low;
+        for (auto& e : exact) e = low.emplace_back(e);
+        return low;
+      };
+      auto bias = lockstep_test::values<float>(shape.n, 4);
+      OnDevice<bfloat16> const a(rounded(x.a)), b(rounded(x.b)), low(rounded(x.c)), added(rounded(bias));
+      OnDevice<float> const wide(x.c);
+      auto const multiply = [&](auto c, auto const* bias_there) {
+        Gemm<CudaSpace>::multiply<bfloat16>(stream.view(), x.alpha, a.view(x.a_view().extent[0], x.a_view().extent[1]),
+                                            x.a_transpose, b.view(shape.k, shape.n), x.b_transpose, x.beta, c,
+                                            bias_there);
+      };
+      multiply(wide.view(shape.m, shape.n), static_cast<float const*>(nullptr));
+      multiply(low.view(shape.m, shape.n), added.view(shape.n).data);
+      auto const sums = wide.values();
+      auto const once = low.values();
+      CHECK(x.worst_error(sums) <= 2);  // a tensor core may cut off where others round
+      double worst = 0;
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        double const exact = double{sums[i]} + double{bias[i % bias.size()]};
+        worst = std::max(worst, std::abs(double{once[i]} - exact) / (std::abs(exact) + 0x1p-10));
+      }
+      CHECK(worst <= 0x1p-8);  // half of the last of 8 bits
+      CHECK(worst > 0);
+    }
 }
 
 TEST_CASE("products on CUDA of matrices that begin anywhere") {
