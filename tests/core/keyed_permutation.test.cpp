@@ -57,7 +57,10 @@ TEST_CASE("many at a time are the same as one by one") {
     }
     return true;
   };
-  for (Index n = 1; n <= 300; ++n) REQUIRE(same(fresh(n, 3), n / 2, static_cast<std::size_t>(n)));
+  for (Index n = 1; n <= 300; ++n) {
+    REQUIRE(same(fresh(n, 3), n / 2, static_cast<std::size_t>(n)));
+    REQUIRE(same(fresh(1000, 4), n, static_cast<std::size_t>(n)));
+  }
   for (int bits : {20, 31, 32, 33, 47, 48}) {
     for (Index n : {(Index{1} << bits) - 1, Index{1} << bits, (Index{1} << bits) + 1}) {
       if (n > KeyedPermutation::largest) continue;

@@ -69,13 +69,15 @@ class KeyedPermutation {
   void replace(Positions&& positions) const noexcept {
     auto* const all = positions.data();
     auto const count = static_cast<std::size_t>(positions.size());
-    auto const whole = n_ <= few ? 0 : count / lanes * lanes;
-    with_best_instructions([self = *this, all, whole] {
-      for (std::size_t i = 0; i < whole; i += lanes) {
-        if (self.replace_lanes(all + i) >> 63 != 0) self.walk_on(all + i);
-      }
+    auto const groups = n_ <= few ? 0 : (count + lanes - worth_lanes) / lanes;  // the last one may have gaps
+    std::array<Index, lanes> last{};
+    auto const left = groups * lanes > count ? count % lanes : 0;
+    std::copy_n(all + (count - left), left, last.begin());
+    with_best_instructions([self = *this, all, groups, whole = (count - left) / lanes, end = last.data()] {
+      for (std::size_t i = 0; i < groups; ++i) self.replace_lanes(i < whole ? all + i * lanes : end);
     });
-    for (std::size_t i = whole; i < count; ++i) all[i] = (*this)(all[i]);
+    std::copy_n(last.begin(), left, all + (count - left));
+    for (auto i = std::min(groups * lanes, count); i < count; ++i) all[i] = (*this)(all[i]);
   }
 
   /// The position of an element: inverse(p(i)) == i.
@@ -102,8 +104,9 @@ class KeyedPermutation {
   struct Round {
     std::uint32_t mask = 0, factor = 1;
   };
-  static constexpr std::size_t rounds = 8, lanes = 64;
-  static constexpr std::uint64_t few = 16;  // elements whose order fits into one word
+  static constexpr std::size_t rounds = 8, lanes = 128;
+  static constexpr std::size_t worth_lanes = 16;  // from here on, a walk of them all is shorter than one by one
+  static constexpr std::uint64_t few = 16;        // elements whose order fits into one word
 
   /// Each element changes places with one of those up to it.
   void draw(std::uint64_t key) noexcept {
@@ -116,9 +119,9 @@ class KeyedPermutation {
     for (std::uint64_t i = 0; i < n_; ++i) drawn_ |= std::uint64_t{order[i]} << 4 * i;
   }
 
-  /// One walk of `lanes` cells, which may end beyond n: the highest bit of what it returns says whether one does. A
-  /// walk is a long chain of multiplications: the chains of so many cells hide behind one another.
-  [[gnu::always_inline]] std::uint64_t replace_lanes(Index* at) const noexcept {
+  /// Replaces `lanes` positions. A walk is a long chain of multiplications: the chains of so many cells hide behind one
+  /// another.
+  [[gnu::always_inline]] void replace_lanes(Index* at) const noexcept {
     // Words of 32 bits and conversions of signed numbers: each line is one instruction on as many lanes as there are.
     std::uint32_t row[lanes], column[lanes];
     std::uint32_t const rows = rows_, columns = columns_;
@@ -148,7 +151,7 @@ class KeyedPermutation {
       beyond |= n_ - 1 - cell;
       at[j] = static_cast<Index>(cell);
     }
-    return beyond;
+    if (beyond >> 63 != 0) walk_on(at);
   }
 
   /// Not for the vectors: it is rare.
