@@ -95,7 +95,7 @@ function(lockstep_compile_fail name)
     NAME compile_fail/${name}
     COMMAND
       "${CMAKE_COMMAND}" -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp" -D
-      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-fsyntax-only;-I;${PROJECT_SOURCE_DIR}/include" -P
+      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-fsyntax-only;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
   set_tests_properties(compile_fail/${name} PROPERTIES TIMEOUT 300)
 endfunction()
