@@ -164,7 +164,8 @@ TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise
   CHECK(engine({"--nproc", "2"}, apart) == Engine::process);
   CHECK(engine({"--nproc", "2", "--backend", "host"}, two) == Engine::process);
   CHECK(engine({}, two) == Engine::process);
-  launch::Environment const spread{launch::Launcher::slurm, 1, 6, 1, 3, 0, "SLURM_PROCID=1"};
+  launch::Environment const spread{launch::Launcher::slurm, 1, 6, 1, 3, 0,
+                                   "SLURM_PROCID=1"};  // each may see one GPU only
   CHECK(engine({}, two, spread) == Engine::nccl);
   CHECK(engine({"--backend", "host"}, two, spread) == Engine::process);
   CHECK(parse({"--engine", "nccl"}, 4, {}, two).parallel == app::Parallel::ddp);

@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/memory/cuda_graph.cuh>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -349,6 +351,30 @@ TEST_CASE("ranks on hosts of their own meet through a store, and sum by NCCL") {
     c.wait(piece);
   });
   for (auto const& error : errors) CHECK_THROWS_AS(std::rethrow_exception(error), lockstep::CollectiveMismatch);
+}
+
+TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads share none") {
+  cuda_emulation::devices = 2;
+  CHECK_NOTHROW(run_ranks(2, [](launch::World& world) {
+    comm::AnyCommunicator c(lockstep::app::detail::connect_gpu(world, 1 - world.rank));
+    reduces(c, ElementType::float32, Operation::sum, 33);
+    int gpu = -1;
+    lockstep::memory::check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
+    require(gpu == 1 - world.rank, "the GPU is current");
+  }));
+  CHECK(std::getenv("NCCL_HOSTID") == nullptr);
+  for (auto const& text : heard_by_ranks<lockstep::ConfigError>(
+           2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu(world, 1); }))
+    CHECK(says(text, "no two threads of a process share one; use --nproc"));
+  cuda_emulation::devices = 1;
+  for (auto const& error : run_apart(2, [](launch::World& world) {  // as processes are
+         OwnDevice const device;
+         comm::AnyCommunicator c(lockstep::app::detail::connect_gpu(world, 0));
+         reduces(c, ElementType::float32, Operation::sum, 33);
+       }))
+    CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());
+  CHECK(std::getenv("NCCL_HOSTID") != nullptr);
+  ::unsetenv("NCCL_HOSTID");
 }
 
 TEST_CASE("ranks that disagree learn it all, and NCCL is given up") {

@@ -95,6 +95,10 @@ inline char const* cudaGetErrorString(cudaError_t error) {
   return "unknown error";
 }
 inline char const* cudaGetErrorName(cudaError_t) { return "emulated"; }
+inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
+  return std::snprintf(to, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device)),
+         cudaSuccess;
+}
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 namespace cuda_emulation {

@@ -197,7 +197,8 @@ class CommonFlags {
     options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices()) : 1;
   }
 
-  /// Gradients are summed where they are, where every rank of this host has a GPU of its own, or there are more hosts.
+  /// Gradients are summed where they are, where every rank that is started here has a GPU of its own. Another launcher
+  /// may show each rank but one GPU: there ranks are taken to have one each.
   void resolve_engine(launch::Environment const& place, Gpus const& gpus) {
     bool const cuda = options_.backend == Backend::cuda, ddp = options_.parallel == Parallel::ddp;
     if (engine_ == launch::Engine::nccl) {
@@ -206,8 +207,9 @@ class CommonFlags {
       if (!gpus.joined) refuse(": this program was built without NCCL (lockstep::nccl); use --engine process");
       if (!ddp) refuse(std::string(" with --parallel ") + name(options_.parallel) + ": only ranks are joined; use ddp");
     }
-    auto const here = static_cast<std::size_t>(place.size > 1 ? place.local_size : options_.ranks);
-    bool const best = cuda && ddp && gpus.joined && (here <= options_.gpus.size() || !place.one_host());
+    bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
+    bool const enough = started || static_cast<std::size_t>(options_.ranks) <= options_.gpus.size();
+    bool const best = cuda && ddp && gpus.joined && enough;
     options_.engine = engine_.value_or(best ? launch::Engine::nccl : launch::Engine::process);
   }
 

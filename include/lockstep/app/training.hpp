@@ -58,13 +58,10 @@ class Training {
         return on_backend(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads}, f);
       case Parallel::ddp:
 #if defined(LOCKSTEP_NCCL) && defined(__CUDA_ARCH_LIST__)
-        if (options_.engine == launch::Engine::nccl) {  // policy and communicator know one space
-          bool const crowded = static_cast<std::size_t>(world_.local_size) > options_.gpus.size();
-          return f(
-              parallel::OnCuda{parallel::DistributedDataParallel{detail::connect_gpu(world_, gpus().front(), crowded),
-                                                                 bucket_bytes(), options_.threads},
-                               gpus()});
-        }
+        if (options_.engine == launch::Engine::nccl)  // policy and communicator know one space
+          return f(parallel::OnCuda{parallel::DistributedDataParallel{detail::connect_gpu(world_, gpus().front()),
+                                                                      bucket_bytes(), options_.threads},
+                                    gpus()});
 #endif
         return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads},
                           f);

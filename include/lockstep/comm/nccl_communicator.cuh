@@ -33,10 +33,15 @@ class NcclCommunicator {
   /// @throws CudaError, RankLost, RankStalled, CommunicationError
   explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
   /// The same on another, of those that the process sees.
-  NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world, gpu)) {}
+  NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(on(gpu, world), host_engine(world)) {}
   /// The same on the GPU that is current, over an engine of the caller's that joins the same ranks, such as MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
       : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
+
+  /// The engine that joins the ranks of a world in host memory: on several hosts their store.
+  [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
+    return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
+  }
 
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
@@ -80,9 +85,9 @@ class NcclCommunicator {
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
     return world.rank % gpus;  // without one, the call before has thrown
   }
-  static AnyCommunicator host_engine(launch::World const& world, int gpu) {
+  static launch::World const& on(int gpu, launch::World const& world) {
     memory::check_cuda(cudaSetDevice(gpu), "cudaSetDevice");
-    return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
+    return world;
   }
   static void release(void* owner, std::byte* data, std::size_t) noexcept {
     std::unique_ptr<Owner> const mine(static_cast<Owner*>(owner));
