@@ -15,20 +15,21 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// y = dropout(x), or y += that, for `count` elements from column `first` of a row.
 template <class T>
-inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index width, Index first, Index count, T const* x,
-                     T* y, Write write) noexcept {
+[[gnu::always_inline]] inline void drop_row(RowDropout<HostSpace> const& dropout, Index row, Index width, Index first,
+                                            Index count, T const* x, T* y, Write write) noexcept {
   drop(dropout.mask, dropout.position(row), dropout.element(row, width, first), count, x, y, write);
 }
 
 /// to += x.
 template <class T>
-inline void add_row_to(T const* x, T* __restrict to, Index width) noexcept {
+[[gnu::always_inline]] inline void add_row_to(T const* x, T* __restrict to, Index width) noexcept {
   for (Index c = 0; c < width; ++c) to[c] += x[c];
 }
 
 /// to = x + dropout(the residual's row), which may be `to`.
 template <class T>
-inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width, T* to) noexcept {
+[[gnu::always_inline]] inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width,
+                                            T* to) noexcept {
   if (!residual.value.data) {
     std::copy_n(x, width, to);
     return;
