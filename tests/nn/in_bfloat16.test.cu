@@ -5,10 +5,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "golden/layer_cases.hpp"
 #include "memory/device.hpp"
 #include "nn/every_layer.hpp"
 
@@ -24,29 +26,48 @@ struct Outcome {
   bool operator==(Outcome const&) const = default;
 };
 
+/// A place of the golden cases.
+class OnGpu {
+ public:
+  using Space = CudaSpace;
+  [[nodiscard]] memory::Stream<CudaSpace> stream() const noexcept { return stream_.view(); }
+  template <class T>
+  [[nodiscard]] T* put(std::vector<T> const& values) {
+    auto const copy = std::make_shared<OnDevice<T>>(values);
+    kept_.push_back(copy);
+    return copy->view(values.size()).data;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> get(T const* from, Index count) const {
+    stream().synchronize();
+    std::vector<T> out(static_cast<std::size_t>(count));
+    if (count > 0)
+      memory::check_cuda(cudaMemcpy(out.data(), from, out.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return out;
+  }
+
+ private:
+  memory::CudaStream stream_;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
 /// One step of the model as `exact` would make it on the host.
 template <class Exact>
 Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_t key) {
-  std::vector<std::shared_ptr<void>> kept;
-  auto const put = [&]<class T>(std::vector<T> const& values) {
-    auto const copy = std::make_shared<OnDevice<T>>(values);
-    kept.push_back(copy);
-    return copy->view(values.size()).data;
-  };
-  memory::CudaStream const stream;
-  nn::Context<bfloat16, CudaSpace> context(stream.view());
-  OnDevice<float> const values(exact.values), gradients(std::vector<float>(exact.values.size())),
-      buffers(exact.buffers);
-  context.bind(values.view(exact.values.size()).data, gradients.view(exact.values.size()).data,
-               exact.layout.entries().size());
-  context.bind_buffers(buffers.view(exact.buffers.size()).data);
+  OnGpu gpu;
+  nn::Context<bfloat16, CudaSpace> context(gpu.stream());
+  auto const size = static_cast<Index>(exact.values.size());
+  auto* const gradients = gpu.put(std::vector<float>(exact.values.size()));
+  auto* const totals = gpu.put(std::vector<double>{0, 0});
+  context.bind(gpu.put(exact.values), gradients, exact.layout.entries().size());
+  context.bind_buffers(gpu.put(exact.buffers));
   context.begin_step();
   context.begin_micro_batch(nn::Mode::training, key);
-  auto const loss = exact.model.forward(context, mixed.in<CudaSpace>(put));
-  OnDevice<double> const totals(std::vector<double>{0, 0});
-  kernel::Add<CudaSpace>::forward<double>(stream.view(), totals.view(2), {loss.totals, {2}}, totals.view(2));
+  auto const loss =
+      exact.model.forward(context, mixed.in<CudaSpace>([&](auto const& values) { return gpu.put(values); }));
+  kernel::Add<CudaSpace>::forward<double>(gpu.stream(), {totals, {2}}, {loss.totals, {2}}, {totals, {2}});
   context.backward({});
-  return {totals.values(), gradients.values()};
+  return {gpu.get(totals, 2), gpu.get(gradients, size)};
 }
 
 }  // namespace
@@ -63,4 +84,10 @@ TEST_CASE("every layer on CUDA gives in bfloat16 the gradients of the host in fl
   CHECK(std::abs(low.loss[0] - loss.sum) <= lockstep_test::rounded_apart * loss.sum);
   lockstep_test::check_rounded(exact.layout, exact.gradients, low.gradients);
   CHECK(step(exact, mixed, 3) == low);
+}
+
+TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 are as near to PyTorch's as its own") {
+  if (!lockstep_test::has_gpu("nn::InBfloat16 on CUDA")) return;
+  OnGpu gpu;
+  golden::check_layers<bfloat16>(gpu);
 }
