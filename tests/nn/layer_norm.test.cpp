@@ -76,9 +76,9 @@ TEST_CASE_TEMPLATE("a sum in the memory of what is added, and a norm set aside, 
     auto const y = b.norm.join(context, x, b.linear.forward(context, x), b.dropout);
     auto const z = b.norm.join(context, y, b.linear.forward(context, y), b.dropout);
     context.set_aside(y.tokens);
-    auto const alone = b.norm.forward(context, z);
-    auto const last = b.linear.forward(context, alone);
-    context.set_aside(alone.tokens);
+    auto const normalized = b.norm.forward(context, z);
+    auto const last = b.linear.forward(context, normalized);
+    context.set_aside(normalized.tokens);
     return last;
   };
   auto const keeping = [](auto& context, Block const& b, auto const& x) {

@@ -108,7 +108,7 @@ class LayerNorm {
     // What was stored rounded would be made anew of less than it was made of.
     if constexpr (std::is_same_v<typename Context::Scalar, Real>)
       context.can_make_again(
-          y, [this, x, sum, joins](Context& c, auto to) { normalize_again(c, joins ? sum : c.value_of(x), to); });
+          y, [this, x, sum, joins](Context& c, auto to) { this->normalize_again(c, joins ? sum : c.value_of(x), to); });
     context.on_backward(y, std::tie(weight_, bias_), [this, x, added, y, dropout, sum, moments](Context& c) {
       Staging back(c);
       auto const from = back.read(added.value.data ? sum : c.value_of(x));
