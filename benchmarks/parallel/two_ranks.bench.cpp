@@ -13,6 +13,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/launch/run.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
 
@@ -49,8 +50,9 @@ int obey(Steps const& steps) {
   return 0;
 }
 
-int train_alone(Sizes const& sizes) {
-  Training training(parallel::SingleDevice{.threads = 1}, Classifier(sizes), batch_of(sizes));
+template <class Policy>
+int train_here(Policy policy, Sizes const& sizes) {
+  Training training(policy, Classifier(sizes), batch_of(sizes));
   return obey([&](int count) {
     while (count-- > 0) training.step();
   });
@@ -103,13 +105,17 @@ class Group {
 
 void compare(Ratios& ratios, std::size_t which) {
   auto const& [model, sizes] = cases[which];
-  std::string const name = "step text classification, " + model + ", padded, 2 ranks, processes, 1 thread each";
+  auto const step = "step text classification, " + model + ", padded, ",
+             name = step + "2 ranks, processes, 1 thread each";
   Blocks const blocks{.seconds = 1, .count = 21};
   Group together("together", which, 1, 2);
   {
     Group apart("alone", which, 2, 1), one("alone", which, 1, 1);
     ratios.compare(name, "roof", std::ref(together), std::ref(apart), blocks);
     ratios.compare(name, "one_rank", std::ref(together), std::ref(one), blocks);
+    Group replicas("replicas", which, 1, 2);
+    ratios.compare(step + "2 devices of one process, 1 thread each", "roof", std::ref(replicas), std::ref(apart),
+                   blocks);
   }
   std::vector<std::string> flags;
   for (auto const& [flag, value] : {std::pair{"--vocabulary", sizes.vocabulary},
@@ -129,7 +135,8 @@ void compare(Ratios& ratios, std::size_t which) {
 int main(int argc, char** argv) {
   std::string_view const role = argc > 2 ? argv[1] : "";
   auto const& sizes = cases[argc > 2 ? std::stoul(argv[2]) : 0].sizes;
-  if (role == "alone") return train_alone(sizes);
+  if (role == "alone") return train_here(parallel::SingleDevice{.threads = 1}, sizes);
+  if (role == "replicas") return train_here(parallel::DataParallel{.devices = 2, .threads = 1}, sizes);
   if (role == "together")
     return launch::run({.nproc = 2,
                         .limits = {.warn_seconds = 3600, .stall_seconds = 3600},

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ auto one_batch(std::vector<Sample> samples, Collate collate) {
                           {.batch_size = size, .workers = 0}};
 }
 
-/// A model under a policy, and a batch to train it on again and again.
+/// A model under a policy, and a batch to train it on again and again, on every device.
 template <class Policy, class Model, class Loader>
 class Training {
  public:
@@ -42,7 +43,8 @@ class Training {
         layout_(nn::ParameterLayout::of(model_)),
         session_(policy_, model_, layout_, initial_values()),
         loader_(std::move(loader)),
-        held_(first_batch()) {}
+        held_(first_batch()),
+        batches_(static_cast<std::size_t>(policy_.shards()), held_.batches()[0]) {}
   // The session refers to the rest.
   Training(Training const&) = delete;
   Training& operator=(Training const&) = delete;
@@ -57,7 +59,7 @@ class Training {
 
   void step() {
     ++steps_;
-    session_.micro_step(held_.batches(), {.key = static_cast<std::uint64_t>(steps_)});
+    session_.micro_step(std::span(std::as_const(batches_)), {.key = static_cast<std::uint64_t>(steps_)});
     session_.update(optim::AdamW{.learning_rate = 3e-4}, {.step = steps_, .learning_rate = 3e-4});
   }
 
@@ -78,6 +80,7 @@ class Training {
   typename Policy::template Session<Model, optim::AdamW> session_;
   Loader loader_;
   typename Loader::Held held_;
+  std::vector<typename Loader::Batch> batches_;  // the same for every device
   Index steps_ = 0;
 };
 
