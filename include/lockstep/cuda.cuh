@@ -2,6 +2,7 @@
 #pragma once
 
 /// Everything that needs nvcc.
+#include <lockstep/comm/nccl_communicator.cuh>
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/batch_norm.cuh>

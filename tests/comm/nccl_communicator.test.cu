@@ -356,7 +356,7 @@ TEST_CASE("ranks on hosts of their own meet through a store, and sum by NCCL") {
 TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads share none") {
   cuda_emulation::devices = 2;
   CHECK_NOTHROW(run_ranks(2, [](launch::World& world) {
-    comm::AnyCommunicator c(lockstep::app::detail::connect_gpu(world, 1 - world.rank));
+    comm::AnyCommunicator c(lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1 - world.rank));
     reduces(c, ElementType::float32, Operation::sum, 33);
     int gpu = -1;
     lockstep::memory::check_cuda(cudaGetDevice(&gpu), "cudaGetDevice");
@@ -364,12 +364,12 @@ TEST_CASE("a trainer's ranks take the GPUs that they are given, of which threads
   }));
   CHECK(std::getenv("NCCL_HOSTID") == nullptr);
   for (auto const& text : heard_by_ranks<lockstep::ConfigError>(
-           2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu(world, 1); }))
+           2, [](launch::World& world) { (void)lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 1); }))
     CHECK(says(text, "no two threads of a process share one; use --nproc"));
   cuda_emulation::devices = 1;
   for (auto const& error : run_apart(2, [](launch::World& world) {  // as processes are
          OwnDevice const device;
-         comm::AnyCommunicator c(lockstep::app::detail::connect_gpu(world, 0));
+         comm::AnyCommunicator c(lockstep::app::detail::connect_gpu<comm::NcclCommunicator>(world, 0));
          reduces(c, ElementType::float32, Operation::sum, 33);
        }))
     CHECK_NOTHROW(error ? std::rethrow_exception(error) : void());

@@ -22,14 +22,15 @@ inline constexpr bool built_with_cuda = requires {
 struct Gpus {
   bool built = false;  ///< whether the program was built with CUDA
   int count = 0;
-  std::string why = {};                   ///< there is none, in the driver's words
-  bool joined = detail::built_with_nccl;  ///< whether the program was built with NCCL too
+  std::string why = {};  ///< there is none, in the driver's words
+  bool joined = false;   ///< whether the program was built with NCCL too
 
   template <class Devices = parallel::DevicesOf<CudaSpace>>
   [[nodiscard]] static Gpus look() {
     Gpus gpus;
     if constexpr (built_with_cuda<Devices>) {
       gpus.built = true;
+      gpus.joined = detail::built_with_nccl<>;
       try {
         gpus.count = Devices::count();
       } catch (CudaError const& error) {

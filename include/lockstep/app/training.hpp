@@ -57,12 +57,8 @@ class Training {
       case Parallel::dp:
         return on_backend(parallel::DataParallel{.devices = options_.devices, .threads = options_.threads}, f);
       case Parallel::ddp:
-#if defined(LOCKSTEP_NCCL) && defined(__CUDA_ARCH_LIST__)
-        if (options_.engine == launch::Engine::nccl)  // policy and communicator know one space
-          return f(parallel::OnCuda{parallel::DistributedDataParallel{detail::connect_gpu(world_, gpus().front()),
-                                                                      bucket_bytes(), options_.threads},
-                                    gpus()});
-#endif
+        if constexpr (detail::built_with_nccl<>)
+          if (options_.engine == launch::Engine::nccl) return over_nccl<detail::Nccl>(f);
         return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads},
                           f);
       case Parallel::single:
@@ -132,6 +128,13 @@ class Training {
   [[nodiscard]] Precision precision() const noexcept {
     if constexpr (requires { options_.precision; }) return options_.precision;
     return Precision::fp32;
+  }
+  /// Policy and communicator know one space.
+  template <class Nccl, class F>
+  decltype(auto) over_nccl(F& f) const {
+    return f(parallel::OnCuda{parallel::DistributedDataParallel{detail::connect_gpu<Nccl>(world_, gpus().front()),
+                                                                bucket_bytes(), options_.threads},
+                              gpus()});
   }
   template <class Policy, class F>
   decltype(auto) on_backend(Policy policy, F& f) const {

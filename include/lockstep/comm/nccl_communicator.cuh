@@ -5,6 +5,7 @@
 #if defined(LOCKSTEP_NCCL)
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
@@ -33,11 +34,21 @@ class NcclCommunicator {
   /// @throws CudaError, RankLost, RankStalled, CommunicationError
   explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
   /// The same on another, of those that the process sees.
-  NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(on(gpu, world), host_engine(world)) {}
+  NcclCommunicator(launch::World const& world, int gpu) : NcclCommunicator(world, host_engine(world), gpu) {}
   /// The same on the GPU that is current, over an engine of the caller's that joins the same ranks, such as MPI.
   NcclCommunicator(launch::World const& world, AnyCommunicator host)
       : self_(std::make_shared<detail::RankNccl>(world, std::move(host))) {}
 
+  /// The same on another GPU.
+  NcclCommunicator(launch::World const& world, AnyCommunicator host, int gpu)
+      : NcclCommunicator(on(gpu, world), std::move(host)) {}
+
+  /// Where a GPU sits in its host, by which NCCL tells them apart. @throws CudaError
+  [[nodiscard]] static std::string place_of(int gpu) {
+    char text[32] = {};
+    memory::check_cuda(cudaDeviceGetPCIBusId(text, sizeof text, gpu), "cudaDeviceGetPCIBusId");
+    return text;
+  }
   /// The engine that joins the ranks of a world in host memory: on several hosts their store.
   [[nodiscard]] static AnyCommunicator host_engine(launch::World const& world) {
     return world.engine == launch::Engine::store ? AnyCommunicator(StoreCommunicator(world)) : connect(world);
