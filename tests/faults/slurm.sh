@@ -84,6 +84,9 @@ expect 'one task that starts two ranks' 0 1 "$sum" srun -N 1 -n 1 "$program" --n
 expect 'two tasks that each start two' x 2 'each would start 2 more' srun -N 1 -n 2 "$program" --nproc 2
 expect 'a batch script without srun is one process' 0 1 "$sum" salloc -Q -N 1 -n 2 "$program" "${steps[@]}"
 expect 'two nodes' x 2 'on several hosts' srun -N 2 -n 2 "$program"
+# The nodes' names are nobody's hosts here.
+expect 'two nodes that meet at a store' 0 1 "$sum" \
+  srun -N 2 -n 4 env MASTER_ADDR=localhost "$program" --engine store "${steps[@]}"
 export RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none # as torchrun would, in each task for itself
 expect 'a torchrun in each task' x 2 '2 tasks x 2 processes' srun -N 1 -n 2 "$program"
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE TORCHELASTIC_RUN_ID
