@@ -126,8 +126,22 @@ if command -v mpirun.mpich >/dev/null; then
 else
   echo 'skipped: needs mpirun.mpich (mpich): kills under it'
 fi
+# Two torchruns as on two hosts: their ranks meet at a store beside that of the agents.
+two_torchruns() {
+  local agent agents=()
+  for agent in 0 1; do
+    "$python" -m torch.distributed.run --no-python --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d \
+      --rdzv-endpoint "localhost:$((20000 + $$ % 10000))" --rdzv-id "faults-$$" \
+      "$program" --engine store --steps 50 2>"$folder/agent-$agent" &
+    agents+=($!)
+  done
+  for agent in "${agents[@]}"; do wait "$agent" || fail 'two torchruns: one failed' "$folder/agent-0"; done
+  [[ $(cat "$folder"/agent-[01] | grep -c 'added up') == 1 ]] ||
+    fail 'two torchruns: the ranks have not added up, all together' "$folder/agent-0"
+}
 if ((torch)); then
   if "$python" -c 'import torch' 2>/dev/null; then
+    two_torchruns
     kills "$torch" torchrun 'is gone' \
       "$python" -m torch.distributed.run --no-python --standalone --nproc-per-node 3 "$program"
   else
