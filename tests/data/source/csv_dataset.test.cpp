@@ -188,6 +188,21 @@ TEST_CASE("what a row's types cannot say is refused with the line on which the r
                        doctest::Contains("rows.csv:4: class 9 is not within"), DataError);
 }
 
+TEST_CASE("the fingerprint changes with any byte of the file, and with nothing else") {
+  auto const print = [&](std::string const& content) {
+    return data::CsvDataset<News>(put("print.csv", content)).fingerprint();
+  };
+  std::string const content = "1,a,some text\n2,b,more text\n3,c,x\n";
+  auto const whole = print(content);
+  CHECK(print(content) == whole);
+  CHECK(print(content + "\n") != whole);
+  for (auto const at : {content.find("a,"), content.find("some"), content.size() - 2}) {
+    auto changed = content;
+    changed[at] = 'z';
+    CHECK(print(changed) != whole);
+  }
+}
+
 TEST_CASE("whatever is quoted comes back") {
   auto const cleaned = [](std::string text) {  // what does not belong into a text file is refused, see above
     for (auto& c : text) c = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' ? ' ' : c;

@@ -60,6 +60,12 @@ TEST_CASE("windows are cut after the head, the class comes from the pattern") {
   CHECK(files.get(9).text == ruler(600).substr(300, 256));
   CHECK(files.get(9).label == 1);
   CHECK(files.group(9) == 2);
+  auto const print = [&] {
+    return data::LabelledFilesDataset{"c=" + folder / "a/*.h" + ",text=" + folder / "b/*"}.fingerprint();
+  };
+  CHECK(print() == files.fingerprint());
+  put(folder, "b/one.txt", ruler(700));
+  CHECK(print() != files.fingerprint());
 }
 
 TEST_CASE("short files give a short window or none; caps spread evenly") {

@@ -50,6 +50,9 @@ TEST_CASE("nine channels in order, labels from 0, people as groups") {
   CHECK(har.get(1).signals[0][8] == 8500.5F);
   CHECK(har.groups() == 2);
   CHECK(har.group(1) == 1);
+  CHECK(folder.open().fingerprint() == har.fingerprint());
+  write_file(folder / "train/y_train.txt", "5\n2\n");
+  CHECK(folder.open().fingerprint() != har.fingerprint());
   write_file(folder / "train/subject_train.txt", "7\n7\n");
   CHECK(folder.open().group(0) == 7);
   CHECK(folder.open().groups() == 8);

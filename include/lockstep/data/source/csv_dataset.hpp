@@ -3,6 +3,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -109,6 +110,9 @@ class CsvDataset {
     std::apply([&](auto&... member) { (read(member, ++column, at), ...); }, members(row));
     return row;
   }
+
+  /// Of the file's content.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->fingerprint(); }
 
   /// For what a row's types cannot say, such as a range. @throws DataError "file:line: why"
   [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(table_->begin(i), why); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
@@ -111,6 +112,13 @@ class LabelledFilesDataset {
     return {std::move(text), file.label};
   }
 
+  /// Of the files' paths and classes, and of what is read of them; not of their bytes.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    std::uint64_t hash = 0;
+    for (auto const& each : index_->files) hash = mix(hash, mix(each.path), static_cast<std::uint64_t>(each.label));
+    for (auto const& each : index_->windows) hash = mix(hash, each.file, each.offset, each.bytes);
+    return hash;
+  }
   /// The files that gave a sample.
   [[nodiscard]] Index groups() const noexcept { return static_cast<Index>(index_->files.size()); }
   [[nodiscard]] Index group(Index i) const noexcept {

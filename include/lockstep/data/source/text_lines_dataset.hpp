@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/source/detail/content_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -38,6 +38,7 @@ class TextLinesDataset {
       at = end + 1;
     }
     if (text->lines.empty()) throw DataError(text->path + ": holds no line; it must hold at least one sample");
+    text->hash = detail::content_hash(text->content);
     text_ = std::move(text);
   }
 
@@ -47,11 +48,12 @@ class TextLinesDataset {
   [[nodiscard]] std::string name(Index i) const {
     return text_->path + ":" + std::to_string(text_->numbers[static_cast<std::size_t>(i)]);
   }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return mix(text_->content); }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return text_->hash; }
 
  private:
   struct Text {
     std::string path, content;
+    std::uint64_t hash = 0;  // of the content
     std::vector<std::string_view> lines;
     std::vector<Index> numbers;  // of the lines, from 1
   };

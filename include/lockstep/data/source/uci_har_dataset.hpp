@@ -15,7 +15,9 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/source/detail/content_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
@@ -63,11 +65,18 @@ class UciHarDataset {
         held->groups = std::max(held->groups, held->subjects.back() + 1);
       }
     }
+    for (auto const& each : held->samples) {
+      std::string_view const signals(reinterpret_cast<char const*>(each.signals.data()),
+                                     each.signals.size() * sizeof each.signals[0]);
+      held->hash = mix(held->hash, detail::content_hash(signals), static_cast<std::uint64_t>(each.label));
+    }
     held_ = std::move(held);
   }
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(held_->samples.size()); }
   [[nodiscard]] HarSample const& get(Index i) const noexcept { return held_->samples[static_cast<std::size_t>(i)]; }
+  /// Of the signals and labels.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return held_->hash; }
   /// The people, by whom samples belong together; without the file of subjects each sample is on its own.
   [[nodiscard]] Index groups() const noexcept { return held_->subjects.empty() ? size() : held_->groups; }
   [[nodiscard]] Index group(Index i) const noexcept {
@@ -83,6 +92,7 @@ class UciHarDataset {
     std::vector<HarSample> samples;
     std::vector<Index> subjects;
     Index groups = 0;
+    std::uint64_t hash = 0;
   };
 
   static void read_channel(Held& held, std::string path, std::size_t channel) {

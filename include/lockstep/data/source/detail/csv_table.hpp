@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/source/detail/content_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
@@ -64,11 +66,14 @@ class CsvTable {
       }
       more = find_row(at);
     }
+    content_hash_ = content_hash(content_);
   }
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(rows_.size()); }
   /// Where a row begins; `field(at)` reads on from there.
   [[nodiscard]] std::size_t begin(Index row) const noexcept { return rows_[static_cast<std::size_t>(row)]; }
+  /// Of the whole file.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return content_hash_; }
   void drop_first_row() { rows_.erase(rows_.begin()); }
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
@@ -138,6 +143,7 @@ class CsvTable {
   char separator_;
   std::string content_;
   std::vector<std::size_t> rows_;
+  std::uint64_t content_hash_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
