@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -12,7 +10,6 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/wait.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
@@ -243,8 +240,7 @@ struct DistributedDataParallel {
       buckets_.start_rest([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
       comm::Piece totals{ElementType::float64, replica_.loss().totals, 2, comm::Operation::sum, {}};
       communicator_.start_after(totals, end);
-      for (Backoff backoff; !end.reached(); communicator_.progress())
-        if (!backoff.pause()) ::usleep(20);
+      replica_.device().await(end, [this] { communicator_.progress(); });
       auto const begin = Clock::seconds();
       communicator_.finish();
       phases_.communication += Clock::seconds() - begin;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/wait.hpp>
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -167,6 +170,12 @@ class Device<CudaSpace> {
   /// A moment of the stream's work that other streams can wait for; in a recording one of each time that it is done.
   using Mark = memory::CudaEvent;
   [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
+  /// Waits for the device to come to the mark, and does something else again and again meanwhile.
+  template <class Meanwhile>
+  static void await(Mark const& mark, Meanwhile const& meanwhile) {
+    for (Backoff backoff; !mark.reached(); meanwhile())
+      if (!backoff.pause()) ::usleep(20);
+  }
   void make(Mark& mark) const {
     if (is_recorded())
       mark.record_in_recording(stream());
