@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/collate.hpp>
 
+#include <atomic>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -33,6 +36,47 @@ struct SumCollate {
     for (auto x : sample) sum += x;
     batch.values[static_cast<std::size_t>(row)] = sum;
   }
+};
+/// May be moved, and never copied.
+struct Guarded {
+  double value = 0;
+  explicit Guarded(double is) : value(is) {}
+  Guarded(Guarded const& other) : value(other.value) { throw std::logic_error("a sample was copied"); }
+  Guarded(Guarded&&) noexcept = default;
+  Guarded& operator=(Guarded&&) noexcept = default;
+};
+/// Writes each value once, and counts what it writes.
+struct CountCollate {
+  struct Values {
+    std::span<double> values;
+  };
+  template <class D, class Space>
+  using Batch = Values;
+
+  std::atomic<Index>* bytes;
+
+  Values plan(data::BatchPlan<Guarded> const& plan, data::Slab& slab) const {
+    slab.rewind();
+    return {{slab.take_elements<double>(static_cast<Index>(plan.positions.size())), plan.positions.size()}};
+  }
+  void row(Values& batch, Index row, Guarded const& sample) const {
+    batch.values[static_cast<std::size_t>(row)] = sample.value;
+    *bytes += static_cast<Index>(sizeof sample.value);
+  }
+};
+/// Makes each sample anew.
+struct Made {
+  Index size() const { return 33; }
+  Guarded get(Index i) const { return Guarded(static_cast<double>(i)); }
+};
+/// Has them.
+struct Kept {
+  std::shared_ptr<std::vector<Guarded>> samples = std::make_shared<std::vector<Guarded>>();
+  Kept() {
+    for (Index i = 0; i < 33; ++i) samples->emplace_back(static_cast<double>(i));
+  }
+  Index size() const { return 33; }
+  Guarded const& get(Index i) const { return (*samples)[static_cast<std::size_t>(i)]; }
 };
 struct WithoutRow {
   template <class D, class Space>
@@ -67,4 +111,24 @@ TEST_CASE("a user's collate makes its own kind of batch") {
   CHECK(first.batches()[0].values[2] == 3);
   CHECK(second.batches()[0].rows == 2);
   CHECK(second.batches()[0].values[0] == 15);
+}
+
+TEST_CASE("a sample is never copied but into its row, and that once") {
+  auto const sums_of = [](auto const& dataset, int workers) {
+    std::atomic<Index> bytes = 0;
+    data::DataLoader loader{
+        dataset, data::SequentialSampler{}, CountCollate{&bytes}, {.batch_size = 8, .workers = workers}};
+    loader.start({}, 0, 0, 2);
+    double sum = 0;
+    for (Index step = 0; step < 2 * loader.steps(); ++step) {
+      auto const held = loader.next();
+      for (auto const value : held.batches()[0].values) sum += value;
+    }
+    CHECK(bytes == 2 * 33 * static_cast<Index>(sizeof(double)));
+    return sum;
+  };
+  for (int workers : {0, 2}) {
+    CHECK(sums_of(Made{}, workers) == 33 * 32);
+    CHECK(sums_of(Kept{}, workers) == 33 * 32);
+  }
 }
