@@ -40,3 +40,11 @@ TEST_CASE("a world is joined by its engine") {
   CHECK(launch::run({.threads = 2}, [](launch::World& world) { return has_engine(world, "thread"); }) == 0);
   CHECK(run_processes(2, "rank: process").code == 0);
 }
+
+TEST_CASE("what connect cannot join it refuses, with what does") {
+  launch::World world;
+  world.engine = launch::Engine::mpi;
+  CHECK_THROWS_WITH_AS((void)connect(world), doctest::Contains("mpi_communicator.hpp"), lockstep::ConfigError);
+  world.engine = launch::Engine::store;
+  CHECK_THROWS_WITH_AS((void)connect(world), doctest::Contains("on several hosts"), lockstep::ConfigError);
+}
