@@ -143,10 +143,11 @@ TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what wa
   struct Shape {
     Index rows, inputs, outputs;
   };
-  for (auto [rows, inputs, outputs] :
+  for (auto const& shape :
        {Shape{0, 3, 4}, Shape{1, 1, 1}, Shape{33, 31, 32}, Shape{513, 9, 20}, Shape{1100, 33, 5}, Shape{600, 3, 512}})
     for (int threads : {1, 3})
       for (Write write : {Write::overwrite, Write::add}) {
+        Index const rows = shape.rows, inputs = shape.inputs, outputs = shape.outputs;
         CAPTURE(rows);
         ThreadPool pool(threads);
         Stream<HostSpace> const stream(pool);

@@ -209,7 +209,7 @@ struct Linear<HostSpace> {
       // x has been read: what is to be multiplied by the slope takes its place.
       multiply(Product::described<T>(1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
                [&](Index first, Index part, Index column, Index columns) {
-                 multiply_part({.factors = x}, {}, slope, first, part, column, columns);
+                 multiply_part({.factors = x}, Matrix<T const>(x), slope, first, part, column, columns);
                });
     };
     if (together) {
