@@ -179,12 +179,9 @@
 #include <lockstep/comm/any_communicator.hpp>
 #include <lockstep/comm/broadcast.hpp>
 #include <lockstep/comm/communicator.hpp>
-#include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/piece.hpp>
-#include <lockstep/comm/process_communicator.hpp>
 #include <lockstep/comm/reduce_scatter.hpp>
 #include <lockstep/comm/self_communicator.hpp>
-#include <lockstep/comm/thread_communicator.hpp>
 #include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/agreement.hpp>

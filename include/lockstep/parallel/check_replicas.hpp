@@ -13,17 +13,17 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// What replicas should have alike: the parameters' values, then whatever else is kept per parameter, such as an
 /// optimizer's moments. Each is an arena of the layout.
-using ReplicaArenas = std::span<std::span<float const> const>;
+using ReplicaArenas = std::vector<float const*>;
 
 namespace detail {
 
 /// 128 bits for each parameter in each arena; of padding nothing.
-[[nodiscard]] inline std::vector<Fingerprint> fingerprints(nn::ParameterLayout const& layout, ReplicaArenas arenas) {
+[[nodiscard]] inline std::vector<Fingerprint> fingerprints(nn::ParameterLayout const& layout,
+                                                           ReplicaArenas const& arenas) {
   std::vector<Fingerprint> out;
-  for (auto const& arena : arenas)
+  for (auto const* arena : arenas)
     for (auto const& entry : layout.entries())
-      out.push_back(fingerprint(
-          std::as_bytes(arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)))));
+      out.push_back(fingerprint(std::as_bytes(std::span(arena + entry.offset, static_cast<std::size_t>(entry.size)))));
   return out;
 }
 
@@ -52,11 +52,12 @@ inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerpri
 
 /// Compares the bits of all parameters over ranks, and of what else is in `arenas`, by a hash of 128 bits; `step` is
 /// named in the error.
-/// @shape each of arenas [layout.size()], as many on all ranks   @collective
+/// @shape each of arenas [layout.size()], and as many on all ranks   @collective
 /// @throws CollectiveMismatch on all ranks when replicas have parted: names the first parameter that differs, and all
 /// ranks whose one is not rank 0's
 template <class Communicator>
-void check_replicas(Communicator& communicator, nn::ParameterLayout const& layout, ReplicaArenas arenas, Index step) {
+void check_replicas(Communicator& communicator, nn::ParameterLayout const& layout, ReplicaArenas const& arenas,
+                    Index step) {
   auto const ranks = static_cast<std::size_t>(communicator.size());
   if (ranks == 1) return;
   auto const mine = detail::fingerprints(layout, arenas);

@@ -41,8 +41,8 @@ class OptimizerState {
     return arenas_.size() * static_cast<std::size_t>(layout_->size()) * sizeof(float);
   }
   /// Adds the moments, as the host sees them until the next call, to `arenas`. Waits for the device.
-  void add_to(std::vector<std::span<float const>>& arenas, detail::Device<Space> const& device) const {
-    for (auto const& arena : arenas_) arenas.push_back(arena.on_host(device));
+  void add_to(std::vector<float const*>& arenas, detail::Device<Space> const& device) const {
+    for (auto const& arena : arenas_) arenas.push_back(arena.on_host(device).data());
   }
 
  private:
