@@ -102,8 +102,8 @@ TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, 
                                        Shape{256, 9, 33}, Shape{257, 8, 31}, Shape{600, 5, 1}})
     for (auto write : {Write::overwrite, Write::add})
       for (bool with_factor : {false, true}) {
-        CAPTURE(rows);
         Case<T> const c{rows, inputs, outputs};
+        CAPTURE(c.rows);
         Case<double> const wide{rows, inputs, outputs};
         auto const got = on_device(stream, c, write, with_factor);
         auto const exact = on_host(wide, write, with_factor);

@@ -103,10 +103,9 @@ struct FusedEmbedding<HostSpace> {
     std::fill_n(list.data, list.size(), -1);  // a plan leaves negative ids out
     Index const stride = assembly.arrangement == Arrangement::interleaved ? assembly.count : 1;
     for (Index row = 0; row < layout.rows; ++row) {
-      auto const tokens = layout.tokens(row);
-      auto const* const from = ids + layout.start(row);
-      auto* const to = list.data + assembly.layout.start(row) + assembly.token(row, {segment, 0});
-      for (Index i = 0; i < tokens; ++i) to[i * stride] = from[i];
+      auto const tokens = layout.tokens(row), from = layout.start(row);
+      auto const to = assembly.layout.start(row) + assembly.token(row, {segment, 0});
+      for (Index i = 0; i < tokens; ++i) list.data[to + i * stride] = ids[from + i];
     }
     plan.build(list.span());
   }

@@ -20,9 +20,9 @@ struct Pooling<CudaSpace> {
     auto const width = y.extent[1];
     detail::for_elements("kernel::Pooling::mean", stream, y.size(), [=] __device__(Index i) {
       auto const row = i / width, tokens = layout.tokens(row);
-      auto const* in = x.data + layout.start(row) * width + i % width;
+      auto const first = layout.start(row) * width + i % width;
       Sum sum = 0;
-      for (Index t = 0; t < tokens; ++t, in += width) sum += static_cast<Sum>(*in);
+      for (Index t = 0; t < tokens; ++t) sum += static_cast<Sum>(x.data[first + t * width]);
       y.data[i] = static_cast<T>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
     });
   }

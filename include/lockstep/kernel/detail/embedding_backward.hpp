@@ -46,7 +46,8 @@ struct EmbeddingBackward {
     });
     if (to.position.data) sum_positions(pool, at);
     auto const sum_tasks = [&](Index row, T* target, Write write) {
-      if (target) sum_rows(memory + row * width, at.rows * width, width, Consecutive{}, tasks, target, write);
+      auto const* const first = tasks > 0 ? memory + row * width : target;  // of no task nothing is read
+      if (target) sum_rows(first, at.rows * width, width, Consecutive{}, tasks, target, write);
     };
     for (int segment = 0; to.type.data && segment < in.assembly.count; ++segment)
       sum_tasks(at.types + segment, to.type.data + segment * width, to.type.write);
