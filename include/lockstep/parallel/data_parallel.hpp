@@ -92,7 +92,7 @@ struct DataParallel {
       std::vector<detail::Fingerprint> all(replicas_.size() * each_has);
       each([&](int device, DeviceReplica& replica) {
         replica.device().enter();
-        auto const mine = detail::fingerprints(layout_, {replica.values().data()});
+        auto const mine = detail::fingerprints(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
       });
       detail::refuse_parted(layout_, all, replicas_.size(), "device", step);

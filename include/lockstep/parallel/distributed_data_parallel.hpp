@@ -128,7 +128,7 @@ struct DistributedDataParallel {
     /// Compares the parameters and the optimizer's moments of all ranks, bit for bit.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) {
-      ReplicaArenas arenas{replica_.values().data()};
+      ReplicaArenas arenas(1, replica_.values().data());
       state_.add_to(arenas, replica_.device());
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
