@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <lockstep/launch/detail/joined_rank.hpp>
+#include <lockstep/launch/detail/placed_world.hpp>
 #include <lockstep/launch/detail/process_rank.hpp>
 #include <lockstep/launch/detail/spread_rank.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
@@ -65,21 +66,6 @@ inline void check(Environment const& place, Options const& options) {
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
 }
-
-/// Runs `train` as a rank whose peers are MPI's affair, and so is the end of them all when one fails.
-template <class Train>
-int run_mpi_rank(Environment const& place, Options const& options, Train& train) {
-  World world;
-  world.rank = place.rank;
-  world.size = place.size;
-  world.local_rank = place.local_rank;
-  world.local_size = place.local_size;
-  world.engine = Engine::mpi;
-  world.limits = options.limits;
-  world.warn = options.warn;
-  world.restarts = place.restarts;
-  return train(world);
-}
 }  // namespace detail
 
 /// Calls `train(world)` once per rank: in this process alone, on `options.threads` threads of it, or in `options.nproc`
@@ -98,7 +84,10 @@ int run(Options const& options, Train&& train) {
     return detail::run_process_rank(detail::RankPlace::read({}), options, std::ref(train));
   if (auto const place = detect(); place.size > 1) {
     detail::check(place, options);
-    if (options.engine == Engine::mpi) return detail::run_mpi_rank(place, options, train);
+    if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails
+      auto world = detail::placed_world(place, options, Engine::mpi);
+      return train(world);
+    }
     if (options.engine == Engine::store || !place.one_host())
       return detail::run_spread_rank(place, options, std::ref(train));
     return detail::run_joined_rank(place, options, std::ref(train));

@@ -19,14 +19,9 @@ class FreeList {
   };
 
  public:
-  /// What Scratch hands out `bytes` for.
-  [[nodiscard]] static constexpr std::size_t whole(std::size_t bytes) noexcept {
-    return (bytes + Scratch<>::alignment - 1) / Scratch<>::alignment * Scratch<>::alignment;
-  }
-
   /// Null when there is none.
   [[nodiscard]] std::byte* take(std::size_t bytes) noexcept {
-    bytes = whole(bytes);
+    bytes = Scratch<>::whole(bytes);
     auto best = parts_.end();
     for (auto part = first(); part != parts_.end(); ++part)
       if (part->bytes >= bytes && (best == parts_.end() || part->bytes < best->bytes)) best = part;
@@ -40,7 +35,7 @@ class FreeList {
 
   /// Parts of different chunks are never joined, even where one begins at the other's end.
   void give(std::byte* data, std::size_t bytes, std::size_t chunk) {
-    bytes = whole(bytes);
+    bytes = Scratch<>::whole(bytes);
     if (bytes == 0) return;
     auto next = first();
     while (next != parts_.end() && (next->chunk < chunk || (next->chunk == chunk && next->data < data))) ++next;

@@ -19,11 +19,16 @@ class Scratch {
  public:
   static constexpr std::size_t alignment = 64;
 
+  /// What `take` hands out for `bytes`.
+  [[nodiscard]] static constexpr std::size_t whole(std::size_t bytes) noexcept {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
+
   explicit Scratch(Resource resource = {}) : resource_(std::move(resource)) {}
 
   /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
-    bytes = (bytes + alignment - 1) / alignment * alignment;
+    bytes = whole(bytes);
     for (; current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes(); ++current_) used_ = 0;
     if (current_ == chunks_.size()) grow(bytes);
     auto* out = chunks_[current_].data() + used_;

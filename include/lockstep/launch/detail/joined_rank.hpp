@@ -7,6 +7,7 @@
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/job_key.hpp>
 #include <lockstep/launch/detail/meeting.hpp>
+#include <lockstep/launch/detail/placed_world.hpp>
 #include <lockstep/launch/detail/rank_main.hpp>
 #include <lockstep/launch/detail/rank_watch.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -22,13 +23,7 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 /// @throws ConfigError when they do not meet
 inline int run_joined_rank(Environment const& place, Options const& options, std::function<int(World&)> const& train) {
   Meeting meeting(job_key(place), place.rank, place.size);
-  World world;
-  world.rank = world.local_rank = place.rank;
-  world.size = world.local_size = place.size;
-  world.engine = Engine::process;
-  world.limits = options.limits;
-  world.warn = options.warn;
-  world.restarts = place.restarts;
+  auto world = placed_world(place, options, Engine::process);
   std::vector<File> peers(static_cast<std::size_t>(place.size));
   if (place.rank == 0) {
     world.job = new_job();

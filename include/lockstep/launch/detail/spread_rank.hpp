@@ -14,6 +14,7 @@
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/meeting_point.hpp>
+#include <lockstep/launch/detail/placed_world.hpp>
 #include <lockstep/launch/detail/rank_main.hpp>
 #include <lockstep/launch/detail/rank_watch.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -101,15 +102,7 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   }
   auto calls = find_store(at, on);
   at.port = calls.address().port;
-  World world;
-  world.rank = place.rank;
-  world.size = place.size;
-  world.local_rank = place.local_rank;
-  world.local_size = place.local_size;
-  world.engine = Engine::store;
-  world.limits = options.limits;
-  world.warn = options.warn;
-  world.restarts = place.restarts;
+  auto world = placed_world(place, options, Engine::store);
   world.store = std::make_shared<Store>(std::move(calls));
   meet(world, options.join_seconds);
   StoreLine line(at, StoreLineKind::news);
