@@ -99,7 +99,17 @@ inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
   return std::snprintf(to, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device)),
          cudaSuccess;
 }
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+namespace cuda_emulation {
+
+/// Of the calling thread: what its last call that did not succeed has said, be it only that something is not ready.
+inline thread_local cudaError_t last_error = cudaSuccess;
+inline cudaError_t refuse(cudaError_t why) { return last_error = why; }
+
+}  // namespace cuda_emulation
+
+inline cudaError_t cudaPeekAtLastError() { return cuda_emulation::last_error; }
+inline cudaError_t cudaGetLastError() { return std::exchange(cuda_emulation::last_error, cudaSuccess); }
 
 namespace cuda_emulation {
 
@@ -112,7 +122,7 @@ inline thread_local int current_device = 0;
 inline cudaError_t cudaGetDeviceCount(int* devices) { return *devices = cuda_emulation::devices, cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* device) { return *device = cuda_emulation::current_device, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= cuda_emulation::devices) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= cuda_emulation::devices) return cuda_emulation::refuse(cudaErrorInvalidDevice);
   return cuda_emulation::current_device = device, cudaSuccess;
 }
 
@@ -132,15 +142,15 @@ cudaError_t queue(cudaStream_t stream, F&& run) {
 }  // namespace cuda_emulation
 
 inline cudaError_t cudaDeviceSynchronize() {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   return cuda_emulation::Device::instance().finish_all(), cudaSuccess;
 }
 
 /// Fresh device memory holds nans, like as not.
 inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   *to = bytes > std::size_t{1} << 40 ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  if (!*to) return cudaErrorMemoryAllocation;
+  if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   std::memset(*to, 0xff, bytes);
   return cuda_emulation::Device::instance().give(*to, bytes, false), cudaSuccess;
 }
@@ -171,11 +181,11 @@ inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaS
   return cuda_emulation::queue(stream, [=] { std::memset(to, value, bytes); });
 }
 inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   return cudaMemsetAsync(to, value, bytes, nullptr);
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   auto& device = cuda_emulation::Device::instance();
   return device.finish(device.of(stream)), cudaSuccess;
 }
@@ -188,7 +198,8 @@ inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes
   if (bytes == 0) return cudaSuccess;
   auto& device = cuda_emulation::Device::instance();
   bool const from_pageable = !device.given(from), to_pageable = !device.given(to);
-  if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture())
+    return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   if (from_pageable) {
     auto const* const bytes_from = static_cast<std::byte const*>(from);
     std::vector<std::byte> staged(bytes_from, bytes_from + bytes);
@@ -209,13 +220,14 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;  // we capture one stream at a time
+  if (cuda_emulation::spoils_capture())
+    return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);  // we capture one stream at a time
   return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
 }
 inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
-  if (!stream || !stream->capture) return cudaErrorInvalidValue;  // it is for recordings only
+  if (!stream || !stream->capture) return cuda_emulation::refuse(cudaErrorInvalidValue);  // it is for recordings only
   cuda_emulation::Work work;
   work.marks = event->event;
   return cuda_emulation::Device::instance().push(stream, std::move(work)), cudaSuccess;
@@ -226,25 +238,27 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
 /// A millisecond for each piece of work that was done meanwhile.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   auto const passed = cuda_emulation::Device::instance().between(*begin->event, *end->event);
-  return *milliseconds = static_cast<float>(passed), passed < 0 ? cudaErrorNotReady : cudaSuccess;
+  *milliseconds = static_cast<float>(passed);
+  return passed < 0 ? cuda_emulation::refuse(cudaErrorNotReady) : cudaSuccess;
 }
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
-  return cuda_emulation::Device::instance().has_reached(*event->event) ? cudaSuccess : cudaErrorNotReady;
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  if (cuda_emulation::Device::instance().has_reached(*event->event)) return cudaSuccess;
+  return cuda_emulation::refuse(cudaErrorNotReady);
 }
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  if (!stream || cuda_emulation::spoils_capture()) return cudaErrorStreamCaptureUnsupported;
+  if (!stream || cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   stream->capture = new std::vector<cuda_emulation::Work>;
   stream->spoiled = false;
   cuda_emulation::Device::captured() = stream;
@@ -254,7 +268,7 @@ inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
   std::unique_ptr<std::vector<cuda_emulation::Work>> const work(std::exchange(stream->capture, nullptr));
   if (cuda_emulation::Device::captured() == stream) cuda_emulation::Device::captured() = nullptr;
   *graph = nullptr;
-  if (!work || stream->spoiled) return cudaErrorStreamCaptureInvalidated;
+  if (!work || stream->spoiled) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st{std::move(*work)};
   return cudaSuccess;
 }
@@ -280,7 +294,7 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
   auto const& block = config->blockDim;
   bool const valid = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z == 1 && block.x * block.y > 0 &&
                      block.x * block.y <= cuda_emulation::most_threads && block.z == 1;
-  if (!valid) return cudaErrorInvalidConfiguration;
+  if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
   std::tuple<Parameters...> const values(std::forward<Arguments>(arguments)...);
   return cuda_emulation::queue(config->stream, [=] {
     auto body = [&] { std::apply(kernel, values); };

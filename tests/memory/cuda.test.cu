@@ -25,6 +25,7 @@ TEST_CASE("device memory comes zeroed, and a request that cannot be met says its
   CHECK(bytes == std::vector<unsigned char>(1000, 0));
   CHECK_THROWS_WITH_AS(static_cast<void>(resource.allocate(std::size_t{1} << 50)),
                        doctest::Contains("1125899906842624 bytes"), CudaError);
+  CHECK(cudaPeekAtLastError() == cudaSuccess);  // or the next launch of CUB would fail by it
 }
 
 TEST_CASE("work of one stream waits for an event of another") {
@@ -43,6 +44,8 @@ TEST_CASE("work of one stream waits for an event of another") {
   event.block(second.view());
   memory::check_cuda(cudaMemcpyAsync(to.data(), on_device.data(), bytes, cudaMemcpyDeviceToHost, second.view().get()),
                      "cudaMemcpyAsync");
-  second.view().synchronize();
+  event.record(second.view());
+  while (!event.reached()) CHECK(cudaPeekAtLastError() == cudaSuccess);  // to be late is no error
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
 }

@@ -19,8 +19,9 @@ namespace lockstep::inline LOCKSTEP_ABI::memory {
 /// Turns a failed CUDA call into an error that names the call and CUDA's reason.
 /// @throws CudaError
 inline void check_cuda(cudaError_t status, char const* call) {
-  if (status != cudaSuccess)
-    throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
+  throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
 }
 
 /// Device memory of the current device, zeroed. Released memory is not waited for: the caller synchronises first.
@@ -31,7 +32,7 @@ class CudaResource {
     if (bytes == 0) return {};
     void* data = nullptr;
     if (auto const status = cudaMalloc(&data, bytes); status != cudaSuccess)
-      throw CudaError("cudaMalloc of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
+      check_cuda(status, ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
     Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
     check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
     check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // our streams do not wait for the default one
@@ -55,8 +56,7 @@ class PinnedResource {
     void* data = nullptr;
     auto const status = cudaMallocHost(&data, bytes);
     check_cuda(cudaSetDevice(before), "cudaSetDevice");
-    if (status != cudaSuccess)
-      throw CudaError("cudaMallocHost of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(status));
+    if (status != cudaSuccess) check_cuda(status, ("cudaMallocHost of " + std::to_string(bytes) + " bytes").c_str());
     std::memset(data, 0, bytes);
     return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFreeHost(p); }};
   }
@@ -154,8 +154,9 @@ class [[nodiscard]] CudaEvent {
   /// @throws CudaError for whatever failed since the last look
   [[nodiscard]] bool reached() const {
     auto const status = cudaEventQuery(event_);
-    if (status != cudaErrorNotReady) check_cuda(status, "cudaEventQuery");
-    return status == cudaSuccess;
+    if (status == cudaErrorNotReady) return static_cast<void>(cudaGetLastError()), false;  // it counts as an error
+    check_cuda(status, "cudaEventQuery");
+    return true;
   }
   /// Waits for the device to come to the mark.
   void synchronize() const { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }

@@ -56,7 +56,7 @@ class [[nodiscard]] CudaGraph {
       return cudaStreamEndCapture(stream, &graph);
     }
     ~Recording() {
-      if (!ended) static_cast<void>(end());
+      if (!ended && end() != cudaSuccess) static_cast<void>(cudaGetLastError());
       if (graph) cudaGraphDestroy(graph);
     }
   };

@@ -17,9 +17,10 @@ struct DeviceRadixSort {
                                Value* sorted_values, Count count, int first_bit = 0, int last_bit = sizeof(Key) * 8,
                                cudaStream_t stream = nullptr) {
     if (!temporary) return bytes = 1, cudaSuccess;
-    return cuda_emulation::queue(stream, [=] {
+    cuda_emulation::queue(stream, [=] {
       sort(keys, sorted, values, sorted_values, static_cast<std::size_t>(count), first_bit, last_bit);
     });
+    return cudaPeekAtLastError();  // whoever has left it there
   }
 
  private:

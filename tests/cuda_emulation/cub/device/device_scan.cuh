@@ -12,13 +12,14 @@ struct DeviceScan {
   static cudaError_t InclusiveScan(void* temporary, std::size_t& bytes, T const* in, T* out, Operation operation,
                                    Count count, cudaStream_t stream = nullptr) {
     if (!temporary) return bytes = 1, cudaSuccess;
-    return cuda_emulation::queue(stream, [=] {
+    cuda_emulation::queue(stream, [=] {
       T total{};
       for (Count i = 0; i < count; ++i) {
         total = i == 0 ? in[0] : operation(total, in[i]);
         out[i] = total;
       }
     });
+    return cudaPeekAtLastError();  // whoever has left it there
   }
 };
 
