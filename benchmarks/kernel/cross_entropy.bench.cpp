@@ -16,7 +16,8 @@ int main() {
   Ratios ratios("kernel/cross_entropy");
   ThreadPool pool;
   memory::Stream<HostSpace> const stream(pool);
-  for (auto const& [rows, classes] : {std::pair<Index, Index>{32, 4}, {4096, 2}, {4096, 1000}, {512, 20000}, {512, 32000}}) {
+  for (auto const& [rows, classes] :
+       {std::pair<Index, Index>{32, 4}, {4096, 2}, {4096, 1000}, {512, 20000}, {512, 32000}}) {
     std::vector<float> logits(static_cast<std::size_t>(rows * classes)), gradient(logits.size());
     for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 2654435761U % 1000) / 250 - 2;
     std::vector<std::int32_t> labels;

@@ -14,8 +14,8 @@ struct Slice {
   Scalar* values = nullptr;           ///< [count], updated
   Scalar const* gradients = nullptr;  ///< [count], of the loss sum; read once
   Scalar* const* states = nullptr;    ///< one pointer per state, each to [count] elements, zero before step 1; updated
-  bfloat16* shadow = nullptr;         ///< [count], receives the new values; null where no product takes them in bfloat16
-  bool decays = true;                 ///< whether these parameters belong to the group that weight decay applies to
+  bfloat16* shadow = nullptr;        ///< [count], receives the new values; null where no product takes them in bfloat16
+  bool decays = true;                ///< whether these parameters belong to the group that weight decay applies to
   kernel::TouchedRows touched = {};  ///< where it has bits: the table that the range lies in; gradients of rows that it
                                      ///< does not contain are zero and must not be read
 };
