@@ -2,6 +2,8 @@
 // Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself; against
 // one such process that has the machine for itself; and against two processes under PyTorch's DistributedDataParallel
 // over Gloo. With a model of usual size, and with one whose steps are so short that communication has nowhere to hide.
+// Ragged texts, against PyTorch alone: padded to the longest, as its users do, and packed, with a loop over their
+// attention.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +34,9 @@ struct Case {
   Sizes sizes;
 };
 Case const cases[] = {
-    {"d=128", {}},
-    {"d=32", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}},
+    {"d=128, padded", {}},
+    {"d=32, padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}},
+    {"d=128, ragged", {.rows = Rows::unequal}},
 };
 
 /// Reads a number of steps per line and answers with the seconds that they took.
@@ -50,30 +53,40 @@ int obey(Steps const& steps) {
   return 0;
 }
 
+/// use(a batch of such texts, collated as users do)
+template <class Use>
+int on_batch(Sizes const& sizes, Use const& use) {
+  return sizes.rows == Rows::full ? use(batch_of(sizes)) : use(batch_of<data::RaggedCollate>(sizes));
+}
+
 template <class Policy>
 int train_here(Policy policy, Sizes const& sizes) {
-  Training training(policy, Classifier(sizes), batch_of(sizes));
-  return obey([&](int count) {
-    while (count-- > 0) training.step();
+  return on_batch(sizes, [&](auto batch) {
+    Training training(policy, Classifier(sizes), std::move(batch));
+    return obey([&](int count) {
+      while (count-- > 0) training.step();
+    });
   });
 }
 
 /// Rank 0 obeys, and tells the other how many steps to make; 0 is the end.
 int train_together(launch::World& world, Sizes const& sizes) {
-  Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1}, Classifier(sizes),
-                    batch_of(sizes));
-  auto const steps = [&](int count) {
-    training.policy().communicator.broadcast(&count, sizeof count, 0);
-    for (int i = 0; i < count; ++i) training.step();
-    return count;
-  };
-  if (world.rank == 0) {
-    obey(steps);
-    return steps(0);
-  }
-  while (steps(0) > 0) {
-  }
-  return 0;
+  return on_batch(sizes, [&](auto batch) {
+    Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1},
+                      Classifier(sizes), std::move(batch));
+    auto const steps = [&](int count) {
+      training.policy().communicator.broadcast(&count, sizeof count, 0);
+      for (int i = 0; i < count; ++i) training.step();
+      return count;
+    };
+    if (world.rank == 0) {
+      obey(steps);
+      return steps(0);
+    }
+    while (steps(0) > 0) {
+    }
+    return 0;
+  });
 }
 
 /// Runs of this program that make as many steps at the same time as fit into a turn.
@@ -104,11 +117,30 @@ class Group {
 };
 
 void compare(Ratios& ratios, std::size_t which) {
-  auto const& [model, sizes] = cases[which];
-  auto const step = "step text classification, " + model + ", padded, ",
-             name = step + "2 ranks, processes, 1 thread each";
+  auto const& [texts, sizes] = cases[which];
+  auto const step = "step text classification, " + texts + ", ", name = step + "2 ranks, processes, 1 thread each";
   Blocks const blocks{.seconds = 1, .count = 21};
   Group together("together", which, 1, 2);
+  std::vector<std::string> flags;
+  for (auto const& [flag, value] : {std::pair{"--vocabulary", sizes.vocabulary},
+                                    {"--width", sizes.width},
+                                    {"--layers", sizes.layers},
+                                    {"--feed-forward", sizes.feed_forward},
+                                    {"--length", sizes.length}})
+    flags.insert(flags.end(), {flag, std::to_string(value)});
+  auto const compare_with = [&](std::string const& peer, std::vector<std::string> const& arguments) {
+    if (auto other = python_peer("text_classification_ddp.py", arguments))
+      ratios.compare(
+          name, peer, [&](double duration) { return static_cast<double>(sizes.batch) * together(duration); },
+          std::ref(*other), blocks);
+  };
+  if (sizes.rows == Rows::unequal) {
+    flags.emplace_back("--unequal");
+    compare_with("pytorch ddp", flags);
+    flags.emplace_back("--packed");
+    compare_with("pytorch ddp packed", flags);
+    return;
+  }
   {
     Group apart("alone", which, 2, 1), one("alone", which, 1, 1);
     ratios.compare(name, "roof", std::ref(together), std::ref(apart), blocks);
@@ -117,17 +149,7 @@ void compare(Ratios& ratios, std::size_t which) {
     ratios.compare(step + "2 devices of one process, 1 thread each", "roof", std::ref(replicas), std::ref(apart),
                    blocks);
   }
-  std::vector<std::string> flags;
-  for (auto const& [flag, value] : {std::pair{"--vocabulary", sizes.vocabulary},
-                                    {"--width", sizes.width},
-                                    {"--layers", sizes.layers},
-                                    {"--feed-forward", sizes.feed_forward},
-                                    {"--length", sizes.length}})
-    flags.insert(flags.end(), {flag, std::to_string(value)});
-  if (auto peer = python_peer("text_classification_ddp.py", flags))
-    ratios.compare(
-        name, "pytorch ddp", [&](double duration) { return static_cast<double>(sizes.batch) * together(duration); },
-        std::ref(*peer), blocks);
+  compare_with("pytorch ddp", flags);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps of the text classifier against PyTorch's eager mode: same model, shapes, dropout and optimizer, both
-// on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest.
+// on one thread. Padded: all rows are full. Ragged: texts of unequal lengths, which PyTorch pads to the longest, as its
+// users do, or packs, with a loop over their attention.
 // bfloat16: activations of that type and parameters of float, in PyTorch by autocast.
 #include <string>
 #include <type_traits>
@@ -21,8 +22,14 @@ void compare(Ratios& ratios, std::string const& name, Sizes const& sizes) {
                                      "--feed-forward", std::to_string(sizes.feed_forward)};
   if (sizes.rows == Rows::unequal) arguments.emplace_back("--unequal");
   if (!std::is_same_v<nn::ActivationsOf<Model>, float>) arguments.emplace_back("--autocast");
-  compare_steps(ratios, name, Model(Classifier(sizes)), batch_of<Collate>(sizes), "text_classification.py", arguments,
-                {.seconds = 1, .count = 21});
+  auto const against = [&](std::string const& peer) {
+    compare_steps(ratios, name, Model(Classifier(sizes)), batch_of<Collate>(sizes), "text_classification.py", arguments,
+                  {.seconds = 1, .count = 21}, peer);
+  };
+  against("pytorch");
+  if (sizes.rows == Rows::full) return;
+  arguments.emplace_back("--packed");
+  against("pytorch packed");
 }
 }  // namespace
 

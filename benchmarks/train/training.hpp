@@ -87,13 +87,13 @@ class Training {
 /// Compares steps on one thread with those of peers/`script`, both in samples per second of processor time.
 template <class Model, class Loader>
 void compare_steps(Ratios& ratios, std::string const& name, Model model, Loader loader, std::string const& script,
-                   std::vector<std::string> const& arguments, Blocks blocks) {
+                   std::vector<std::string> const& arguments, Blocks blocks, std::string const& peer_name = "pytorch") {
   auto peer = python_peer(script, arguments);
   if (!peer) return;
   Training training(parallel::SingleDevice{.threads = 1}, std::move(model), std::move(loader));
   auto const samples = static_cast<double>(training.batch_size());
   ratios.compare(
-      name, "pytorch",
+      name, peer_name,
       [&](double duration) { return samples * rate(duration, Time::processor, [&] { training.step(); }); },
       std::ref(*peer), blocks);
 }
