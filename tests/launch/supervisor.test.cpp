@@ -318,6 +318,28 @@ TEST_CASE("rank: writes" * doctest::skip()) {
   });
 }
 
+TEST_CASE("rank: writes on and on" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    auto const line = std::string(1023, 'x') + "\n";
+    while (world.rank == 1) (void)!::write(1, line.data(), line.size());
+    ::usleep(50'000);
+    return 5;
+  });
+}
+
+TEST_CASE("a rank that never stops writing keeps nobody from ending the run") {
+  NothingLeft const nothing_left;
+  launch::Options options;
+  options.grace_seconds = 0.1;
+  long lines = 0;
+  options.line = [&](int, int, std::string const&) {
+    ++lines;
+    ::usleep(100);  // it writes faster than it is read
+  };
+  CHECK(run_processes(2, "rank: writes on and on", options).code == 5);
+  CHECK(lines > 0);
+}
+
 TEST_CASE("lines of ranks arrive whole, with the rank and the stream") {
   NothingLeft const nothing_left;
   launch::Options options;

@@ -43,12 +43,12 @@ class RankOutput {
       if (source.file.get() >= 0) polled.push_back({source.file.get(), POLLIN, 0});
   }
 
-  /// Passes on what is there.
+  /// Passes on what is there; of a rank that writes on and on, a part, for there is more to look after.
   void read() {
     for (auto& source : sources_) {
       if (source.file.get() < 0) continue;
       char buffer[4096];
-      for (;;) {
+      for (std::size_t left = most_in_pipe; left > 0; left -= sizeof buffer) {
         auto const got = ::read(source.file.get(), buffer, sizeof buffer);
         if (got > 0) {
           take(source, {buffer, static_cast<std::size_t>(got)});
@@ -72,7 +72,8 @@ class RankOutput {
   }
 
  private:
-  static constexpr std::size_t longest = std::size_t{1} << 16;  // what has no end of line is passed on in parts
+  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // of one nobody has enlarged
+  static constexpr std::size_t longest = std::size_t{1} << 16;       // what has no end of line is passed on in parts
 
   struct Source {
     int rank, stream;
