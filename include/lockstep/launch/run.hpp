@@ -74,8 +74,7 @@ inline void check(Environment const& place, Options const& options) {
 /// that starts processes calls it once, and does little before.
 /// @returns 0 when all ranks returned 0; else the exit code of the first that failed, 128 + signal where one was killed
 /// @throws ConfigError for options or an environment that cannot work; what `train` throws, except with processes,
-/// where
-///         `options.report` is told
+/// where `options.report` is told
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {

@@ -51,9 +51,9 @@ class RankWatch {
     thread_.join();
   }
 
-  /// Tells the other hosts how this rank has ended, as the control page has it.
+  /// Tells the other hosts, once, how this rank has ended, as the control page has it.
   void tell_end() noexcept {
-    if (!line_) return;
+    if (!line_ || told_.exchange(true)) return;  // a signal's end may meet the rank's own
     auto const& record = control_[rank_];
     StoreEnd how{record.exit_code, record.signal, {}};
     std::memcpy(how.message, record.message, sizeof how.message);
@@ -153,7 +153,7 @@ class RankWatch {
   Options const& options_;
   StoreLine* line_;
   bool leads_;
-  std::atomic<bool> deaf_ = false;
+  std::atomic<bool> deaf_ = false, told_ = false;
   std::vector<File> peers_;
   SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one
   File stop_;
