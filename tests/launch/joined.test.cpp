@@ -142,6 +142,7 @@ TEST_CASE("ranks on several hosts meet at the store of the first, wherever it co
   auto const pids = start_ranks(3, "rank: tells its world through the store", true);
   for (auto const pid : pids) CHECK(end_of(pid) == 0);
   CHECK(Scratch::read("world0").starts_with("1store"));
+  CHECK(Scratch::read("world0") != "1store0");
   CHECK(Scratch::read("world1") == Scratch::read("world0"));  // the same job
   CHECK(Scratch::read("next1") == "rank 2 (pid " + std::to_string(pids[2]) + " on " + where.c_str() + ")");
   CHECK(Scratch::read("report").empty());
@@ -192,6 +193,38 @@ TEST_CASE("a rank that finds no store says where it looked") {
   launch::detail::MeetingPoint const nowhere{"localhost", {1, 2}, 5};
   CHECK_THROWS_WITH_AS((void)launch::detail::find_store({.host = "localhost", .rank = 1, .join_seconds = 0.1}, nowhere),
                        doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
+}
+
+TEST_CASE("a rank that ends after it has come, and before all have, is named at once") {
+  launch::StoreServer const server({.job = 5, .size = 3});
+  launch::detail::StoreAddress const first{"localhost", server.port(), 5, 0, 3};
+  auto second = first;
+  second.rank = 1;
+  World world;
+  world.size = 3;
+  world.store = std::make_shared<launch::Store>(first);
+  launch::detail::StoreLine news(first, launch::detail::StoreLineKind::news);
+  { launch::detail::StoreLine const dies(second, launch::detail::StoreLineKind::calls); }
+  CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
+                       doctest::Contains("rank 1 had come and was gone before all ranks had"), lockstep::ConfigError);
+}
+
+TEST_CASE("a signal does not end a wait for a file") {
+  launch::detail::File const file(::eventfd(0, EFD_CLOEXEC));
+  ::signal(SIGUSR1, [](int) {});
+  int told = -1;
+  std::thread waits([&] { told = launch::detail::readable(file.get(), lockstep::deadline_in(60)); });
+  for (int i = 0; i < 20; ++i) {
+    ::pthread_kill(waits.native_handle(), SIGUSR1);
+    ::usleep(1000);
+  }
+  ::eventfd_write(file.get(), 1);
+  waits.join();
+  ::signal(SIGUSR1, SIG_DFL);
+  CHECK(told == 1);
+  ::eventfd_t count = 0;
+  ::eventfd_read(file.get(), &count);
+  CHECK_FALSE(launch::detail::readable(file.get(), lockstep::deadline_in(0.01)));
 }
 
 TEST_CASE("rank: comes late" * doctest::skip()) {

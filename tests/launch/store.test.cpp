@@ -13,6 +13,10 @@
 using namespace lockstep;
 using launch::Store;
 using launch::StoreServer;
+using launch::detail::StoreCall;
+using launch::detail::StoreLine;
+using launch::detail::StoreLineKind;
+using launch::detail::StoreReply;
 
 namespace {
 
@@ -46,6 +50,61 @@ std::string hello_of(std::uint64_t magic, std::uint32_t version, std::uint64_t j
   hello.rank = rank;
   hello.size = size;
   return {reinterpret_cast<char const*>(&hello), sizeof hello};
+}
+
+/// "1 ended, 2 lost, ": what a line for news brings until it tells of this rank.
+std::string news_until(StoreLine& line, int rank) {
+  std::string out;
+  for (int last = -1; last != rank;) {
+    auto const message = line.receive(deadline_in(5), "news");
+    last = message.rank;
+    out += std::to_string(last) + (message.what == StoreReply::rank_ended ? " ended, " : " lost, ");
+  }
+  return out;
+}
+void end(StoreLine& line, int exit_code) {
+  line.send(StoreCall::ended, {}, launch::detail::store_bytes(launch::detail::StoreEnd{exit_code, 0, "no disk"}));
+}
+
+/// Stands where a store might.
+struct OtherServer {
+  launch::detail::File door{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+
+  OtherServer() {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(door.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0);
+    REQUIRE(::listen(door.get(), 1) == 0);
+  }
+  [[nodiscard]] std::uint16_t port() const {
+    sockaddr_in name{};
+    socklen_t bytes = sizeof name;
+    REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+    return ntohs(name.sin_port);
+  }
+};
+
+/// The descriptor of this process that a connection's other end has.
+int other_end_of(int file) {
+  sockaddr_storage mine{}, theirs{};
+  socklen_t bytes = sizeof mine;
+  REQUIRE(::getsockname(file, reinterpret_cast<sockaddr*>(&mine), &bytes) == 0);
+  auto const port_of = [](sockaddr_storage const& name) {
+    return reinterpret_cast<sockaddr_in6 const&>(name).sin6_port;  // where an IPv4 address has it too
+  };
+  for (int other = 0; other < 1024; ++other) {
+    bytes = sizeof theirs;
+    if (::getpeername(other, reinterpret_cast<sockaddr*>(&theirs), &bytes) == 0 && port_of(theirs) == port_of(mine))
+      return other;
+  }
+  return -1;
+}
+int option_of(int file, int level, int name) {
+  int value = -1;
+  socklen_t bytes = sizeof value;
+  REQUIRE(::getsockopt(file, level, name, &value, &bytes) == 0);
+  return value;
 }
 
 }  // namespace
@@ -132,4 +191,148 @@ TEST_CASE("a server that is gone is an error, not a wait") {
   Store store(to(*server, 0, 1));
   server.reset();
   CHECK_THROWS_WITH_AS((void)store.get("x"), doctest::Contains("has lost the store"), CommunicationError);
+}
+
+TEST_CASE("a server that takes nothing for a while is waited for, and not for ever") {
+  for (bool const reads : {true, false}) {
+    CAPTURE(reads);
+    OtherServer const other;
+    std::size_t taken = 0;
+    std::thread server([&] {
+      launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {}, {});
+      (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      ::usleep(400'000);
+      std::vector<char> buffer(1 << 20);
+      for (ssize_t got = 1; reads && got > 0; taken += static_cast<std::size_t>(got))
+        got = ::recv(guest.get(), buffer.data(), buffer.size(), 0);
+    });
+    {
+      Store store({"127.0.0.1", other.port(), 7, 0, 1, 5, reads ? 5 : 0.2, 0.1});
+      std::string const large(launch::detail::most_store_bytes, 'x');
+      auto const give = [&] {
+        for (int i = 0; i < 16; ++i) store.contribute("large", large, 1);
+      };
+      if (reads)
+        CHECK_NOTHROW(give());
+      else
+        CHECK_THROWS_WITH_AS(give(), doctest::Contains("has lost the store"), CommunicationError);
+    }
+    server.join();
+    if (reads) CHECK(taken > 16 * launch::detail::most_store_bytes);
+  }
+}
+
+TEST_CASE("a rank that is busy for longer than silence may last is not lost") {
+  StoreServer const server({.job = 7, .size = 1, .silence_seconds = 0.2});
+  Store busy(to(server, 0, 1));
+  std::string const large(launch::detail::most_store_bytes, 'x');
+  for (char const* name : {"a", "b", "c", "d"}) busy.contribute(name, large, 1);
+  ::usleep(1'200'000);
+  for (char const* name : {"a", "b", "c", "d"}) {
+    std::size_t bytes = 0;
+    while (!busy.gathered(name, [&](Store::Part part) { bytes = part.bytes.size(); }))
+      REQUIRE(launch::detail::readable(busy.descriptor(), deadline_in(5)));
+    CHECK(bytes == large.size());
+  }
+}
+
+TEST_CASE("the system watches over the other host, at both ends; a line for news waits for no answer either") {
+  StoreServer const server({.job = 7, .size = 1, .silence_seconds = 3});
+  Store const calls(to(server, 0, 1));
+  StoreLine const news(to(server, 0, 1), StoreLineKind::news);
+  for (int const file : {calls.descriptor(), news.descriptor()})
+    for (int const end : {file, other_end_of(file)}) {
+      REQUIRE(end >= 0);
+      CHECK(option_of(end, SOL_SOCKET, SO_KEEPALIVE) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_KEEPIDLE) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_KEEPCNT) == (end == file ? 2 : 1));
+      CHECK(option_of(end, IPPROTO_TCP, TCP_NODELAY) == 1);
+      CHECK(option_of(end, IPPROTO_TCP, TCP_USER_TIMEOUT) == (file == calls.descriptor() ? 0
+                                                              : end == file              ? 4000
+                                                                                         : 3000));
+    }
+}
+
+TEST_CASE("news tell once of every rank that ended or is lost, also of what was before; not of oneself") {
+  StoreServer const server({.job = 7, .size = 4});
+  {
+    Store const calls(to(server, 1, 4));
+    StoreLine line(to(server, 1, 4), StoreLineKind::news);
+    end(line, 0);
+  }  // that its line ends afterwards is no news
+  StoreLine news(to(server, 0, 4), StoreLineKind::news);
+  CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has come already"),
+                       ConfigError);
+  {
+    StoreLine const both[] = {{to(server, 2, 4), StoreLineKind::news}, {to(server, 2, 4), StoreLineKind::calls}};
+  }  // lost twice, told once
+  StoreLine last(to(server, 3, 4), StoreLineKind::news);
+  end(news, 0);
+  CHECK(news_until(last, 0) == "1 ended, 2 lost, 0 ended, ");
+  end(last, 0);
+  CHECK(news_until(news, 3) == "1 ended, 2 lost, 3 ended, ");
+}
+
+TEST_CASE("who waits for a value hears of the first rank that has failed") {
+  StoreServer const server({.job = 7, .size = 3});
+  StoreLine first(to(server, 1, 3), StoreLineKind::news), second(to(server, 2, 3), StoreLineKind::news);
+  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  Store store(to(server, 0, 3));
+  end(first, 3);
+  CHECK(news_until(news, 1) == "1 ended, ");
+  end(second, 4);
+  CHECK(news_until(news, 2) == "2 ended, ");
+  CHECK_THROWS_WITH_AS((void)store.get("never"),
+                       doctest::Contains("rank 1 has failed: no disk; rank 0 was waiting for 'never'"), RankLost);
+}
+
+TEST_CASE("what ranks give under a name comes to them, by rank; then the name is free again") {
+  StoreServer const server({.job = 7, .size = 3});
+  Store store(to(server, 0, 3)), other(to(server, 2, 3));
+  StoreLine news(to(server, 0, 3), StoreLineKind::news);
+  int const members[] = {2, 1, 0};
+  for (std::string const more : {"", "!"}) {
+    store.contribute("x", "a" + more, 2);
+    CHECK(store.missing("x", members) == std::vector<int>{0, 1});
+    std::string all;
+    auto const take = [&](Store::Part part) { all += std::to_string(part.rank) += part.bytes; };
+    CHECK_FALSE(store.gathered("x", take));
+    other.contribute("x", "b" + more, 2);
+    while (!other.gathered("x", take)) REQUIRE(launch::detail::readable(other.descriptor(), deadline_in(5)));
+    CHECK(store.missing("x", members).empty());
+    CHECK(store.gathered("x", take));
+    CHECK_FALSE(store.gathered("x", take));
+    CHECK(all == "0a" + more + "2b" + more + "0a" + more + "2b" + more);
+  }
+  CHECK_FALSE(news.next());
+}
+
+TEST_CASE("what is too long, or no message, ends the connection") {
+  StoreServer const server({.job = 7, .size = 2});
+  StoreLine news(to(server, 0, 2), StoreLineKind::news);
+  for (bool const known : {true, false}) {
+    CAPTURE(known);
+    StoreLine line(to(server, 1, 2), StoreLineKind::calls);
+    launch::detail::StoreHead head;
+    head.what = known ? 1 : 99;
+    head.value_bytes = known ? launch::detail::most_store_bytes + 1 : 0;
+    line.send(launch::detail::store_bytes(head));
+    CHECK_THROWS_WITH_AS((void)line.receive(deadline_in(5), "x"), doctest::Contains("has lost the store"),
+                         CommunicationError);
+  }
+  CHECK(news_until(news, 1) == "1 lost, ");
+}
+
+TEST_CASE("what answers as no store does is refused, and a name that nobody knows is told as such") {
+  OtherServer const other;
+  std::thread server([&] {
+    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+    (void)::send(guest.get(), "220 smtp.example.org ready\r\n", 28, MSG_NOSIGNAL);
+  });
+  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", other.port(), 7, 0, 1, 5, 5, 4}), doctest::Contains("is no store"),
+                       ConfigError);
+  server.join();
+  CHECK_THROWS_WITH_AS(Store({"no such host", 1, 7, 0, 1, 0, 5, 4}),
+                       doctest::Contains(("(" + std::string(::gai_strerror(EAI_NONAME)) + ")").c_str()), ConfigError);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,12 +75,15 @@ class Store {
     gathered_.erase(found);
     return true;
   }
-  /// The ranks that have contributed under the name so far, while not all have.
-  [[nodiscard]] std::vector<int> contributors(std::string_view name) {
+  /// Which of the ranks have not contributed under the name so far, by their place in `members`; this rank has.
+  [[nodiscard]] std::vector<int> missing(std::string_view name, std::span<int const> members) {
     auto const text = call(detail::StoreCall::contributors, name, {});
-    std::vector<int> ranks(text.size() / sizeof(int));
-    std::memcpy(ranks.data(), text.data(), ranks.size() * sizeof(int));
-    return ranks;
+    std::vector<int> come(text.size() / sizeof(int)), out;
+    std::memcpy(come.data(), text.data(), come.size() * sizeof(int));
+    if (come.empty()) return out;  // the last one has come meanwhile, and the name is free again
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (std::find(come.begin(), come.end(), members[i]) == come.end()) out.push_back(static_cast<int>(i));
+    return out;
   }
   /// Readable when the server has sent something.
   [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }

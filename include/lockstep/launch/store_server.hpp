@@ -26,8 +26,8 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 
 /// Keeps what the ranks of a run tell each other, for those that share no memory: bytes under names, over TCP, on a
 /// thread of its own until it is destroyed. Only ranks of this run are let in. A rank whose connection ends without a
-/// word, or falls silent, is lost, and all who wait are told. Those with a line for news hear of every rank that
-/// ends or is lost, also of what was before them.
+/// word, or whose host falls silent, is lost, and all who wait are told. Those with a line for news hear of every rank
+/// that ends or is lost, also of what was before them.
 class StoreServer {
  public:
   struct Options {
@@ -46,7 +46,7 @@ class StoreServer {
     any.sin6_family = AF_INET6;
     any.sin6_port = htons(options.port);
     bool open = door_.get() >= 0 && ::bind(door_.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
-    if (!open) {  // a system without IPv6
+    if (!open && errno != EADDRINUSE) {  // a system without IPv6
       door_ = detail::File(::socket(AF_INET, type, 0));
       ::setsockopt(door_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       sockaddr_in any4{};
@@ -57,6 +57,7 @@ class StoreServer {
     if (!open || ::listen(door_.get(), 256) != 0)
       throw ConfigError("StoreServer: port " + std::to_string(options.port) + " cannot be had (" +
                         std::strerror(errno) + "); name another, or 0 for a free one");
+    if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
   StoreServer(StoreServer const&) = delete;
@@ -124,7 +125,6 @@ class StoreServer {
   void admit() {
     detail::File file(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (file.get() < 0) return;
-    detail::notice_silence(file.get(), options_.silence_seconds);
     Guest guest;
     guest.file = std::move(file);
     guest.patience = deadline_in(options_.silence_seconds);
@@ -197,6 +197,7 @@ class StoreServer {
     guest.rank = hello.rank;
     guest.kind = hello.kind;
     guest.patience = no_deadline;
+    detail::notice_silence(guest.file.get(), options_.silence_seconds, guest.kind);
     reply(guest, detail::StoreReply::done, {});
     if (guest.kind == detail::StoreLineKind::news)
       for (auto const& one : news_) reply(guest, one.what, one.value, one.rank);

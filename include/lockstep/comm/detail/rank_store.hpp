@@ -241,13 +241,7 @@ class RankStore {
            (requests_.empty() ? "" : " (" + describe(requests_.front().descriptor(rank_)) + ")");
   }
   /// The ranks of the group that have not come to the oldest operation.
-  [[nodiscard]] std::vector<int> missing() {
-    auto const come = store_.contributors(name_of(first_, chunk_));
-    std::vector<int> out;
-    for (int r = 0; r < size(); ++r)
-      if (std::find(come.begin(), come.end(), members_[static_cast<std::size_t>(r)]) == come.end()) out.push_back(r);
-    return out;
-  }
+  [[nodiscard]] std::vector<int> missing() { return store_.missing(name_of(first_, chunk_), members_); }
 
   std::string name_;
   std::vector<int> members_;  // ranks of the run

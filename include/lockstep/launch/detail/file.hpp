@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <poll.h>
 #include <unistd.h>
 
 #include <utility>
@@ -34,6 +35,15 @@ class [[nodiscard]] File {
   if (deadline == no_deadline) return -1;
   auto const left = (deadline - Clock::nanoseconds() + 999'999) / 1'000'000;
   return left < 0 ? 0 : left > 1'000'000 ? 1'000'000 : static_cast<int>(left);
+}
+
+/// Waits until there is something to read, or to be told by reading; false at the deadline.
+[[nodiscard]] inline bool readable(int file, Deadline deadline) noexcept {
+  for (;;) {
+    pollfd polled{file, POLLIN, 0};
+    if (::poll(&polled, 1, milliseconds_until(deadline)) > 0) return true;
+    if (Clock::nanoseconds() >= deadline) return false;  // else a signal came, or the deadline is far away
+  }
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail

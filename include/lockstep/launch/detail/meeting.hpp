@@ -66,7 +66,8 @@ class Meeting {
     for (auto const deadline = deadline_in(seconds); missing > 0;) {
       std::vector<pollfd> polled{{door.get(), POLLIN, 0}};
       for (auto const& one : waiting) polled.push_back({one.get(), POLLIN, 0});
-      if (::poll(polled.data(), polled.size(), milliseconds_until(deadline)) == 0) throw_missing(ranks, seconds);
+      auto const come = ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+      if (come == 0 && Clock::nanoseconds() >= deadline) throw_missing(ranks, seconds);
       for (std::size_t i = waiting.size(); i > 0; --i) {
         if (polled[i].revents == 0) continue;
         missing -= admit(std::move(waiting[i - 1]), ranks, memory, job);
@@ -93,8 +94,7 @@ class Meeting {
     Answer answer{};
     File memory;
     bool const sent = ::send(connection.get(), &hello_, sizeof hello_, MSG_NOSIGNAL) == sizeof hello_;
-    pollfd polled{connection.get(), POLLIN, 0};
-    if (!sent || ::poll(&polled, 1, milliseconds_until(deadline)) != 1 || !receive(connection, answer, memory))
+    if (!sent || !readable(connection.get(), deadline) || !receive(connection, answer, memory))
       throw ConfigError("launch: rank " + std::to_string(hello_.rank) + " met rank 0 of " + hello_.key +
                         ", which did not answer; see what it says of itself");
     if (answer.magic != magic) throw ConfigError("launch: what answers in the place of rank 0 is no rank of Lockstep");

@@ -3,9 +3,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -57,23 +57,26 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
 }
 
 /// Waits until all ranks have come; each then knows where the others are.
-/// @throws ConfigError naming who has not come in time
-inline void meet(World& world, double seconds) {
+/// @throws ConfigError naming who has not come in time, or who came and is gone
+inline void meet(World& world, StoreLine& news, double seconds) {
   StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), {}};
   ::gethostname(here.host, sizeof here.host - 1);
   std::vector<StoreJoin> all(static_cast<std::size_t>(world.size));
+  std::vector<int> everybody(all.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
   auto const take = [&](Store::Part part) {
     all[static_cast<std::size_t>(part.rank)] = from_store<StoreJoin>(part.bytes);
   };
   world.store->contribute("come", store_bytes(here), world.size);
   for (auto const deadline = deadline_in(seconds); !world.store->gathered("come", take);) {
-    pollfd polled{world.store->descriptor(), POLLIN, 0};
-    if (::poll(&polled, 1, milliseconds_until(deadline)) != 0) continue;
-    auto const come = world.store->contributors("come");
+    if (auto const told = news.next())
+      throw ConfigError("launch: rank " + std::to_string(told->rank) +
+                        " had come and was gone before all ranks had; see what it says of itself");
+    pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
+    if (::poll(polled, 2, milliseconds_until(deadline)) != 0 || Clock::nanoseconds() < deadline) continue;
     std::string missing;
-    for (int r = 0; r < world.size; ++r)
-      if (std::find(come.begin(), come.end(), r) == come.end())
-        missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    for (int const r : world.store->missing("come", everybody))
+      missing += (missing.empty() ? "" : ", ") + std::to_string(r);
     if (!missing.empty())
       throw ConfigError("launch: of " + std::to_string(world.size) + " ranks these have not come within " +
                         std::to_string(static_cast<long>(seconds)) + " s: " + missing + "; were they started?");
@@ -104,8 +107,8 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   at.port = calls.address().port;
   auto world = placed_world(place, options, Engine::store);
   world.store = std::make_shared<Store>(std::move(calls));
-  meet(world, options.join_seconds);
   StoreLine line(at, StoreLineKind::news);
+  meet(world, line, options.join_seconds);
   int code = 1;
   {
     RankWatch watch(world.segment->control(), place.rank, {}, options, &line, place.local_rank == 0);

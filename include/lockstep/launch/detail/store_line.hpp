@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <netdb.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ struct StoreAddress {
   int rank = 0;
   int size = 1;
   double join_seconds = 60;    ///< what the server gets to appear
-  double wait_seconds = 600;   ///< what `get` waits for a value; infinity: as long as it takes
+  double wait_seconds = 600;   ///< what `get` waits for a value, or the server to take one; infinity: without an end
   double silence_seconds = 4;  ///< after which a server that cannot be reached is given up
 };
 
@@ -46,11 +45,12 @@ class StoreLine {
     while (!connect()) {
       if (Clock::nanoseconds() >= deadline)
         throw ConfigError("Store: rank " + std::to_string(address_.rank) + " has not found the store at " + where() +
-                          tried(address_.join_seconds) + " (" + std::strerror(errno) +
+                          tried(address_.join_seconds) + " (" + why_not_ +
                           "); was rank 0 started, and may this host reach it?");
       ::usleep(10'000);
     }
-    notice_silence(file_.get(), address_.silence_seconds);
+    notice_silence(file_.get(), address_.silence_seconds, kind);
+    limit_send(file_.get(), address_.silence_seconds);
     StoreHello hello;
     hello.rank = address_.rank;
     hello.size = address_.size;
@@ -65,11 +65,12 @@ class StoreLine {
   [[nodiscard]] std::string where() const { return address_.host + ":" + std::to_string(address_.port); }
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
-  /// @throws CommunicationError when the server cannot be reached
+  /// @throws CommunicationError when the server cannot be reached, or takes nothing for too long
   void send(std::string_view bytes) {
-    while (!bytes.empty()) {
+    for (auto const deadline = deadline_in(address_.wait_seconds); !bytes.empty();) {
       auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno != EINTR) gone(std::strerror(errno));
+      bool const again = errno == EINTR || (errno == EAGAIN && Clock::nanoseconds() < deadline);
+      if (sent < 0 && !again) gone(std::strerror(errno));
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
@@ -82,6 +83,7 @@ class StoreLine {
   [[nodiscard]] std::optional<Message> next() {
     for (;;) {
       if (auto message = parse()) return message;
+      in_.erase(0, std::exchange(taken_, 0));
       char buffer[16384];
       auto const got = ::recv(file_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
       if (got == 0) gone("it has closed the connection");
@@ -94,8 +96,7 @@ class StoreLine {
   [[nodiscard]] Message receive(Deadline deadline, std::string_view about) {
     for (;;) {
       if (auto message = next()) return std::move(*message);
-      pollfd polled{file_.get(), POLLIN, 0};
-      if (::poll(&polled, 1, milliseconds_until(deadline)) == 0 && Clock::nanoseconds() >= deadline)
+      if (!readable(file_.get(), deadline))
         throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has waited in vain for '" +
                                  std::string(about) + "' of " + where());
     }
@@ -109,15 +110,27 @@ class StoreLine {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (::getaddrinfo(address_.host.c_str(), std::to_string(address_.port).c_str(), &hints, &found) != 0) return false;
+    auto const port = std::to_string(address_.port);
+    if (int const error = ::getaddrinfo(address_.host.c_str(), port.c_str(), &hints, &found); error != 0) {
+      why_not_ = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
+      return false;
+    }
     for (auto const* one = found; one != nullptr && file_.get() < 0; one = one->ai_next) {
       File file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      timeval const limit{2, 0};  // of one try: a host that drops packets must not use up all the time
-      ::setsockopt(file.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-      if (::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0) file_ = std::move(file);
+      limit_send(file.get(), 2);  // of one try: a host that drops packets must not use up all the time
+      if (file.get() >= 0 && ::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0)
+        file_ = std::move(file);
+      else
+        why_not_ = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);
     }
     ::freeaddrinfo(found);
     return file_.get() >= 0;
+  }
+  /// How long one call of connect or send may wait.
+  static void limit_send(int file, double seconds) noexcept {
+    auto const microseconds = static_cast<long>(seconds * 1e6);
+    timeval const limit{microseconds / 1'000'000, microseconds % 1'000'000};
+    ::setsockopt(file, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   }
 
   std::optional<Message> parse() {
@@ -133,10 +146,6 @@ class StoreLine {
     Message message{static_cast<StoreReply>(head.what), head.rank, in_.substr(at, head.key_bytes),
                     in_.substr(at + head.key_bytes, head.value_bytes)};
     taken_ += bytes;
-    if (taken_ == in_.size()) {
-      in_.clear();
-      taken_ = 0;
-    }
     return message;
   }
 
@@ -147,6 +156,7 @@ class StoreLine {
 
   StoreAddress address_;
   File file_;
+  std::string why_not_;  // it could not connect
   std::string in_;
   std::size_t taken_ = 0;  // of `in_`, what has been parsed
 };

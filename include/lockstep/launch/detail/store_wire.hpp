@@ -72,11 +72,12 @@ inline std::string store_message(std::uint8_t what, std::string_view key, std::s
   return out.append(key).append(value);
 }
 
-/// A peer that does not answer, because its host or the network is gone, is noticed within `seconds`: the system asks
-/// an idle one each second, and waits no longer for one that owes an answer.
-inline void notice_silence(int file, double seconds) noexcept {
+/// A peer whose host or network is gone is noticed within `seconds`: the system asks an idle one each second. Of a line
+/// for news it also waits no longer for what was sent to arrive; who only does not read looks the same to it, which the
+/// owner of a line for calls may do while it works.
+inline void notice_silence(int file, double seconds, StoreLineKind kind) noexcept {
   int const on = 1, idle = 1, interval = 1, count = seconds < 3 ? 1 : static_cast<int>(seconds) - 2,
-            milliseconds = static_cast<int>(seconds * 1000);
+            milliseconds = kind == StoreLineKind::news ? static_cast<int>(seconds * 1000) : 0;
   ::setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
