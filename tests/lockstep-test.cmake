@@ -23,14 +23,14 @@ if(NOT LOCKSTEP_CUDA_DRIVER AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUA
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
 endif()
 
-# lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n] [TIMEOUT seconds])
+# lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
 # Builds folder/name.test.cpp into a program of its own and has ctest run it, from the repository's root, as
 # `folder/name`. SOURCES are further files beside it. NEEDS are programs, targets of this project, that it starts: it
 # finds the path of each in the environment as LOCKSTEP_PROGRAM_<name>. PROCESSORS is how many cores it keeps busy.
 # Exit code 77 counts as skipped.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS" "SOURCES;LINK;NEEDS")
   lockstep_test_program(${name} "${name}.test.cpp")
   lockstep_test_entry(${name})
 endfunction()
@@ -40,7 +40,7 @@ endfunction()
 # the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are one
 # file for nvcc, which takes it a quarter of the time; what stands in their unnamed namespaces needs names of its own.
 function(lockstep_cuda_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;TIMEOUT;WITH;IN" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;WITH;IN" "SOURCES;LINK;NEEDS")
   set(include "#include \"${name}.test.cu\"")
   set(file "${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.test.cpp")
   file(CONFIGURE OUTPUT "${file}" CONTENT "${include}\n" @ONLY)
@@ -99,16 +99,13 @@ function(lockstep_test_entry entry)
   if(NOT test_PROCESSORS)
     set(test_PROCESSORS 1)
   endif()
-  if(NOT test_TIMEOUT)
-    set(test_TIMEOUT 300)
-  endif()
   set_tests_properties(
     ${entry}
-    PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${test_PROCESSORS} TIMEOUT ${test_TIMEOUT}
+    PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS ${test_PROCESSORS} TIMEOUT 300
                WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" ENVIRONMENT "${environment}")
 endfunction()
 
-# lockstep_compile_fail(folder/name [LINK targets…]): see compile_fail/check.cmake.
+# lockstep_compile_fail(folder/name): see compile_fail/check.cmake.
 function(lockstep_compile_fail name)
   add_test(
     NAME compile_fail/${name}
