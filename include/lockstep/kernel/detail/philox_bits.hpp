@@ -27,11 +27,14 @@ struct PhiloxLanes {
   /// x = (low half of x) * (low half of y). Named to gcc, which would emulate a product of 64 bits.
   LOCKSTEP_INLINED static void multiply(Words& x, Words const& y) noexcept {
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__CUDACC__)
+#if !defined(__AVX__)
+    // Among instructions of AVX the older form waits for the upper halves of its register, many times its own time.
     if constexpr (bytes == 16) {
       __asm__("pmuludq %1, %0" : "+x"(x) : "x"(y));
-    } else {
-      __asm__("vpmuludq %1, %0, %0" : "+v"(x) : "v"(y));
+      return;
     }
+#endif
+    __asm__("vpmuludq %1, %0, %0" : "+v"(x) : "v"(y));
 #else
     x = (x & 0xffffffff) * (y & 0xffffffff);
 #endif
@@ -78,10 +81,19 @@ LOCKSTEP_INLINED void fill_philox(std::uint64_t key, std::uint64_t position, std
 }
 #undef LOCKSTEP_INLINED
 
+/// The vectors of the build's own instructions.
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+inline constexpr std::size_t baseline_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr std::size_t baseline_bytes = 32;
+#else
+inline constexpr std::size_t baseline_bytes = 16;
+#endif
+
 // Apart from the loops that call them: those are compiled for each set from one body, which cannot name instructions.
 [[gnu::noinline]] inline void philox_baseline(std::uint64_t key, std::uint64_t position, std::uint64_t first,
                                               Index blocks, std::uint16_t* bits) noexcept {
-  fill_philox<16>(key, position, first, blocks, bits);
+  fill_philox<baseline_bytes>(key, position, first, blocks, bits);
 }
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 [[gnu::noinline, gnu::target("avx2")]] inline void philox_avx2(std::uint64_t key, std::uint64_t position,
