@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
 
@@ -57,4 +58,16 @@ TEST_CASE("the fingerprint changes with each part") {
   CHECK(print(3, 4) == print(3, 4));
   CHECK(print(3, 4) != print(4, 3));
   CHECK(print(3, 4) != print(3, 5));
+}
+
+TEST_CASE("parts that draw get the loader's key, beside parts that do not") {
+  data::Transform const drawn{Direct{2, 10}, [](Sample sample, data::SampleKey const& key) {
+                                sample.ids.push_back(static_cast<int>(100 * key.epoch + key.position));
+                                return sample;
+                              }};
+  data::Concat const both{Direct{1, 0}, drawn};
+  static_assert(data::DrawsSamples<std::remove_const_t<decltype(both)>>);
+  static_assert(!data::DrawsSamples<Both>);
+  CHECK(both.get(0, {7, 3, 4}).ids == std::vector<int>{0});
+  CHECK(both.get(2, {7, 3, 4}).ids == std::vector<int>{11, 304});
 }

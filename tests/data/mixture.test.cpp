@@ -79,3 +79,13 @@ TEST_CASE("what cannot be mixed is refused") {
   CHECK_THROWS_WITH_AS(make({part, Part{0, 1}}, {1, 1}), doctest::Contains("dataset 1 is empty"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part}, {1}, -1), doctest::Contains("samples is -1"), ConfigError);
 }
+
+TEST_CASE("datasets that draw get the loader's key") {
+  struct Drawn : Part {
+    using Part::get;
+    int get(Index i, data::SampleKey const& key) const { return get(i) + 100'000 * static_cast<int>(key.position); }
+  };
+  data::Mixture const mixture(std::vector<Drawn>{{{7, 1}}, {{7, 2}}}, {1, 1});
+  CHECK(mixture.get(3, {0, 0, 4}) == mixture.get(3) + 400'000);
+  static_assert(!data::DrawsSamples<data::Mixture<Part>>);
+}

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
 
@@ -54,4 +55,14 @@ TEST_CASE("what the dataset offers, its subset does: extents, rows read in place
   CHECK(some.extent(0).lengths[0] == 5);
   CHECK(some.name(1) == "file 1");
   CHECK(some.fingerprint() != data::Subset{Direct{}, {1, 5}}.fingerprint());
+}
+
+TEST_CASE("a subset of samples that are drawn passes the loader's key on") {
+  data::Transform const drawn{Grouped{}, [](int value, data::SampleKey const& key) {
+                                return static_cast<Index>(value) * 1000 + 10 * key.epoch + key.position;
+                              }};
+  data::Subset const some{drawn, {5, 0}};
+  static_assert(data::DrawsSamples<std::remove_const_t<decltype(some)>>);
+  static_assert(!data::DrawsSamples<data::Subset<Grouped>>);
+  CHECK(some.get(0, {7, 2, 1}) == 50'021);
 }

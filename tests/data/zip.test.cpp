@@ -9,6 +9,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
 
@@ -41,4 +42,18 @@ TEST_CASE("datasets of different lengths are refused") {
   data::InMemoryDataset const two{std::vector<Text>(2)};
   data::InMemoryDataset const three{std::vector<Label>(3)};
   CHECK_THROWS_WITH_AS((data::Zip{two, three}), doctest::Contains("2 samples and the second 3"), ConfigError);
+}
+
+TEST_CASE("partners draw the same numbers") {
+  data::Transform const drawn{data::InMemoryDataset{std::vector<Label>{{7}, {8}}},
+                              [](Label const& label, data::SampleKey const& key) {
+                                return Label{label.value + static_cast<int>(key.random("crop")(0)[0] % 1000)};
+                              }};
+  data::Zip const pairs{drawn, drawn};
+  data::SampleKey const key{1, 2, 3};
+  auto const [first, second] = pairs.get(1, key);
+  CHECK(first.value == drawn.get(1, key).value);
+  CHECK(second.value == first.value);
+  CHECK(first.value != pairs.get(1, {1, 3, 3}).first.value);
+  static_assert(!data::DrawsSamples<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Text>>>);
 }

@@ -36,6 +36,10 @@ std::size_t bytes_beyond(T const& member) noexcept {
 /// another would gain nothing. Copies share the cache. Thread-safe, without a lock.
 template <Dataset D>
 class Cache {
+  static_assert(!DrawsSamples<D>,
+                "Lockstep: Cache would keep one draw of each sample of a dataset that draws random numbers; cache what "
+                "is read and draw behind it: Transform{Cache{dataset, bytes}, augment}");
+
  public:
   using Sample = SampleOf<D>;
 

@@ -13,6 +13,7 @@
 #include <lockstep/data/detail/part.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -38,6 +39,10 @@ class Concat {
   [[nodiscard]] Index size() const noexcept { return ends_.back(); }
   [[nodiscard]] Got get(Index i) const {
     return visit<Got>(i, [](auto const& part, Index k) -> Got { return part.get(k); });
+  }
+  [[nodiscard]] Got get(Index i, SampleKey const& key) const
+      requires(DrawsSamples<First> || ... || DrawsSamples<Rest>) {
+    return visit<Got>(i, [&](auto const& part, Index k) -> Got { return detail::get_of_part(part, k, key); });
   }
   [[nodiscard]] SampleExtent<Sample> extent(Index i) const
       requires(detail::ReadsInPlace<First> && (detail::ReadsInPlace<Rest> && ...)) {

@@ -14,6 +14,7 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -71,6 +72,10 @@ class Mixture {
   [[nodiscard]] decltype(auto) get(Index i) const {
     auto const [dataset, sample] = source(i);
     return plan_->datasets[static_cast<std::size_t>(dataset)].get(sample);
+  }
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
+    auto const [dataset, sample] = source(i);
+    return plan_->datasets[static_cast<std::size_t>(dataset)].get(sample, key);
   }
   /// The dataset that sample i is of, and its number there.
   [[nodiscard]] std::pair<Index, Index> source(Index i) const {

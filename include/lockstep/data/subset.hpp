@@ -12,6 +12,7 @@
 #include <lockstep/data/detail/part.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -25,6 +26,9 @@ class Subset {
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(indices_->size()); }
   [[nodiscard]] decltype(auto) get(Index i) const { return dataset_.get(original(i)); }
+  [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
+    return dataset_.get(original(i), key);
+  }
   /// The number that a sample has in the whole dataset.
   [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
   [[nodiscard]] SampleExtent<SampleOf<D>> extent(Index i) const requires detail::ReadsInPlace<D> {

@@ -8,6 +8,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -18,7 +19,8 @@ struct Zipped {
   B second{};
 };
 
-/// Sample i of two datasets side by side.
+/// Sample i of two datasets side by side. Where both draw random numbers, stages of one name draw the same ones: a
+/// picture and its mask are cropped alike.
 /// @throws ConfigError when their lengths differ
 template <Dataset A, Dataset B>
 class Zip {
@@ -34,6 +36,9 @@ class Zip {
 
   [[nodiscard]] Index size() const { return first_.size(); }
   [[nodiscard]] Sample get(Index i) const { return {first_.get(i), second_.get(i)}; }
+  [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<A> || DrawsSamples<B>) {
+    return {detail::get_of_part(first_, i, key), detail::get_of_part(second_, i, key)};
+  }
   [[nodiscard]] std::string name(Index i) const {
     return detail::name_of_part(first_, i) + " with " + detail::name_of_part(second_, i);
   }

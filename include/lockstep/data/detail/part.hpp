@@ -8,6 +8,7 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 // What datasets that are made of others pass on.
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
@@ -19,6 +20,16 @@ concept ReadsInPlace = Dataset<D> && Aggregate<SampleOf<D>> &&
   { dataset.extent(i) } -> std::same_as<SampleExtent<SampleOf<D>>>;
   dataset.read_into(i, row);
 };
+
+/// The part's sample, drawn where the part draws.
+template <Dataset D>
+decltype(auto) get_of_part(D const& dataset, Index i, SampleKey const& key) {
+  if constexpr (DrawsSamples<D>) {
+    return dataset.get(i, key);
+  } else {
+    return dataset.get(i);
+  }
+}
 
 template <Dataset D>
 std::string name_of_part(D const& dataset, Index i) {
