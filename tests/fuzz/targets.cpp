@@ -92,7 +92,7 @@ template <class T>
 void read_rows_as(data::FileArray const& array) {
   if (array.type() != data::NumberType::of<T>() || array.rows() == 0) return;
   std::vector<T> row(static_cast<std::size_t>(array.width()));
-  for (auto const i : {Index{0}, array.rows() - 1}) array.read_row(i, std::span(row));
+  for (auto const i : {Index{0}, array.rows() - 1}) array.read_rows(i, std::span(row));
 }
 void read_rows(data::FileArray const& array) {
   read_rows_as<std::uint8_t>(array);

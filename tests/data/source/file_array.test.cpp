@@ -45,11 +45,37 @@ TEST_CASE("rows are read where they lie, in either order of bytes") {
   CHECK(array.width() == 3);
   CHECK(array.extents() == "[2, 3]");
   std::vector<std::int32_t> row(3);
-  array.read_row(1, std::span(row));
+  array.read_rows(1, std::span(row));
   CHECK(row == std::vector<std::int32_t>{4, 5, 0x01020304});
   data::FileArray const swapped(file, array.type(), {2, 3}, 3, data::FileArray::Order::swapped);
-  swapped.read_row(1, std::span(row));
+  swapped.read_rows(1, std::span(row));
   CHECK(row == std::vector<std::int32_t>{4 << 24, 5 << 24, 0x04030201});
+}
+
+TEST_CASE("several rows are read at once, and all of them; what is no whole row, or not there, is refused") {
+  TemporaryFolder const folder;
+  std::vector<std::int32_t> const all{1, 2, 3, 4, 5, 6};
+  auto const file = file_of(folder / "a", "xyz" + bytes_of(all) + "what follows");
+  data::FileArray const array(file, data::NumberType::of<std::int32_t>(), {3, 2}, 3);
+  CHECK(array.numbers<std::int32_t>() == all);
+  std::vector<std::int32_t> rows(4);
+  array.read_rows(1, std::span(rows));
+  CHECK(rows == std::vector<std::int32_t>{3, 4, 5, 6});
+  array.read_rows(3, std::span(rows).first(0));
+  auto const refuses = [&](Index first, std::size_t count, char const* why) {
+    CHECK_THROWS_WITH_AS(array.read_rows(first, std::span(rows).first(count)), doctest::Contains(why), DataError);
+  };
+  refuses(0, 3, "has rows of 2 numbers [3, 2], and 3 numbers are to be read");
+  refuses(2, 4, "has 3 rows [3, 2], and 2 are to be read from row 2 on");
+  refuses(3, 2, "has 3 rows");
+  refuses(-1, 2, "from row -1 on");
+  float value = 0;
+  CHECK_THROWS_WITH_AS(array.read_rows(0, std::span(&value, 1)), doctest::Contains("holds int32, and what reads it"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(array.numbers<float>()), doctest::Contains("float32"), DataError);
+  data::FileArray const empty(file, array.type(), {0, 2}, 3), narrow(file, array.type(), {3, 0}, 3);
+  CHECK(empty.numbers<std::int32_t>().empty());
+  CHECK(narrow.numbers<std::int32_t>().empty());
 }
 
 TEST_CASE("an array that cannot be is refused") {
@@ -76,8 +102,8 @@ TEST_CASE("a file that is shortened while it is read is an error that says so, a
   data::FileArray const array(file_of(folder / "a", std::string(40, 'x')), f4, {10}, 0);
   std::filesystem::resize_file(folder / "a", 10);
   float value = 0;
-  array.read_row(1, std::span(&value, 1));
-  CHECK_THROWS_WITH_AS(array.read_row(2, std::span(&value, 1)), doctest::Contains("ends at byte 10"), DataError);
+  array.read_rows(1, std::span(&value, 1));
+  CHECK_THROWS_WITH_AS(array.read_rows(2, std::span(&value, 1)), doctest::Contains("ends at byte 10"), DataError);
 }
 
 TEST_CASE("a missing file, a closed one, a folder, and the fingerprint") {

@@ -39,7 +39,7 @@ struct File : TemporaryFolder {
 };
 std::vector<std::uint8_t> row_of(data::FileArray const& array, Index row) {
   std::vector<std::uint8_t> out(static_cast<std::size_t>(array.width()));
-  array.read_row(row, std::span(out));
+  array.read_rows(row, std::span(out));
   return out;
 }
 bool all_are(std::vector<std::uint8_t> const& row, Index value) {

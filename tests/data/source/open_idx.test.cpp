@@ -23,11 +23,11 @@ TEST_CASE("images and labels as MNIST has them") {
   auto const images = open("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x01"s + "abcd");
   CHECK(images.shape() == std::vector<Index>{2, 2, 1});
   std::vector<std::uint8_t> row(2);
-  images.read_row(1, std::span(row));
+  images.read_rows(1, std::span(row));
   CHECK(row == std::vector<std::uint8_t>{'c', 'd'});
   auto const wide = open("\0\0\x0b\x01\0\0\0\x01\x01\x02"s);
   std::int16_t value = 0;
-  wide.read_row(0, std::span(&value, 1));
+  wide.read_rows(0, std::span(&value, 1));
   CHECK(value == 0x0102);
   for (char code : {'\x08', '\x09', '\x0b', '\x0c', '\x0d', '\x0e'})
     CHECK(open("\0\0"s + code + "\x01\0\0\0\0"s).rows() == 0);

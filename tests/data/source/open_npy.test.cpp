@@ -32,14 +32,14 @@ TEST_CASE("numbers of every type, version and order of bytes") {
   CHECK(array.type() == data::NumberType::of<float>());
   CHECK(array.shape() == std::vector<Index>{3, 2});
   std::vector<float> row(2);
-  array.read_row(2, std::span(row));
+  array.read_rows(2, std::span(row));
   CHECK(row == std::vector<float>{5, 6});
   CHECK(file.open(npy_of("|u1", "(3,)", "abc")).width() == 1);
   CHECK(file.open(npy_of("|b1", "(1, 3)", "abc")).type().name() == "bool");
   CHECK(file.open(npy_of("<i8", "(0,)", "")).rows() == 0);
   auto const swapped = file.open(npy_of(">i2", "(1,)", std::string("\x01\x02")));
   std::int16_t value = 0;
-  swapped.read_row(0, std::span(&value, 1));
+  swapped.read_rows(0, std::span(&value, 1));
   CHECK(value == 0x0102);
   for (char const number : {'\1', '\2', '\3'})
     CHECK(file.open(npy("{'shape': (2,), 'fortran_order': False, 'descr': '<u2'}", "abcd", number)).rows() == 2);

@@ -36,11 +36,11 @@ TEST_CASE("arrays are found by name and read where they lie, with 32-bit and 64-
   for (bool zip64 : {false, true}) {
     auto const x = file.open(zip(files(), zip64), "x");
     std::vector<float> row(2);
-    x.read_row(1, std::span(row));
+    x.read_rows(1, std::span(row));
     CHECK(row == std::vector<float>{3, 4});
     auto const label = file.open(zip(files(), zip64), "label");
     std::int64_t value = 0;
-    label.read_row(2, std::span(&value, 1));
+    label.read_rows(2, std::span(&value, 1));
     CHECK(value == 9);
   }
 }

@@ -21,7 +21,7 @@ TEST_CASE("records of one size, after a header or none") {
   auto const array = data::open_raw<std::uint16_t>(folder / "a", {3}, 4);
   CHECK(array.shape() == std::vector<Index>{2, 3});
   std::vector<std::uint16_t> row(3);
-  array.read_row(1, std::span(row));
+  array.read_rows(1, std::span(row));
   CHECK(row == std::vector<std::uint16_t>{4, 5, 6});
   CHECK(data::open_raw<std::uint8_t>(folder / "a", {}).rows() == 16);
   CHECK(data::open_raw<std::uint8_t>(folder / "a", {4}, 16).rows() == 0);

@@ -37,7 +37,7 @@ TEST_CASE("tensors are found by name, and rows read where they lie") {
   auto const x = file.open(header, data_bytes);
   CHECK(x.shape() == std::vector<Index>{2, 1, 2});
   std::vector<float> row(2);
-  x.read_row(1, std::span(row));
+  x.read_rows(1, std::span(row));
   CHECK(row == std::vector<float>{3, 4});
   CHECK(file.open(header, data_bytes, "y").type().name() == "int32");
 }

@@ -108,13 +108,13 @@ class ArrayDataset {
     Sample sample{};
     each([&](auto const& one) {
       detail::make_room(sample.*one.member, one.array);
-      one.array.read_row(i, detail::numbers_of(sample.*one.member));
+      one.array.read_rows(i, detail::numbers_of(sample.*one.member));
     });
     return sample;
   }
   [[nodiscard]] SampleExtent<Sample> extent(Index) const noexcept { return extent_; }
   void read_into(Index i, Row<Sample> row) const {
-    each([&](auto const& one) { one.array.read_row(i, detail::numbers_of(row[one.member])); });
+    each([&](auto const& one) { one.array.read_rows(i, detail::numbers_of(row[one.member])); });
   }
   [[nodiscard]] std::string name(Index i) const { return "row " + std::to_string(i) + " of " + first().path(); }
   [[nodiscard]] std::uint64_t fingerprint() const {

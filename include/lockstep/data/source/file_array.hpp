@@ -88,17 +88,29 @@ class FileArray {
     out.mapping_ = std::make_shared<detail::FileMapping const>(file_);
     return out;
   }
-  /// @throws DataError when the file was shortened since it was opened
-  /// @pre expect_type<T> has passed, and out.size() == width()
+  /// Rows from `first` on, as many as `out` holds: one, or a sequence of them.
+  /// @throws DataError when the numbers are not T's, `out` holds no whole number of rows, the array has not so many, or
+  /// the file was shortened since it was opened
   template <Number T>
-  void read_row(Index row, std::span<T> out) const {
+  void read_rows(Index first, std::span<T> out) const {
+    if (type_ != NumberType::of<T>()) expect_type<T>("what reads it");
+    expect_rows(first, static_cast<Index>(out.size()));
     auto const bytes = std::as_writable_bytes(out);
-    auto const at = offset_ + static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(row_bytes_);
+    auto const at = offset_ + static_cast<std::uint64_t>(first) * static_cast<std::uint64_t>(row_bytes_);
     mapping_ ? mapping_->read(at, bytes) : file_->read(at, bytes);
     if (order_ == Order::native || sizeof(T) == 1) return;
     for (std::size_t i = 0; i < bytes.size(); i += sizeof(T))
       std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
                    bytes.begin() + static_cast<std::ptrdiff_t>(i + sizeof(T)));
+  }
+  /// All of it, rows one after the other: labels, or the lengths that a sampler wants.
+  /// @throws DataError as `read_rows`
+  template <Number T>
+  [[nodiscard]] std::vector<T> numbers() const {
+    if (type_ != NumberType::of<T>()) expect_type<T>("what reads it");
+    std::vector<T> out(static_cast<std::size_t>(rows() * width()));
+    read_rows(0, std::span(out));
+    return out;
   }
   /// Changes with the file's length, its beginning or its end, and the array's place in it.
   [[nodiscard]] std::uint64_t fingerprint() const {
@@ -114,6 +126,18 @@ class FileArray {
   }
 
  private:
+  void expect_rows(Index first, Index numbers) const {
+    auto const each = width(), count = each == 0 ? 0 : numbers / each;
+    if (count * each != numbers) {
+      file_->fail("has rows of " + std::to_string(each) + " numbers " + extents() + ", and " + std::to_string(numbers) +
+                  " numbers are to be read; read whole rows");
+    }
+    if (first < 0 || first > rows() - count) {
+      file_->fail("has " + std::to_string(rows()) + " rows " + extents() + ", and " + std::to_string(count) +
+                  " are to be read from row " + std::to_string(first) + " on");
+    }
+  }
+
   std::shared_ptr<detail::DataFile const> file_;
   std::shared_ptr<detail::FileMapping const> mapping_;  // null: rows are read
   NumberType type_;
