@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,7 @@ TEST_CASE("rank: exits before it joins" * doctest::skip()) {
 TEST_CASE("a rank that exits before it joins has failed") {
   auto const outcome = run_processes(2, "rank: exits before it joins");
   CHECK(outcome.code == 9);
+  CHECK(outcome.report.starts_with("rank 1 (pid "));
   CHECK(outcome.report.ends_with("ended with exit code 9"));
 }
 
@@ -129,6 +131,22 @@ TEST_CASE("who does not end by itself is terminated, then killed, even stopped")
   launch::Options options;
   options.grace_seconds = 0.1;
   CHECK(run_processes(4, "rank: deaf", options).code == 5);
+}
+
+TEST_CASE("rank: tidies up" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) return 5;
+    (void)await_failure(world);
+    ::usleep(100'000);
+    Scratch::write("tidy", "yes");
+    return 1;
+  });
+}
+
+TEST_CASE("who ends by itself gets the time to") {
+  Scratch const scratch;
+  CHECK(run_processes(2, "rank: tidies up").code == 5);
+  CHECK(Scratch::read("tidy") == "yes");
 }
 
 TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
@@ -193,7 +211,9 @@ TEST_CASE("supervisor: waits" * doctest::skip()) {
       sleep_for_ever();
     });
   }
-  auto const outcome = run_processes(2, "supervisor: waits");
+  launch::Options options;
+  options.max_restarts = 1;
+  auto const outcome = run_processes(2, "supervisor: waits", options);
   Scratch::write("report", outcome.report);
   std::_Exit(outcome.code);
 }
@@ -211,7 +231,33 @@ TEST_CASE("signals to the supervisor reach the ranks") {
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 128 + signal);
     CHECK(Scratch::read("report").starts_with("interrupted by signal " + std::to_string(signal)));
+    CHECK_FALSE(contains(Scratch::read("report"), "anew"));
   }
+}
+
+TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::skip()) {
+  auto const name = "supervisor: of one that fails when it is asked to end";
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) ::signal(SIGTERM, [](int) { std::_Exit(4); });
+    if (world.rank == 0) ::signal(SIGTERM, SIG_IGN);
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    return await_failure(world);
+  });
+  auto const outcome = run_processes(2, name);
+  Scratch::write("report", outcome.report);
+  std::_Exit(outcome.code);
+}
+
+TEST_CASE("a rank that fails when it is asked to end is told as failed, not as interrupted") {
+  Scratch const scratch;
+  auto const supervisor = start_case("supervisor: of one that fails when it is asked to end");
+  await_file("ready0");
+  await_file("ready1");
+  ::kill(supervisor, SIGTERM);
+  int status = 0;
+  REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
+  CHECK(WEXITSTATUS(status) == 4);
+  CHECK(Scratch::read("report").ends_with(") ended with exit code 4"));
 }
 
 TEST_CASE("ranks die with a supervisor that is killed") {
@@ -235,6 +281,7 @@ TEST_CASE("ranks die with a supervisor that is killed") {
 TEST_CASE("supervisor: ignores its children" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_RANK") == nullptr) ::signal(SIGCHLD, SIG_IGN);
   be_rank([](World& world) {
+    if (Scratch::read("all is well") == "yes") return 0;
     if (world.rank == 1) ::raise(SIGKILL);
     return await_failure(world);
   });
@@ -253,11 +300,17 @@ TEST_CASE("a supervisor whose children nobody waits for learns at least that the
   CHECK(WEXITSTATUS(status) == 1);
   CHECK(contains(Scratch::read("report"), "rank 1 (pid "));
   CHECK(contains(Scratch::read("report"), "SIGCHLD ignored"));
+  Scratch::write("all is well", "yes");
+  auto const second = start_case("supervisor: ignores its children");
+  REQUIRE(::waitpid(second, &status, 0) == second);
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(Scratch::read("report").empty());
 }
 
 TEST_CASE("rank: leaves a child" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) return await_failure(world);
+    CHECK(::write(2, "last words", 10) == 10);
     char const* const arguments[] = {"sleep", "1000", nullptr};
     pid_t pid = 0;
     if (::posix_spawnp(&pid, "sleep", nullptr, nullptr, const_cast<char**>(arguments), environ) != 0) return 77;
@@ -268,7 +321,11 @@ TEST_CASE("rank: leaves a child" * doctest::skip()) {
 TEST_CASE("what a failed rank left behind ends too") {
   NothingLeft const nothing_left;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  CHECK(run_processes(2, "rank: leaves a child").code == 5);
+  launch::Options options;
+  std::string lines;
+  options.line = [&](int rank, int, std::string const& line) { lines += rank == 0 ? line : ""; };
+  CHECK(run_processes(2, "rank: leaves a child", options).code == 5);
+  CHECK(lines == "last words");  // although the child could still add to them
   int status = 0;
   CHECK(::wait(&status) > 0);
   CHECK(WIFSIGNALED(status));
@@ -311,6 +368,9 @@ TEST_CASE("rank: writes" * doctest::skip()) {
     auto const say = [](int stream, std::string const& text) {
       CHECK(::write(stream, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
     };
+    struct stat to {};
+    CHECK(::fstat(1, &to) == 0);
+    if (world.rank == 0) Scratch::write("stream 1 of 0", std::to_string(to.st_ino));
     if (world.rank != 0) say(1, "first of " + rank + "\nsecond ");
     say(2, std::string(5000, 'x') + "\n");
     if (world.rank != 0) say(1, "of " + rank);
@@ -340,8 +400,9 @@ TEST_CASE("a rank that never stops writing keeps nobody from ending the run") {
   CHECK(lines > 0);
 }
 
-TEST_CASE("lines of ranks arrive whole, with the rank and the stream") {
+TEST_CASE("lines of ranks arrive whole, with the rank and the stream; the first rank's own stream 1 stays its own") {
   NothingLeft const nothing_left;
+  Scratch const scratch;
   launch::Options options;
   std::multiset<std::string> lines;
   options.line = [&](int rank, int stream, std::string const& line) {
@@ -350,6 +411,28 @@ TEST_CASE("lines of ranks arrive whole, with the rank and the stream") {
   CHECK(run_processes(3, "rank: writes", options).code == 0);
   CHECK(lines == std::multiset<std::string>{"02long", "11first of 1", "11second of 1", "12long", "21first of 2",
                                             "21second of 2", "22long"});
+  struct stat mine {};
+  REQUIRE(::fstat(1, &mine) == 0);
+  CHECK(Scratch::read("stream 1 of 0") == std::to_string(mine.st_ino));
+}
+
+TEST_CASE("rank: writes without an end of line" * doctest::skip()) {
+  be_rank([](World&) {
+    std::string const text(200'000, 'x');  // more than a pipe holds
+    return ::write(2, text.data(), text.size()) == std::ssize(text) ? 0 : 1;
+  });
+}
+
+TEST_CASE("what has no end of line arrives in parts, while it is written") {
+  std::size_t bytes = 0, parts = 0;
+  launch::Options options;
+  options.line = [&](int, int, std::string const& line) {
+    bytes += line.size();
+    ++parts;
+  };
+  CHECK(run_processes(2, "rank: writes without an end of line", options).code == 0);
+  CHECK(bytes == 400'000);
+  CHECK((parts >= 4 && parts < 20));
 }
 
 TEST_CASE("own arguments are those that the program was started with") {

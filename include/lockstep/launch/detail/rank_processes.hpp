@@ -66,14 +66,20 @@ class RankProcesses {
       if (auto const file = streams[stream - 1].get(); file >= 0)
         ::posix_spawn_file_actions_adddup2(&files, file, stream);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    ::posix_spawnattr_setpgroup(&attributes, processes_.empty() ? 0 : processes_.front().pid);
     ::posix_spawnattr_setsigmask(&attributes, &mask);
     Process process;
-    auto const error = ::posix_spawn(&process.pid, own_program(), &files, &attributes, argv.data(), envp.data());
+    int error = 0;
+    do {
+      // Where SIGCHLD is ignored the group may be over: all that were in it have ended, and this one begins another.
+      if (error == EPERM) group_ = 0;
+      ::posix_spawnattr_setpgroup(&attributes, group_);
+      error = ::posix_spawn(&process.pid, own_program(), &files, &attributes, argv.data(), envp.data());
+    } while (error == EPERM && group_ != 0);
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     if (error != 0) throw ConfigError(refused("start rank " + std::to_string(place.rank), error));
 
+    if (group_ == 0) group_ = process.pid;
     process.watch = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
     auto const why = errno;
     // Where SIGCHLD is ignored a process that ends at once is gone without a trace: watch something that is over, too.
@@ -92,7 +98,7 @@ class RankProcesses {
       if (!process.ended) ::kill(process.pid, signal);  // its number is not given anew before it is reaped
   }
   void signal_group(int signal) const noexcept {
-    if (!processes_.empty()) ::kill(-processes_.front().pid, signal);
+    if (group_ != 0) ::kill(-group_, signal);
   }
 
  private:
@@ -120,6 +126,7 @@ class RankProcesses {
   }
 
   std::vector<Process> processes_;
+  pid_t group_ = 0;  // the first process of it
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
