@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,11 +61,11 @@ Texts variables_of(int rank, int size, std::string const& port = unique_port()) 
           "TORCHELASTIC_RESTART_COUNT=3"};
 }
 
-/// What it tells one that is alone on its host.
+/// What it tells one of two hosts: the first rank is alone on its own.
 Texts lonely_variables_of(int rank, int size) {
   auto out = variables_of(rank, size);
-  out[2] = "LOCAL_RANK=0";
-  out[3] = "LOCAL_WORLD_SIZE=1";
+  out[2] = "LOCAL_RANK=" + std::to_string(std::max(rank - 1, 0));
+  out[3] = "LOCAL_WORLD_SIZE=" + std::to_string(rank == 0 ? 1 : size - 1);
   out.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");  // the port is a name only
   return out;
 }
@@ -75,18 +78,20 @@ std::vector<pid_t> start_ranks(int size, std::string const& rank_case, bool apar
 }
 
 void await_file(std::string const& name) {
-  while (Scratch::read(name).empty()) ::usleep(500);
+  auto const limit = lockstep::deadline_in(60);
+  while (Scratch::read(name).empty() && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+  REQUIRE_FALSE(Scratch::read(name).empty());
 }
 
 /// The body of a rank that another launcher has started: what is said goes to a file.
-void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60) {
+void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
   auto const own = std::to_string(::getpid());
   launch::Options options;
-  if (launch::detect().local_size == 1) options.engine = launch::Engine::nccl;
+  if (!launch::detect().one_host()) options.engine = launch::Engine::nccl;
   options.join_seconds = join_seconds;
-  options.grace_seconds = 0.1;
+  options.grace_seconds = grace_seconds;
   options.report = [](std::string const& text) { Scratch::write("report", Scratch::read("report") + text + "\n"); };
   try {
     std::_Exit(launch::run(options, train));
@@ -143,7 +148,7 @@ TEST_CASE("ranks on several hosts meet at the store of the first, wherever it co
   for (auto const pid : pids) CHECK(end_of(pid) == 0);
   CHECK(Scratch::read("world0").starts_with("1store"));
   CHECK(Scratch::read("world0") != "1store0");
-  CHECK(Scratch::read("world1") == Scratch::read("world0"));  // the same job
+  CHECK(Scratch::read("world1") == "2" + Scratch::read("world0").substr(1));  // the same job
   CHECK(Scratch::read("next1") == "rank 2 (pid " + std::to_string(pids[2]) + " on " + where.c_str() + ")");
   CHECK(Scratch::read("report").empty());
 }
@@ -187,6 +192,22 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK_THROWS_WITH_AS((void)Variables{}.point(), doctest::Contains("set MASTER_ADDR"), lockstep::ConfigError);
   torchrun.all["MASTER_PORT"] = "x";
   CHECK_THROWS_WITH_AS((void)torchrun.point(), doctest::Contains("MASTER_PORT=x"), lockstep::ConfigError);
+}
+
+TEST_CASE("a port that another run has is passed by, by the store and by who looks for it") {
+  using launch::StoreServer;
+  StoreServer const stranger({.job = 6, .size = 2});
+  auto const free_port = StoreServer(StoreServer::Options{}).port();
+  launch::detail::MeetingPoint const point{"localhost", {stranger.port(), free_port}, 5};
+  std::optional<StoreServer> server;
+  launch::detail::open_store(server, point, 2);
+  REQUIRE(server);
+  CHECK(server->port() == free_port);
+  launch::detail::StoreAddress const at{.job = 5, .rank = 1, .size = 2, .join_seconds = 5};
+  CHECK(launch::detail::find_store(at, point).address().port == free_port);
+  std::optional<StoreServer> none;
+  CHECK_THROWS_WITH_AS(launch::detail::open_store(none, point, 2),
+                       doctest::Contains(("port " + std::to_string(free_port)).c_str()), lockstep::ConfigError);
 }
 
 TEST_CASE("a rank that finds no store says where it looked") {
@@ -247,10 +268,68 @@ TEST_CASE("who does not come is named, by rank 0 and to it") {
   CHECK(contains(Scratch::read("thrown" + std::to_string(lonely)), "have not come within 0 s: 1; were they started?"));
 }
 
+namespace {
+
+/// One message to whoever meets under the name; whether an answer came.
+bool is_answered(std::string const& key, std::string const& message, uid_t host = ::geteuid()) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (char const c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  auto const name = "lockstep-" + std::to_string(host) + "-" + std::to_string(hash);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  auto const bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  launch::detail::File const file(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  while (::connect(file.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) ::usleep(500);
+  REQUIRE(::send(file.get(), message.data(), message.size(), MSG_NOSIGNAL) == std::ssize(message));
+  char answer = 0;
+  return ::recv(file.get(), &answer, 1, 0) > 0;
+}
+
+/// As another user, where this one may become one; only for the calling thread.
+bool become_another_user() { return ::syscall(SYS_setresuid, -1, 65534, -1) == 0; }
+
+}  // namespace
+
+TEST_CASE("another user's process takes no rank's place, and not the first one's") {
+  using launch::detail::Meeting;
+  bool possible = false;
+  std::thread([&] { possible = become_another_user(); }).join();
+  if (!possible) {
+    MESSAGE("not tested: this user may not become another");
+    return;
+  }
+  auto const segment = launch::SharedSegment::between_processes(2, 42);
+  for (bool const other_hosts : {true, false}) {
+    CAPTURE(other_hosts);
+    auto const user = ::geteuid();
+    Meeting host("users", 0, 2), guest("users", 1, 2);
+    std::size_t met = 0;
+    std::thread first([&] {
+      if (other_hosts) (void)become_another_user();
+      met = host.host(segment->descriptor(), 42, 60).size();
+    });
+    if (other_hosts)
+      CHECK_THROWS_WITH_AS((void)guest.attend(60), doctest::Contains("another user's process"), lockstep::ConfigError);
+    std::thread second([&] {
+      (void)become_another_user();
+      Meeting::Hello hello;
+      hello.rank = 1;
+      hello.size = 2;
+      std::string("users").copy(hello.key, sizeof hello.key);
+      CHECK(is_answered("users", {reinterpret_cast<char const*>(&hello), sizeof hello}, user) == other_hosts);
+    });
+    second.join();
+    if (!other_hosts) CHECK_NOTHROW((void)guest.attend(60));
+    first.join();
+    CHECK(met == 2);
+  }
+}
+
 TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
   using launch::detail::Meeting;
-  auto const segment = launch::SharedSegment::between_processes(2, 42);
-  Meeting host("a run", 0, 2), guest("a run", 1, 2), twice("a run", 0, 2);
+  auto const segment = launch::SharedSegment::between_processes(3, 42);
+  Meeting host("a run", 0, 3), guest("a run", 1, 3), again("a run", 1, 3), third("a run", 2, 3), twice("a run", 0, 3);
   std::vector<launch::detail::File> met;
   std::thread hosting([&] { met = host.host(segment->descriptor(), 42, 10); });
   auto const refused = [](Meeting& meeting) {
@@ -262,17 +341,22 @@ TEST_CASE("strangers are not let in, and do not keep the ranks from meeting") {
     }
     return text;
   };
-  Meeting larger("a run", 1, 3), beyond("a run", 2, 2);
-  CHECK(contains(refused(larger), "rank 1 of 3 has no place among 2"));
-  CHECK(contains(refused(beyond), "rank 2 of 2 has no place among 2"));
+  CHECK_FALSE(is_answered("a run", "hello"));
+  CHECK_FALSE(is_answered("a run", std::string(sizeof(Meeting::Hello), '\0')));
+  Meeting larger("a run", 1, 4), beyond("a run", 3, 3);
+  CHECK(contains(refused(larger), "rank 1 of 4 has no place among 3"));
+  CHECK(contains(refused(beyond), "rank 3 of 3 has no place among 3"));
   CHECK_THROWS_WITH_AS((void)twice.host(segment->descriptor(), 1, 1), doctest::Contains("is under way on this host"),
                        lockstep::ConfigError);
   auto const joined = guest.attend(10);
+  CHECK(contains(refused(again), "rank 1 has come already"));
+  auto const last = third.attend(10);
   hosting.join();
   CHECK(joined.job == 42);
   CHECK(joined.memory.get() >= 0);
-  REQUIRE(met.size() == 2);
+  REQUIRE(met.size() == 3);
   CHECK(met[1].get() >= 0);
+  CHECK(met[2].get() >= 0);
 }
 
 TEST_CASE("rank: waits for news" * doctest::skip()) {
@@ -300,9 +384,7 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
       CHECK(code == (rank == victim ? 128 + SIGKILL : 1));
       if (rank != victim) CHECK(Scratch::read("saw" + std::to_string(rank)) == std::to_string(victim));
     }
-    auto report = Scratch::read("report");
-    // Without the first rank nobody knows whether another host has told it already.
-    if (victim == 0 && apart) report.erase(0, report.rfind("rank 0"));
+    auto const report = Scratch::read("report");  // of two hosts, one speaks for each if the first rank does not
     CHECK(report.starts_with("rank " + std::to_string(victim) + " (pid "));
     CHECK(report.ends_with(std::string(") is gone: its process was killed, or ended without a word") +
                            (apart ? ", or its host cannot be reached\n" : "\n")));
@@ -357,6 +439,43 @@ TEST_CASE("SIGTERM ends a rank as ever; after a failure the verdict comes first,
   }
 }
 
+TEST_CASE("who is gone is told at once, whether or not a rank looks; how one was ended is told to other hosts") {
+  for (bool const apart : {false, true}) {
+    CAPTURE(apart);
+    Scratch const scratch;
+    auto const pids = start_ranks(2, apart ? "rank: waits for news" : "rank: works on without looking", apart);
+    await_file("ready0");
+    await_file("ready1");
+    ::kill(pids[1], apart ? SIGTERM : SIGKILL);
+    await_file("report");
+    CHECK(contains(Scratch::read("report"), apart ? ") was killed by signal 15 (Terminated)" : ") is gone"));
+    ::kill(pids[0], SIGKILL);
+    for (auto const pid : pids) (void)end_of(pid);
+  }
+}
+
+TEST_CASE("rank: takes its time" * doctest::skip()) {
+  be_joined_rank(
+      [](World& world) -> int {
+        Scratch::write("ready" + std::to_string(world.rank), "yes");
+        while (world.segment->control().first_failure() < 0) ::usleep(500);
+        ::usleep(400'000);
+        return 7;
+      },
+      60, 30);
+}
+
+TEST_CASE("a rank that SIGTERM reaches after a failure gets the time to end by itself") {
+  Scratch const scratch;
+  auto const pids = start_ranks(2, "rank: takes its time");
+  await_file("ready0");
+  await_file("ready1");
+  ::kill(pids[1], SIGKILL);
+  ::kill(pids[0], SIGTERM);
+  CHECK(end_of(pids[0]) == 7);
+  (void)end_of(pids[1]);
+}
+
 TEST_CASE("launcher: starts one rank and waits" * doctest::skip()) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   (void)start(command_of("rank: works on without looking"), variables_of(0, 2, "1"));
@@ -381,6 +500,16 @@ TEST_CASE("ranks do not outlive their launcher") {
   ::kill(other, SIGKILL);
   (void)::waitpid(other, &status, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("ranks that their launcher gives no name are told apart by who started them") {
+  launch::Lookup const nothing{[](void const*, char const*) -> char const* { return nullptr; }};
+  launch::Environment const place{launch::Launcher::mvapich, 1, 4, 1, 4, 0, ""};
+  CHECK(launch::detail::job_key(place, nothing) == "mpirun_rsh parent=" + std::to_string(::getppid()) + " size=4");
+  CHECK(launch::detail::job_key({launch::Launcher::torchrun, 1, 2, 1, 2, 0, ""},
+                                {[](void const*, char const* name) -> char const* {
+                                  return std::string_view(name) == "TORCHELASTIC_RUN_ID" ? "x" : nullptr;
+                                }}) == "torchrun TORCHELASTIC_RUN_ID=x size=2");
 }
 
 TEST_CASE("started by a launcher, a program starts no ranks of its own, and joins no other host") {

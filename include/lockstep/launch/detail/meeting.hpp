@@ -109,7 +109,8 @@ class Meeting {
     Answer answer;
     answer.job = job;
     auto const got = ::recv(guest.get(), &hello, sizeof hello, MSG_DONTWAIT | MSG_TRUNC);
-    if (got != sizeof hello || hello.magic != magic) return 0;  // a stranger: not a word to it
+    if (got != sizeof hello || hello.magic != magic || peer_of(guest).uid != ::geteuid())
+      return 0;  // a stranger: not a word to it
     auto const refusal = why_not(hello, ranks);
     refusal.copy(answer.refusal, sizeof answer.refusal - 1);
     if (!send(guest, answer, refusal.empty() ? memory : -1) || !refusal.empty()) return 0;
@@ -150,10 +151,15 @@ class Meeting {
     }
   }
 
-  static void check_owner(File const& connection) {
-    ucred peer{};
+  /// Any user may open, or look for, any name.
+  static ucred peer_of(File const& connection) noexcept {
+    ucred peer{0, static_cast<uid_t>(-1), 0};
     socklen_t bytes = sizeof peer;
-    if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.uid != ::geteuid())
+    ::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+    return peer;
+  }
+  static void check_owner(File const& connection) {
+    if (auto const peer = peer_of(connection); peer.uid != ::geteuid())
       throw ConfigError("launch: another user's process (" + std::to_string(peer.pid) +
                         ") stands in the place of rank 0; end it, or start the run under another name");
   }
