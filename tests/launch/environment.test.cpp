@@ -122,6 +122,12 @@ TEST_CASE("recorded environments are understood") {
       {"the same without places on the host",
        step + "RANK=2 WORLD_SIZE=4 MASTER_ADDR=n1",
        {Launcher::torchrun, 2, 4, 2, 4}},
+      {"as many processes as the node has GPUs",
+       step + "SLURM_GPUS_ON_NODE=16 RANK=1 WORLD_SIZE=16 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4",
+       {Launcher::torchrun, 1, 16, 1, 4}},
+      {"a torchrun for each node of fewer GPUs than processes",
+       step_task_per_node + torchrun_node_1 + " SLURM_GPUS_ON_NODE=2",
+       {Launcher::torchrun, 7, 8, 3, 4}},
       {"mpirun whose daemons srun started", step_task_per_node + openmpi_2_hosts, {Launcher::openmpi, 4, 8, 0, 4}},
       {"mpirun in a step of one", step_of_one + openmpi_4, {Launcher::openmpi, 1, 2, 1, 2}},
       {"torchrun under mpirun, one for each host",
@@ -179,12 +185,22 @@ TEST_CASE("environments that contradict themselves are refused, with the variabl
       {"PMI without a size", "PMI_RANK=0", {"PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
       {"a rank beyond the world", "RANK=4 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4", {"RANK=4", "from 0 to 3"}},
       {"more local ranks than ranks", "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4", {"LOCAL_WORLD_SIZE=4"}},
+      {"a place that the host has not",
+       "RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 LOCAL_WORLD_SIZE=2",
+       {"LOCAL_RANK=3", "to 1"}},
       {"no number", "RANK=0 WORLD_SIZE=two LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", {"WORLD_SIZE=two"}},
       {"an unreadable list of tasks",
        "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NODEID=1 "
        "SLURM_STEP_TASKS_PER_NODE=4(x",
        {"SLURM_PROCID=1"}},
       {"settled by an unknown word", "LOCKSTEP_LAUNCHER=mpirun", {"LOCKSTEP_LAUNCHER=mpirun", "openmpi"}},
+      {"settled, of another size than the step that has places",
+       step + "PMI_RANK=2 PMI_SIZE=8 LOCKSTEP_LAUNCHER=pmi",
+       {"MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
+      {"settled, another rank than the step's that has a place",
+       step + "PMI_RANK=1 PMI_SIZE=4 LOCKSTEP_LAUNCHER=pmi",
+       {"MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
+      {"settled by who is not there, in a step", step + "LOCKSTEP_LAUNCHER=pmi", {"PMI_RANK is not set"}},
       {"settled by who is not there", mpich + " LOCKSTEP_LAUNCHER=torchrun", {"RANK is not set"}},
   };
   for (auto const& one : cases) {
@@ -207,7 +223,8 @@ TEST_CASE("Slurm's list of tasks") {
   CHECK(slurm_tasks_of("4", 0) == 4);
   CHECK(slurm_tasks_of("4(x2),3", 1) == 4);
   CHECK(slurm_tasks_of("4(x2),3", 2) == 3);
-  for (auto const* wrong : {"", "x", "4(x2", "4(x", "4,", "0", "4;3"}) CHECK(slurm_tasks_of(wrong, 2) == -1);
+  for (auto const* wrong : {"", "x", "4(x2", "4(x", "4,", "0", "4;3", "4(x3;", "4;3;2"})
+    CHECK(slurm_tasks_of(wrong, 2) == -1);
 }
 
 TEST_CASE("a rank of a supervisor finds its place, whoever started the supervisor") {

@@ -52,7 +52,7 @@ struct ControlPage {
     record.exit_code = exit_code;
     record.signal = signal;
     record.say(message);
-    bool const failed = exit_code != 0 || signal != 0 || !message.empty();
+    bool const failed = exit_code != 0 || signal != 0;
     record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
     std::int32_t none = 0;
     if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);

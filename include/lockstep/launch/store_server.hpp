@@ -87,8 +87,8 @@ class StoreServer {
     int rank = -1;  // until it has said who it is
     detail::StoreLineKind kind = detail::StoreLineKind::calls;
     bool waits = false, over = false, ended = false;
-    std::string in, out, key;  // key: of what it waits for
-    Deadline patience = no_deadline;
+    std::string in, out, key;         // key: of what it waits for
+    Deadline patience = no_deadline;  // with who has not said it
   };
   struct News {
     detail::StoreReply what;
@@ -113,7 +113,7 @@ class StoreServer {
       for (std::size_t i = 0; i + 2 < polled.size(); ++i) {
         auto& guest = guests_[i];
         if (polled[i + 2].revents != 0) serve(guest);
-        if (guest.rank < 0 && Clock::nanoseconds() >= guest.patience) guest.over = true;
+        if (Clock::nanoseconds() >= guest.patience) guest.over = true;
       }
       std::erase_if(guests_, [](Guest const& guest) { return guest.over; });
       here_ = static_cast<int>(std::count_if(guests_.begin(), guests_.end(),
