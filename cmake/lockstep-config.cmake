@@ -11,6 +11,12 @@ foreach(component IN LISTS lockstep_FIND_COMPONENTS)
     set(lockstep_${component}_FOUND TRUE)
   elseif(lockstep_FIND_REQUIRED_${component})
     set(lockstep_FOUND FALSE)
-    set(lockstep_NOT_FOUND_MESSAGE "component ${component} is not available here")
+    if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/lockstep-${component}.cmake")
+      set(lockstep_NOT_FOUND_MESSAGE
+          "component ${component} is not available here: a line \"Lockstep: …\" above says what it lacks")
+    else()
+      set(lockstep_NOT_FOUND_MESSAGE
+          "there is no component ${component}; the components are app, blas, cuda, cudnn, mpi, nccl, onednn and zstd")
+    endif()
   endif()
 endforeach()

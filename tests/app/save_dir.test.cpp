@@ -9,6 +9,8 @@
 
 #include <doctest/doctest.h>
 
+#include "../unprivileged.hpp"
+
 using namespace lockstep;
 namespace fs = std::filesystem;
 
@@ -58,4 +60,11 @@ TEST_CASE("a directory that cannot be created is refused with the system's reaso
   Folder const folder;
   std::ofstream(folder.at("file")) << "x";
   CHECK_THROWS_AS(app::create_save_dir(folder.at("file/below")), ConfigError);
+}
+
+TEST_CASE("a directory that may not be written to is refused before anything runs") {
+  Folder const folder;
+  fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_exec);
+  if (lockstep_test::Unprivileged const now; now)
+    CHECK(contains(refused(folder.path.string()), ": cannot be written to: Permission denied; change its permissions"));
 }

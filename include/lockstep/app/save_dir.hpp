@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -9,7 +14,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
 /// Looks at --save-dir without changing anything.
-/// @throws ConfigError when something else than a directory is there, or a run was saved there before
+/// @throws ConfigError when something else than a directory is there, one that may not be written to, or a run that was
+/// saved there before
 inline void check_save_dir(std::string const& directory) {
   namespace fs = std::filesystem;
   if (directory.empty()) return;
@@ -17,6 +23,9 @@ inline void check_save_dir(std::string const& directory) {
   auto const there = fs::status(directory, error);
   if (fs::exists(there) && !fs::is_directory(there))
     throw ConfigError("--save-dir " + directory + ": is not a directory; name another");
+  if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
+                      "; change its permissions, or name another directory");
   for (char const* sign : {"run.json", "metrics.jsonl", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
