@@ -203,7 +203,9 @@
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/batch_feed.hpp>
+#include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metric.hpp>
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/observer.hpp>

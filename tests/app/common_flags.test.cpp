@@ -210,3 +210,9 @@ TEST_CASE("models run on what there is, unless --backend says where") {
   CHECK(contains(refused({"--gpu-ids", "0", "--backend", "host"}, {}, four), "leave out either"));
   CHECK(contains(refused({"--gpu-ids", "0,1", "--parallel", "single"}, {}, four), "--gpu-ids 0,1"));
 }
+
+TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
+  CHECK(contains(refused({"--best-by", "accuracy"}), "--best-by without --save-dir or --patience"));
+  CHECK(parse({"--best-by", "accuracy", "--patience", "3"}).patience == 3);
+  CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
+}

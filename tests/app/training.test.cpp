@@ -178,3 +178,36 @@ TEST_CASE("--precision chooses what activations are stored as, where a program o
     CHECK(json.at("precision").string() == app::name(precision));
   }
 }
+
+TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends there, --init-from starts from them") {
+  app::Options options;
+  options.program = "training.test";
+  options.epochs = 9;
+  options.learning_rate = 1;  // every step overshoots, so that the first evaluation is the best
+  options.threads = 1;
+  options.batch_size = 10;
+  options.max_steps = 90;
+  options.patience = 2;
+  options.best_by = "loss";
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "run";
+  std::filesystem::create_directories(options.save_dir);
+  launch::World world;
+  app::Training const training(options, world);
+  data::DataLoader loader(points(10), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  data::DataLoader held_out(points(10), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  auto const record = training.fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out}, {{"of", "points"}});
+  CHECK(record.evaluations.size() == 3);
+  auto const best = options.save_dir + "/checkpoints/best.safetensors";
+  CHECK(train::load_text(best, "of") == "points");
+
+  app::Options again;
+  again.program = "training.test";
+  again.epochs = 1;
+  again.learning_rate = 0;
+  again.threads = 1;
+  again.batch_size = 10;
+  again.init_from = best;
+  auto const same = app::Training(again, world).fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out});
+  CHECK(same.evaluations[0].loss == record.evaluations[0].loss);
+}

@@ -11,15 +11,16 @@ using namespace lockstep;
 
 namespace {
 /// What a bar writes into a file during a run of `steps` steps with an evaluation at its end.
-std::string written(Index steps, std::vector<std::string> unused = {}) {
+std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
   bar.start({steps, 1});
   for (Index step = 1; step <= steps; ++step)
     bar.step({step, steps, 0, 0.25, 1e-3, step * 8, 0.001 * static_cast<double>(step), 8000});
-  bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1});
+  bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1, true});
   train::RunRecord record;
+  record.steps = steps - fewer;
   record.session.unused_parameters = std::move(unused);
   bar.finish(record);
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
@@ -45,4 +46,9 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
 TEST_CASE("parameters that no step used are named at the end") {
   auto const text = written(1, {"head.weight", "head.bias"});
   CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));
+}
+
+TEST_CASE("a run that ends before its steps says which evaluation was the best") {
+  CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than that after epoch 1\n"));
+  CHECK(written(4).find("ends here") == std::string::npos);
 }

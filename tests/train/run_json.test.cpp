@@ -17,7 +17,7 @@ train::RunRecord record() {
   r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.step_began = 10;
   r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}, {"head.bias"}};
   r.train_loss = 0.41;
-  r.evaluations = {{1, 0, 50, 0.9, {{"accuracy", 0.1}}, 1}, {2, 1, 50, 0.47, {{"accuracy", 0.852}}, 2}};
+  r.evaluations = {{1, 0, 50, 0.9, {{"accuracy", 0.1}}, 1, true}, {2, 1, 50, 0.47, {{"accuracy", 0.852}}, 2}};
   return r;
 }
 }  // namespace
@@ -42,6 +42,8 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("unused_parameters").at(std::size_t{0}).string() == "head.bias");
   CHECK(json.at("final").at("eval_accuracy").number() == 0.852);
   CHECK(json.at("final").at("eval_samples").integer() == 50);
+  CHECK(json.at("best").at("step").integer() == 1);
+  CHECK(json.at("best").at("eval_accuracy").number() == 0.1);
   CHECK(json.at("resumed_at").array().empty());
   CHECK(json.at("verdict").at("says").string() == "because");
 }
@@ -60,6 +62,7 @@ TEST_CASE("a run without evaluation or steps says nothing of them") {
   r.steps = 0;
   auto const json = json::parse(train::run_json(r, {}), "run.json");
   CHECK(json.at("final").find("eval_loss") == nullptr);
+  CHECK(json.find("best") == nullptr);
   CHECK(json.at("phases_ms").at("forward").number() == 0);
 }
 

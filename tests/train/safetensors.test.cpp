@@ -139,3 +139,17 @@ TEST_CASE("buffers are saved and loaded beside the parameters, and not forgotten
       "save_parameters: 16 parameter and 0 buffer elements were passed; the model's layout has 16 and 32", ShapeError);
   CHECK_THROWS_AS(train::load_parameters(folder / "p", loaded.layout, loaded.values), ShapeError);
 }
+
+TEST_CASE("a text is read without the parameters, and one that is not there is refused with those that are") {
+  TemporaryFolder folder;
+  Arena<Normalised> saved;
+  std::vector<float> const buffers(static_cast<std::size_t>(saved.layout.buffer_size()), 0.0f);
+  train::save_parameters(folder / "p", saved.layout, saved.values, {{"classes", "a\nb"}, {"width", "64"}}, buffers);
+  CHECK(train::load_text(folder / "p", "classes") == "a\nb");
+  CHECK(train::load_text(folder / "p", "width") == "64");
+  CHECK_THROWS_WITH_AS(train::load_text(folder / "p", "words"),
+                       doctest::Contains("no text \"words\" was saved with the parameters; there are: classes, width"),
+                       DataError);
+  train::save_parameters(folder / "p", saved.layout, saved.values, {}, buffers);
+  CHECK_THROWS_WITH_AS(train::load_text(folder / "p", "words"), doctest::Contains("; none was"), DataError);
+}

@@ -11,6 +11,7 @@
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 
+#include "../temporary_folder.hpp"
 #include "line.hpp"
 
 using namespace lockstep;
@@ -130,4 +131,63 @@ TEST_CASE("what an observer throws ends the run, and the trainer can be used aga
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2, .observers = {&stop}}), "enough",
                        Error);
   CHECK(trainer.fit(loader).steps == 2);
+}
+
+TEST_CASE("evaluations without a better one end the run after as many as patience allows, under any policy") {
+  auto fit = [](auto policy, train::Observer* heard, FitOptions options) {
+    auto loader = line::loader(22, 8), again = line::loader(22, 8);
+    Trainer trainer{line::Model{}, sgd(), policy};
+    options.observers = {heard};
+    return trainer.fit(loader, train::Evaluation{again, train::Accuracy{&line::Point::label}}, options);
+  };
+  auto each = [&](auto policy) {
+    Recorder heard, never;
+    auto const record = fit(policy, &heard, {.epochs = 40, .patience = 3, .judge_by = "accuracy"});
+    auto const& all = heard.evaluations;
+    REQUIRE(all.size() >= 4);
+    CHECK(all.size() < 40);
+    auto const best = all.size() - 4;
+    CHECK(all[best].best);
+    CHECK(all[best].metrics[0].second == 1);  // from here on nothing can be better
+    for (auto later = best + 1; later < all.size(); ++later) CHECK_FALSE(all[later].best);
+    CHECK(record.evaluations.size() == all.size());
+    CHECK(record.steps == heard.steps.back().step);
+    CHECK(record.epoch_seconds.size() == all.size());
+    CHECK(heard.finished == 1);
+    fit(policy, &never, {.epochs = 40, .judge_by = "accuracy"});
+    CHECK(never.evaluations.size() == 40);
+  };
+  each(parallel::SingleDevice{.threads = 1});
+  each(parallel::DataParallel{.devices = 2, .threads = 1});
+}
+
+TEST_CASE("what cannot be judged is refused before anything is trained") {
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.judge_by = "f1"}),
+                       "fit: evaluations are judged by \"f1\", which they do not count; name one of loss, accuracy",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.patience = 3}),
+                       doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{loader}), doctest::Contains("make a second one"),
+                       ConfigError);
+  CHECK(trainer.values()[0] == 0);
+}
+
+TEST_CASE("training goes on from parameters that were saved, on every device") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(10, 5);
+  Trainer first{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  first.fit(loader, {}, {.epochs = 2});
+  train::save_parameters(folder / "p", first.layout(), first.values(), {{"of", "the first"}});
+  REQUIRE(first.values()[0] != 0);
+  Trainer second{line::Model{}, sgd(), parallel::DataParallel{.devices = 3, .threads = 1}};
+  CHECK(second.load(folder / "p") == train::Metadata{{"of", "the first"}});
+  CHECK(second.values()[0] == first.values()[0]);
+  auto again = line::loader(10, 5);
+  auto const evaluate = [&](auto& trainer) { return trainer.evaluate(train::Evaluation{again}).loss; };
+  CHECK(evaluate(second) == doctest::Approx(evaluate(first)));
+  CHECK_THROWS_AS(second.load(folder / "none"), DataError);
+  CHECK(second.values()[0] == first.values()[0]);
 }

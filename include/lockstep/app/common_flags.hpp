@@ -41,6 +41,7 @@ class CommonFlags {
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
+    check_best();
   }
 
  private:
@@ -100,6 +101,8 @@ class CommonFlags {
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
                 "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
+    command.add("--init-from", options_.init_from,
+                "Parameters to start from: a .safetensors file that a run of this model left");
   }
 
   void add_training(Command& command) {
@@ -122,6 +125,10 @@ class CommonFlags {
     command.add("--warmup-epochs", options_.warmup_epochs, 0, 1e6, "Epochs over which the learning rate rises from 0");
     command.add("--weight-decay", options_.weight_decay, 0, unbounded, "Of AdamW");
     command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
+    command.add("--best-by", options_.best_by,
+                "Keep the parameters of the best evaluation in checkpoints/best.safetensors: loss, or a metric's name");
+    command.add("--patience", options_.patience, 0, unlimited,
+                "Evaluations in a row, none the best by --best-by or else loss, that end the run; 0: none do");
   }
 
   void resolve_backend(Gpus const& gpus) {
@@ -227,6 +234,11 @@ class CommonFlags {
                         std::to_string(nearest));
     }
     options_.batch_size = *global_batch_size_ / unit;
+  }
+
+  void check_best() const {
+    if (!options_.best_by.empty() && options_.save_dir.empty() && options_.patience == 0)
+      throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
   }
 
   void resolve_learning_rate() {

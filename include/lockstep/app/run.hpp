@@ -12,6 +12,7 @@
 #include <thread>
 
 #include <lockstep/app/backend.hpp>
+#include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/command.hpp>
 #include <lockstep/app/common_flags.hpp>
 #include <lockstep/app/detail/mpi.hpp>
@@ -42,14 +43,14 @@ inline int cores_of_ranks(launch::Environment const& place) {
 }  // namespace detail
 
 /// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
-/// `check(options)` look at the input, creates --save-dir, and calls `train(training)` once per rank. All checks are
-/// made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What goes
-/// wrong is one sentence on stderr, however many ranks there are.
+/// `check(options)` look at the input, creates --save-dir, and calls `train_rank(training)` once per rank. All checks
+/// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
+/// goes wrong is one sentence on stderr, however many ranks there are.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
 /// rank that was
 ///         killed
 template <class Options>
-int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Training<Options>&)) {
+int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&)) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
   bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
@@ -90,7 +91,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train)(Train
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
-      return train(training);
+      return train_rank(training);
     });
   } catch (std::exception const& error) {
     if (speaks) say(error.what());

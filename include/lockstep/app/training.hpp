@@ -26,6 +26,7 @@
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/verdict.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
 #include <lockstep/train/progress_bar.hpp>
@@ -83,11 +84,14 @@ class Training {
             .schedule = {.warmup_steps = std::min(warmup, steps),
                          .total_steps = steps,
                          .kind = optim::Schedule::Kind::cosine},
-            .check_replicas_every = options_.check_replicas_every};
+            .check_replicas_every = options_.check_replicas_every,
+            .patience = options_.patience,
+            .judge_by = options_.best_by.empty() ? "loss" : options_.best_by};
   }
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
-  /// leaves metrics.jsonl, run.json and checkpoints/ in --save-dir; `metadata` is saved with the parameters.
+  /// leaves metrics.jsonl, run.json and checkpoints/ in --save-dir; `metadata` is saved with the parameters. Its
+  /// learning rate is that of --lr, whatever the optimizer's is.
   /// @returns how the run went
   /// @throws what the trainer throws, and DataError when --save-dir cannot be written to
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
@@ -112,13 +116,17 @@ class Training {
   train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
                             Evaluation const& evaluation, train::Metadata const& metadata) const {
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
+    if (!options_.init_from.empty()) trainer.load(options_.init_from);
     auto fit = fit_options(loader);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
+    std::optional<train::KeepBest<decltype(trainer)>> best;
     if (speaks()) {
       announce(trainer.policy().engine(), trainer.layout().parameters());
       fit.observers.push_back(&progress);
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
+      if (saves() && !options_.best_by.empty())
+        fit.observers.push_back(&best.emplace(trainer, checkpoint("best"), metadata));
     }
     auto record = trainer.fit(loader, evaluation, fit);
     if (saves()) save(record, trainer.layout(), trainer.values(), trainer.buffers(), metadata);
@@ -165,12 +173,14 @@ class Training {
   }
   [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
+  [[nodiscard]] std::string checkpoint(std::string const& name) const {
+    std::filesystem::create_directories(file("checkpoints"));
+    return file("checkpoints/" + name + ".safetensors");
+  }
 
   void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values,
             std::span<float const> buffers, train::Metadata const& metadata) const {
-    std::filesystem::create_directories(file("checkpoints"));
-    train::save_parameters(file("checkpoints/step_" + std::to_string(record.steps) + ".safetensors"), layout, values,
-                           metadata, buffers);
+    train::save_parameters(checkpoint("step_" + std::to_string(record.steps)), layout, values, metadata, buffers);
     train::RunLabels labels;
     labels.example = options_.program;
     labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;

@@ -36,6 +36,7 @@ struct EvaluationReport {
   double loss = 0;
   std::vector<std::pair<std::string, double>> metrics;
   double seconds = 0;  ///< since the start of the run
+  bool best = false;   ///< of those so far, by FitOptions::judge_by
 };
 
 /// Hears what a trainer does, on the thread that trains. Every function may be left out. What an observer throws ends

@@ -17,7 +17,10 @@ class ProgressBar final : public Observer {
  public:
   explicit ProgressBar(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
 
-  void start(StartReport const& report) override { epochs_ = report.epochs; }
+  void start(StartReport const& report) override {
+    epochs_ = report.epochs;
+    steps_ = report.steps;
+  }
 
   void step(StepReport const& report) override {
     auto const tenth = report.step * 10 / std::max<Index>(1, report.steps);
@@ -33,6 +36,7 @@ class ProgressBar final : public Observer {
   }
 
   void evaluation(EvaluationReport const& report) override {
+    if (report.best) best_epoch_ = report.epoch;
     std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) +
                        ": evaluation loss " + number("%.4f", report.loss);
     for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
@@ -42,6 +46,11 @@ class ProgressBar final : public Observer {
   }
 
   void finish(RunRecord const& record) override {
+    if (record.steps < steps_) {
+      std::fprintf(out_, "ends here: no evaluation was better than that after epoch %lld\n",
+                   static_cast<long long>(best_epoch_ + 1));
+      std::fflush(out_);
+    }
     std::string names;
     for (auto const& name : record.session.unused_parameters) names += (names.empty() ? "" : ", ") + name;
     if (names.empty()) return;
@@ -74,7 +83,7 @@ class ProgressBar final : public Observer {
 
   std::FILE* out_;
   bool terminal_;
-  Index epochs_ = 0;
+  Index epochs_ = 0, steps_ = 0, best_epoch_ = 0;
   double drawn_ = -1;  // seconds of the run
   Index tenths_ = 0;
 };

@@ -43,14 +43,22 @@ inline void write_buckets(json::Writer& out, RunRecord const& record) {
   out.end_array();
 }
 
+inline void write_evaluation(json::Writer& out, EvaluationReport const& report) {
+  out.member("eval_loss", report.loss);
+  for (auto const& [name, value] : report.metrics) out.member("eval_" + name, value);
+  out.member("eval_samples", report.samples);
+}
+
 inline void write_final(json::Writer& out, RunRecord const& record) {
   out.key("final").begin_object().member("train_loss", record.train_loss);
-  if (!record.evaluations.empty()) {
-    auto const& last = record.evaluations.back();
-    out.member("eval_loss", last.loss);
-    for (auto const& [name, value] : last.metrics) out.member("eval_" + name, value);
-    out.member("eval_samples", last.samples);
-  }
+  if (!record.evaluations.empty()) write_evaluation(out, record.evaluations.back());
+  out.end_object();
+  EvaluationReport const* best = nullptr;
+  for (auto const& each : record.evaluations)
+    if (each.best) best = &each;
+  if (!best) return;
+  out.key("best").begin_object().member("step", best->step).member("epoch", best->epoch);
+  write_evaluation(out, *best);
   out.end_object();
 }
 

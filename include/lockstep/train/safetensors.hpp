@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,14 +89,24 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                          std::span<float> buffers = {});
 
+/// A text that was saved with parameters, read without them: what the model that is to take them depends on, such as a
+/// vocabulary.
+/// @throws DataError when the file cannot be read, is malformed or has no text of that name; says which it has
+std::string load_text(std::string const& path, std::string_view name);
+
 namespace detail {
+
+enum class SafetensorsPart {
+  header,  ///< names, shapes and texts
+  all,     ///< the tensors' bytes as well
+};
 
 /// A safetensors file's parts, with every offset checked.
 struct SafetensorsFile {
   json::Value header;
   std::vector<char> data;
 
-  explicit SafetensorsFile(std::string const& path) {
+  explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
     auto const close = [](std::FILE* open) { std::fclose(open); };
     std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rbe"), close);
     auto const read = [&](void* to, std::size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
@@ -111,10 +122,17 @@ struct SafetensorsFile {
       throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, but only " +
                       std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
     std::string text(length, '\0');
-    data.resize(size - sizeof length - length);
+    if (part == SafetensorsPart::all) data.resize(size - sizeof length - length);
     if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
       throw DataError(path + ": cannot be read to its end");
     header = json::parse(text, path);
+  }
+
+  [[nodiscard]] Metadata metadata() const {
+    Metadata out;
+    if (auto const* texts = header.find("__metadata__"))
+      for (auto const& [name, value] : texts->object()) out.emplace_back(name, value.string());
+    return out;
   }
 
   /// The bytes of a float32 tensor of that name and shape.
@@ -155,11 +173,19 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
     tensors.emplace_back(values.data() + entry.offset, file.tensor(path, entry));
   for (auto const& entry : layout.buffers())
     tensors.emplace_back(buffers.data() + entry.offset, file.tensor(path, entry));
-  Metadata metadata;
-  if (auto const* texts = file.header.find("__metadata__"))
-    for (auto const& [name, value] : texts->object()) metadata.emplace_back(name, value.string());
+  auto metadata = file.metadata();
   for (auto const& [to, from] : tensors) std::memcpy(to, from.data(), from.size());
   return metadata;
+}
+
+inline std::string load_text(std::string const& path, std::string_view name) {
+  std::string names;
+  for (auto& [each, text] : detail::SafetensorsFile(path, detail::SafetensorsPart::header).metadata()) {
+    if (each == name) return std::move(text);
+    names += (names.empty() ? "" : ", ") + each;
+  }
+  throw DataError(path + ": no text \"" + std::string(name) + "\" was saved with the parameters; " +
+                  (names.empty() ? "none was" : "there are: " + names));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -23,10 +23,12 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
+#include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
+#include <lockstep/train/safetensors.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
@@ -37,6 +39,8 @@ struct FitOptions {
   double clip_norm = 0;            ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};      ///< factor on the optimizer's learning rate, by step
   Index check_replicas_every = 0;  ///< steps after which replicas compare their bits; 0 never
+  Index patience = 0;              ///< evaluations in a row, none the best, that end the run; 0 never
+  std::string judge_by = "loss";   ///< which evaluation is best: of the least "loss", or a metric's largest value
   std::vector<train::Observer*> observers{};
 };
 
@@ -79,6 +83,26 @@ class Trainer {
   Trainer(Trainer const&) = delete;
   Trainer& operator=(Trainer const&) = delete;
 
+  /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
+  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them.
+  /// @collective with DistributedDataParallel: every rank loads the same
+  /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded others
+  train::Metadata load(std::string const& path) {
+    std::vector<float> values(session_.values().size()), buffers(session_.buffers().size());
+    auto metadata = train::load_parameters(path, layout_, values, buffers);
+    session_.each([&](int, auto& replica) {
+      replica.device().enter();
+      replica.set_values(values);
+      replica.set_buffers(buffers);
+    });
+    if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
+    return metadata;
+  }
+
+  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch.
+  /// @collective with DistributedDataParallel
+  /// @throws ConfigError when the evaluation uses the same loader, when `options` judge by a metric that it does not
+  /// count, or wait for evaluations that there are none of; Error when the loss is no finite number
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Replica = typename Session::DeviceReplica;
@@ -170,6 +194,7 @@ class Trainer {
 
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
+    check_evaluation(loader, evaluation, options);
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
@@ -187,6 +212,7 @@ class Trainer {
     auto const run_began = Clock::seconds();
     start(loader, options.epochs);
     auto const whole_epochs = steps / std::max<Index>(1, epoch_steps), rest = steps - whole_epochs * epoch_steps;
+    train::BestEvaluation best(options.judge_by);
     train::BatchFeed feed(loader, session_, whole_epochs * micro_steps + rest * accumulation);
     for (Index epoch = 0; record.steps < steps; ++epoch) {
       auto const epoch_began = Clock::seconds();
@@ -221,8 +247,10 @@ class Trainer {
         report.step = record.steps;
         report.epoch = epoch;
         report.seconds = Clock::seconds() - run_began;
+        report.best = best.take(report);
         for (auto* observer : options.observers) observer->evaluation(report);
         record.evaluations.push_back(std::move(report));
+        if (options.patience > 0 && best.since() >= options.patience) break;
       }
     }
     record.phases = session_.take_phases();
@@ -230,6 +258,31 @@ class Trainer {
     if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
     return record;
+  }
+
+  /// Before anything is trained.
+  template <class Loader, class Evaluation>
+  static void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOptions const& options) {
+    std::string names = "loss";
+    bool known = options.judge_by == names;
+    if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
+      if (static_cast<void const*>(&evaluation.loader) == &loader)
+        throw ConfigError(
+            "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
+            "second "
+            "one, if need be of the same dataset");
+      auto const look = [&](std::string const& name) {
+        known = known || name == options.judge_by;
+        names += ", " + name;
+      };
+      std::apply([&](auto const&... metric) { (look(metric.name()), ...); }, evaluation.metrics);
+    } else if (options.patience > 0) {
+      throw ConfigError("fit: patience is " + std::to_string(options.patience) +
+                        ", and there is no evaluation to wait for; pass one");
+    }
+    if (!known)
+      throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
+                        "\", which they do not count; name one of " + names);
   }
 
   template <class Feed>

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Which of a run's evaluations is the best: that of the least loss or of a metric's largest value. Of equal ones the
+/// first counts, and one that is no number (NaN) is better than none.
+class BestEvaluation {
+ public:
+  /// @param judge_by "loss", or the name of a metric
+  explicit BestEvaluation(std::string judge_by) : judge_by_(std::move(judge_by)) {}
+
+  /// Whether the next evaluation is better than all before it.
+  /// @pre the report has a metric of that name
+  bool take(EvaluationReport const& report) {
+    auto const value = value_of(report);
+    bool const better = !any_ || (std::isnan(best_) ? !std::isnan(value) : value > best_);
+    since_ = better ? 0 : since_ + 1;
+    if (better) best_ = value;
+    any_ = true;
+    return better;
+  }
+  /// Evaluations after the best one.
+  [[nodiscard]] Index since() const noexcept { return since_; }
+
+ private:
+  /// More is better.
+  [[nodiscard]] double value_of(EvaluationReport const& report) const {
+    for (auto const& [name, value] : report.metrics)
+      if (name == judge_by_) return value;
+    return -report.loss;
+  }
+
+  std::string judge_by_;
+  double best_ = 0;
+  Index since_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
