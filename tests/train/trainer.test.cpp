@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/linear.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -190,4 +192,49 @@ TEST_CASE("training goes on from parameters that were saved, on every device") {
   CHECK(evaluate(second) == doctest::Approx(evaluate(first)));
   CHECK_THROWS_AS(second.load(folder / "none"), DataError);
   CHECK(second.values()[0] == first.values()[0]);
+}
+
+namespace {
+/// Two classes by a bias alone, of points whose label may be anything.
+class TwoClasses {
+ public:
+  void visit(auto&& each) { each("map", map_); }
+  auto predict(auto& context, auto const& batch) const {
+    return map_.forward(context, context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1})));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&line::Point::label]);
+  }
+
+ private:
+  nn::Linear map_{1, 2};
+};
+/// Points with names, one of which has a label too many.
+struct NamedPoints {
+  Index wrong;
+  Index size() const { return 24; }
+  line::Point get(Index i) const { return {static_cast<float>(i), 0, i == wrong ? 2 : 1}; }
+  std::string name(Index i) const { return "point " + std::to_string(i); }
+};
+}  // namespace
+
+TEST_CASE("what a layer refuses is named by its sample of the dataset, in training and evaluation, on any device") {
+  auto loader_of = [](Index wrong) {
+    return data::DataLoader{
+        NamedPoints{wrong}, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4}};
+  };
+  auto refuses = [&](auto policy) {
+    for (Index wrong : {0, 5, 23}) {
+      auto bad = loader_of(wrong), good = loader_of(-1);
+      auto const name = " is sample " + std::to_string(wrong) + " (point " + std::to_string(wrong) + ") of the dataset";
+      Trainer trainer{TwoClasses{}, sgd(), policy};
+      CHECK_THROWS_WITH_AS(trainer.fit(bad), doctest::Contains(name.c_str()), DataError);
+      CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{bad, train::Accuracy{&line::Point::label}}),
+                           doctest::Contains(name.c_str()), DataError);
+      trainer.fit(good);  // the control
+    }
+  };
+  refuses(parallel::SingleDevice{.threads = 1});
+  refuses(parallel::DataParallel{.devices = 3, .threads = 1});
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include <lockstep/core/index.hpp>
 #include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
@@ -24,6 +25,20 @@ class ShapeError : public Error {
 class DataError : public Error {
  public:
   using Error::Error;
+};
+
+/// A sample of a batch that a model cannot take. Layers know its row; who runs the model adds its place in the epoch's
+/// order, and a trainer says which sample of the dataset it is.
+class RowError : public DataError {
+ public:
+  RowError(std::string const& what, Index row, Index position = -1) : DataError(what), row_(row), position_(position) {}
+  /// In the batch.
+  [[nodiscard]] Index row() const noexcept { return row_; }
+  /// In the epoch's order; -1 where it is not known.
+  [[nodiscard]] Index position() const noexcept { return position_; }
+
+ private:
+  Index row_, position_;
 };
 
 /// An option, or a combination of options, that cannot work.

@@ -74,6 +74,13 @@ class DataLoader {
     /// One batch per shard of the Split, in the shards' order.
     [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
+    /// "sample 17 (clips/17.npy)": what stands in the row with this position, for messages; empty when none has it.
+    [[nodiscard]] std::string name_at(Index position) const {
+      for (auto const& shard : slot_->shards)
+        for (std::size_t k = 0; k < static_cast<std::size_t>(shard.rows); ++k)
+          if (shard.positions[k] == position) return detail::name_of(core_->dataset(), shard.indices[k]);
+      return {};
+    }
     [[nodiscard]] Index step() const noexcept { return slot_->step; }
 
    private:

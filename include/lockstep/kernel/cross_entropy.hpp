@@ -61,11 +61,14 @@ struct CrossEntropy<HostSpace> {
     if constexpr (checks(Contract::normal)) {
       for (Index r = 0; r < logits[0]; ++r) {
         auto const label = static_cast<Index>(labels.data[r]);
-        expect<DataError>((label >= 0 && label < logits[1]) || label == options.ignored || !layout.is_token(r), [&] {
-          return "cross_entropy: row " + std::to_string(r) + " of the batch has label " + std::to_string(label) +
-                 ", outside [0, " + std::to_string(logits[1]) +
-                 "); number the classes from 0, or give the model as many outputs as there are classes";
-        });
+        if ((label >= 0 && label < logits[1]) || label == options.ignored || !layout.is_token(r)) continue;
+        auto const row = layout.row_of(r), token = r - layout.start(row);
+        throw RowError(
+            "cross_entropy: " + (layout.length > 1 ? "token " + std::to_string(token) + " of " : std::string()) +
+                "row " + std::to_string(row) + " of the batch has label " + std::to_string(label) + ", outside [0, " +
+                std::to_string(logits[1]) +
+                "); number the classes from 0, or give the model as many outputs as there are classes",
+            row);
       }
     }
   }

@@ -22,7 +22,7 @@ using kernel::CrossEntropyOptions;
 /// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes)
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when there are more or fewer labels than slots, or class weights than classes
-/// @throws DataError (at Contract::normal) for a label outside the classes, with row, label and range
+/// @throws RowError (at Contract::normal) for a label outside the classes, with row, label and range
 template <class Context, class Label, int Rank>
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,

@@ -78,16 +78,17 @@ class ImageInput {
   }
 
   /// The same for a column of a batch: anything that holds the bytes as `.values`.
-  /// @throws DataError (at Contract::normal) for a sample shorter than the others, with its row
+  /// @throws RowError (at Contract::normal) for a sample shorter than the others, with its row
   template <class Context, class Column>
   requires requires(Column const& column) { column.values; }
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(Context& context, Column const& x) const {
     if constexpr (checks(Contract::normal) && requires { x.lengths(Index{0}); }) {
       for (Index row = 0; row < x.lengths.size(); ++row)
-        expect<DataError>(x.lengths(row) == sample_size(), [&] {
-          return "ImageInput: row " + std::to_string(row) + " of the batch has " + std::to_string(x.lengths(row)) +
-                 " bytes; each sample needs " + std::to_string(sample_size());
-        });
+        if (x.lengths(row) != sample_size())
+          throw RowError("ImageInput: row " + std::to_string(row) + " of the batch has " +
+                             std::to_string(x.lengths(row)) + " bytes; each sample needs " +
+                             std::to_string(sample_size()),
+                         row);
     }
     return forward(context, x.values);
   }

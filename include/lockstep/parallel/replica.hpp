@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -92,7 +93,7 @@ class Replica {
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto middle = begin;
     auto const pass = [&] {
-      device_.add_loss(nn::loss_of(*model_, context_, brought));
+      placing(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, brought)); });
       if (loss_sink.call) loss_sink.call(loss_sink.self);
       if constexpr (Space::host_accessible) middle = device_.now();
       context_.backward(ready_sink);
@@ -131,19 +132,21 @@ class Replica {
     renew_shadow();
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::evaluation, 0);
-    if constexpr (sizeof...(Metric) == 0) {
-      return device_.read(nn::loss_of(*model_, context_, brought));
-    } else if constexpr (nn::HasForward<Model, Context, Brought<Batch>>) {
-      auto const loss = device_.read(model_->forward(context_, brought));
-      context_.begin_micro_batch(nn::Mode::evaluation, 0);
-      auto const prediction = model_->predict(context_, brought);
-      show(prediction, batch, metrics...);
-      return loss;
-    } else {
-      auto const prediction = model_->predict(context_, brought);
-      show(prediction, batch, metrics...);
-      return device_.read(model_->loss(context_, prediction, brought));
-    }
+    return placing(batch, [&] {
+      if constexpr (sizeof...(Metric) == 0) {
+        return device_.read(nn::loss_of(*model_, context_, brought));
+      } else if constexpr (nn::HasForward<Model, Context, Brought<Batch>>) {
+        auto const loss = device_.read(model_->forward(context_, brought));
+        context_.begin_micro_batch(nn::Mode::evaluation, 0);
+        auto const prediction = model_->predict(context_, brought);
+        show(prediction, batch, metrics...);
+        return loss;
+      } else {
+        auto const prediction = model_->predict(context_, brought);
+        show(prediction, batch, metrics...);
+        return device_.read(model_->loss(context_, prediction, brought));
+      }
+    });
   }
 
   /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
@@ -214,6 +217,18 @@ class Replica {
       if (std::exchange(shadow_is_old_, false))
         kernel::Convert<Space>::template run<bfloat16, float>(stream(), {values_.data(), {size()}},
                                                               {shadow_.data(), {size()}});
+  }
+  /// What a layer says of a row, with the row's place in the epoch's order.
+  template <class Batch, class F>
+  static auto placing(Batch const& batch, F&& f) {
+    try {
+      return f();
+    } catch (RowError const& error) {
+      if constexpr (requires { batch.positions()(Index{0}); })
+        if (error.position() < 0 && error.row() < batch.rows())
+          throw RowError(error.what(), error.row(), batch.positions()(error.row()));
+      throw;
+    }
   }
   template <class Prediction, class Batch, class... Metric>
   void show(Prediction const& prediction, Batch const& batch, Metric&... metrics) {

@@ -41,6 +41,9 @@ class BatchFeed {
     return held_->batches();
   }
 
+  /// What holds the batches at hand.
+  [[nodiscard]] Held const& held() const noexcept { return *held_; }
+
   /// To be called when the work on the batches at hand is queued, and they have arrived: those go back to the loader,
   /// and the next ones, if any are left, on their way.
   void send_next() {

@@ -25,6 +25,7 @@
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
+#include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -136,11 +137,13 @@ class Trainer {
     start(evaluation.loader, 1);
     for (Index step = 0; step < steps; ++step) {
       auto const held = evaluation.loader.next();
-      session_.each([&](int device, auto& replica) {
-        auto& part = parts[static_cast<std::size_t>(device)];
-        auto const& batch = held.batches()[static_cast<std::size_t>(device)];
-        part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
-        part.samples += static_cast<double>(batch.rows());
+      train::detail::naming_samples(held, [&] {
+        session_.each([&](int device, auto& replica) {
+          auto& part = parts[static_cast<std::size_t>(device)];
+          auto const& batch = held.batches()[static_cast<std::size_t>(device)];
+          part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
+          part.samples += static_cast<double>(batch.rows());
+        });
       });
     }
 
@@ -290,7 +293,9 @@ class Trainer {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
-    session_.micro_step(batches, {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+    train::detail::naming_samples(feed.held(), [&] {
+      session_.micro_step(batches, {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+    });
     auto const queued = Clock::seconds();
     feed.send_next();
     record.data_wait_seconds += (began - asked) + (Clock::seconds() - queued);

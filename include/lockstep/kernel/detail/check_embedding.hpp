@@ -31,22 +31,23 @@ inline void check_interleaved(Assembly<HostSpace> const& assembly) {
     }
 }
 
-/// Ids [first, first + count) of a row lie within their table.
+/// Ids [first, first + count) of a row lie within their table. @throws RowError
 inline void check_ids(Assembly<HostSpace> const& assembly, int segment, Index row, std::int32_t const* ids, Index count,
                       Index vocabulary, char const* table) {
   bool valid = true;  // one test per row: the loop stays free of branches
   for (Index t = 0; t < count; ++t)
     valid &= static_cast<std::uint32_t>(ids[t]) < static_cast<std::uint64_t>(vocabulary);
   for (Index t = 0; !valid && t < count; ++t)
-    expect<DataError>(ids[t] >= 0 && ids[t] < vocabulary, [&] {
-      return "FusedEmbedding: " + describe_row(assembly, segment, row) + " has id " + std::to_string(ids[t]) +
-             " at position " + std::to_string(t) + "; the table " + (*table ? std::string(table) + " " : "") + "has " +
-             std::to_string(vocabulary) + " rows, ids are 0 to " + std::to_string(vocabulary - 1) +
-             ": use the vocabulary that the model was made for, or give the layer a larger `vocabulary`";
-    });
+    if (ids[t] < 0 || ids[t] >= vocabulary)
+      throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has id " + std::to_string(ids[t]) +
+                         " at position " + std::to_string(t) + "; the table " +
+                         (*table ? std::string(table) + " " : "") + "has " + std::to_string(vocabulary) +
+                         " rows, ids are 0 to " + std::to_string(vocabulary - 1) +
+                         ": use the vocabulary that the model was made for, or give the layer a larger `vocabulary`",
+                     row);
 }
 
-/// @throws DataError (at Contract::normal) for an id outside its table or a sequence longer than the positions
+/// @throws RowError (at Contract::normal) for an id outside its table or a sequence longer than the positions
 template <class T>
 void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
   if constexpr (!checks(Contract::normal)) return;
@@ -57,12 +58,12 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
       auto const tokens = layout.tokens(row), slots = layout.end(row) - layout.start(row);
       auto const counted = in.counted == Counted::steps ? tokens : assembly.layout.tokens(row);
       auto const positions = in.position.data ? in.position.extent[0] : counted;
-      expect<DataError>(tokens >= 0 && tokens <= slots && counted <= positions, [&] {
-        return "FusedEmbedding: " + describe_row(assembly, segment, row) + " has " +
-               std::to_string(tokens < 0 || tokens > slots ? tokens : counted) + " tokens; there are " +
-               std::to_string(positions) + " positions and " + std::to_string(slots) +
-               " slots: cut the sequence, or give the layer a larger `length`";
-      });
+      if (tokens < 0 || tokens > slots || counted > positions)
+        throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " +
+                           std::to_string(tokens < 0 || tokens > slots ? tokens : counted) + " tokens; there are " +
+                           std::to_string(positions) + " positions and " + std::to_string(slots) +
+                           " slots: cut the sequence, or give the layer a larger `length`",
+                       row);
       for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p)
         if (auto const& part = in.parts[p]; part.is_table)
           check_ids(assembly, segment, row, part.ids + layout.start(row), tokens, part.rows.extent[0], part.name);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// f(), on the batches of a loader that are held: where a layer refuses a row, the error says which sample that is.
+template <class Held, class F>
+void naming_samples(Held const& held, F&& f) {
+  try {
+    f();
+  } catch (RowError const& error) {
+    std::string sample;
+    if constexpr (requires { held.name_at(Index{0}); })
+      if (error.position() >= 0) sample = held.name_at(error.position());
+    if (sample.empty()) throw;
+    throw DataError(std::string(error.what()) + "; row " + std::to_string(error.row()) + " is " + sample +
+                    " of the dataset");
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
