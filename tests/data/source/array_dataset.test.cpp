@@ -97,6 +97,60 @@ TEST_CASE("arrays that do not fit the sample or each other are refused") {
                        doctest::Contains("member 1 of ArrayDataset is bound twice"), ConfigError);
 }
 
+TEST_CASE("sequences of varying length lie one after the other, in arrays of their own widths") {
+  TemporaryFolder const folder;
+  struct Flight {
+    Index number = 0;
+    std::vector<float> heights;
+    std::vector<std::array<std::int16_t, 2>> track;
+  };
+  static_assert(rows == 13);
+  auto const heights = numbers<float>(folder, "heights", 1);
+  auto const track = numbers<std::int16_t>(folder, "track", 2);
+  write_file(folder / "number", bytes_of(std::vector<Index>{0, 1, 2}));
+  auto const number = data::open_raw<Index>(folder / "number", {1});
+  auto const make = [&](data::RowRanges const& a, data::RowRanges const& b) {
+    return data::ArrayDataset{ArrayMember{&Flight::track, track, a}, ArrayMember{&Flight::number, number},
+                              ArrayMember{&Flight::heights, heights, b}};
+  };
+  auto const lengths = data::RowRanges::of_lengths(std::vector{5, 0, 8});
+  auto const flights = make(lengths, data::RowRanges::of_lengths(std::vector{4, 1, 8}));
+  CHECK(flights.size() == 3);
+  CHECK(flights.name(2) == "sequence 2 of " + folder / "track");
+  CHECK(flights.get(0).track.size() == 5);
+  CHECK(flights.get(1).track.empty());
+  CHECK(flights.get(1).heights == std::vector<float>{4});
+  CHECK(flights.get(2).track.front() == std::array<std::int16_t, 2>{10, 11});
+  for (Index i = 0; i < 3; ++i) CHECK(flights.extent(i) == data::extent_of(flights.get(i)));
+  CHECK(flights.fingerprint() != make(lengths, lengths).fingerprint());
+
+  data::DataLoader loader{flights, data::ShuffledSampler{}, data::RaggedCollate{}, {.batch_size = 3}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& batch = held.batches()[0];
+  for (Index r = 0; r < 3; ++r) {
+    auto const flight = flights.get(batch[&Flight::number].values(r));
+    auto const begin = batch[&Flight::heights].offsets(r), from = batch[&Flight::track].offsets(r);
+    REQUIRE(batch[&Flight::heights].offsets(r + 1) - begin == static_cast<Index>(flight.heights.size()));
+    for (std::size_t k = 0; k < flight.heights.size(); ++k)
+      CHECK(batch[&Flight::heights].values(begin + static_cast<Index>(k)) == flight.heights[k]);
+    for (std::size_t k = 0; k < flight.track.size(); ++k)
+      CHECK(batch[&Flight::track].values(from + static_cast<Index>(k), 1) == flight.track[k][1]);
+  }
+
+  CHECK_THROWS_WITH_AS(make(lengths, data::RowRanges::of_lengths(std::vector{5, 0, 9})),
+                       doctest::Contains("has 13 rows, and the samples of member 2 of ArrayDataset have 14 together"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(make(lengths, data::RowRanges::of_lengths(std::vector{5, 8})),
+                       doctest::Contains("track has 3 sequences; each sample"), DataError);
+  CHECK_THROWS_WITH_AS(make({}, {}), doctest::Contains("number: has 3 rows, and"), DataError);
+  struct Fixed {
+    std::array<float, 1> height{};
+  };
+  CHECK_THROWS_WITH_AS((data::ArrayDataset{ArrayMember{&Fixed::height, heights, lengths}}),
+                       doctest::Contains("is no vector"), ConfigError);
+}
+
 TEST_CASE("a file shortened while training fails at the batch that needs the rest, by name") {
   TemporaryFolder const folder;
   data::DataLoader loader{dataset(folder), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = rows}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,17 +17,20 @@
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/source/file_array.hpp>
+#include <lockstep/data/source/row_ranges.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Says which array a member of the samples comes from.
+/// Says which array a member of the samples comes from, and for a vector, where each sample has rows of its own number,
+/// which of them.
 template <class Sample, class Member>
 struct ArrayMember {
   Member Sample::*member;
   FileArray array;
+  RowRanges rows{};
 };
 template <class Sample, class Member>
-ArrayMember(Member Sample::*, FileArray) -> ArrayMember<Sample, Member>;
+ArrayMember(Member Sample::*, FileArray, RowRanges = {}) -> ArrayMember<Sample, Member>;
 
 namespace detail {
 
@@ -52,14 +56,14 @@ std::span<T> numbers_of(std::span<T, N> values) noexcept {
   return values;
 }
 
-/// Gives a vector the length that a row of the array has. @throws DataError when the row is no whole number of elements
+/// Gives a vector the length that so many rows of the array have.
 template <class Member>
-void make_room(Member& member, FileArray const& array) {
+void make_room(Member& member, FileArray const& array, Index rows) {
   if constexpr (variable_length<Member>) {
     using Element = typename Member::value_type;
     Index const numbers = sizeof(Element) / static_cast<std::size_t>(array.type().bytes);
     if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the type or of the width says so
-    member.resize(static_cast<std::size_t>(array.width() / numbers));
+    member.resize(static_cast<std::size_t>(rows * (array.width() / numbers)));
   }
 }
 
@@ -67,9 +71,11 @@ void make_room(Member& member, FileArray const& array) {
 
 /// Samples whose members are the rows of arrays in files: sample i is row i of each. Every member is bound to one
 /// array: `ArrayDataset{ArrayMember{&Digit::image, open_idx(images)}, ArrayMember{&Digit::label, open_idx(labels)}}`. A
-/// row is read straight into the batch. Copies share the open files. Thread-safe.
-/// @throws DataError at construction when an array's type or width is not the member's, or arrays differ in rows; from
-/// reading when a file was shortened meanwhile
+/// row is read straight into the batch. Sequences of varying length lie one after the other, and are found by what
+/// ArrayMember's third member says: `ArrayMember{&Flight::states, states, RowRanges::of_lengths(lengths)}`.
+/// Copies share the open files. Thread-safe.
+/// @throws DataError at construction when an array's type or width is not the member's, arrays differ in samples, or
+/// ranges reach beyond their array; from reading when a file was shortened meanwhile
 template <class Sample, class... Member>
 class ArrayDataset {
   static_assert(sizeof...(Member) == member_count<Sample>,
@@ -84,54 +90,92 @@ class ArrayDataset {
     each([&](auto const& one) {
       auto& member = sample.*one.member;
       auto const who = "member " + std::to_string(number++) + " of ArrayDataset";
-      detail::make_room(member, one.array);
+      detail::make_room(member, one.array, 1);
       auto const numbers = detail::numbers_of(member);
       one.array.template expect_type<typename decltype(numbers)::value_type>(who);
       if (static_cast<Index>(numbers.size()) != one.array.width()) {
         throw DataError(one.array.path() + ": has rows of " + std::to_string(one.array.width()) + " numbers " +
                         one.array.extents() + ", and " + who + " takes " + std::to_string(numbers.size()));
       }
-      if (one.array.rows() != first().rows()) {
-        throw DataError(one.array.path() + ": has " + std::to_string(one.array.rows()) + " rows, and " +
-                        first().path() + " has " + std::to_string(first().rows()) +
-                        "; each sample needs a row of both");
-      }
+      check_rows(one, who);
       for (auto const* place : places)
         if (place == &member) throw ConfigError("ArrayDataset: " + who + " is bound twice; bind each member once");
       places.push_back(&member);
     });
     extent_ = extent_of(sample);
+    // Which of the extent's lengths is whose: the one that is there when nobody else's is.
+    std::size_t part = 0;
+    each([&](auto const& one) {
+      Sample alone{};
+      detail::make_room(alone.*one.member, one.array, 1);
+      auto const lengths = extent_of(alone).lengths;
+      if (!one.rows.single()) ranges_ = true;
+      length_[part++] = static_cast<std::size_t>(
+          std::find_if(lengths.begin(), lengths.end(), [](Index length) { return length > 0; }) - lengths.begin());
+    });
   }
 
-  [[nodiscard]] Index size() const noexcept { return first().rows(); }
+  [[nodiscard]] Index size() const noexcept { return samples_of(std::get<0>(*bound_)); }
   [[nodiscard]] Sample get(Index i) const {
     Sample sample{};
     each([&](auto const& one) {
-      detail::make_room(sample.*one.member, one.array);
-      one.array.read_rows(i, detail::numbers_of(sample.*one.member));
+      detail::make_room(sample.*one.member, one.array, one.rows.count(i));
+      one.array.read_rows(one.rows.first(i), detail::numbers_of(sample.*one.member));
     });
     return sample;
   }
-  [[nodiscard]] SampleExtent<Sample> extent(Index) const noexcept { return extent_; }
-  void read_into(Index i, Row<Sample> row) const {
-    each([&](auto const& one) { one.array.read_rows(i, detail::numbers_of(row[one.member])); });
+  [[nodiscard]] SampleExtent<Sample> extent(Index i) const noexcept {
+    if (!ranges_) return extent_;
+    auto out = extent_;
+    std::size_t part = 0;
+    each([&](auto const& one) {
+      if (auto const at = length_[part++]; at < out.lengths.size()) out.lengths[at] *= one.rows.count(i);
+    });
+    return out;
   }
-  [[nodiscard]] std::string name(Index i) const { return "row " + std::to_string(i) + " of " + first().path(); }
+  void read_into(Index i, Row<Sample> row) const {
+    each([&](auto const& one) { one.array.read_rows(one.rows.first(i), detail::numbers_of(row[one.member])); });
+  }
+  [[nodiscard]] std::string name(Index i) const {
+    auto const& [member, array, rows] = std::get<0>(*bound_);
+    return (rows.single() ? "row " : "sequence ") + std::to_string(i) + " of " + array.path();
+  }
   [[nodiscard]] std::uint64_t fingerprint() const {
     std::uint64_t hash = 0;
-    each([&](auto const& one) { hash = mix(hash, one.array.fingerprint()); });
+    each([&](auto const& one) { hash = mix(hash, one.array.fingerprint(), one.rows.fingerprint()); });
     return hash;
   }
 
  private:
-  [[nodiscard]] FileArray const& first() const noexcept { return std::get<0>(*bound_).array; }
+  template <class Bound>
+  [[nodiscard]] static Index samples_of(Bound const& one) noexcept {
+    return one.rows.samples(one.array.rows());
+  }
+  template <class Member_>
+  void check_rows(ArrayMember<Sample, Member_> const& one, std::string const& who) const {
+    auto const rows = one.array.rows(), used = one.rows.used(rows);
+    if (used != rows)
+      throw DataError(one.array.path() + ": has " + std::to_string(rows) + " rows, and the samples of " + who +
+                      " have " + std::to_string(used) + " together; give each row to a sample");
+    if (!one.rows.single() && !detail::variable_length<Member_>)
+      throw ConfigError("ArrayDataset: " + who + " is no vector and cannot take rows of varying number");
+    auto const& first = std::get<0>(*bound_);
+    if (samples_of(one) != size()) {
+      auto const what = [](auto const& each) { return each.rows.single() ? " rows" : " sequences"; };
+      throw DataError(one.array.path() + ": has " + std::to_string(samples_of(one)) + what(one) + ", and " +
+                      first.array.path() + " has " + std::to_string(size()) + what(first) +
+                      "; each sample needs one of both");
+    }
+  }
   template <class F>
   void each(F&& f) const {
     std::apply([&](auto const&... one) { (f(one), ...); }, *bound_);
   }
 
   std::shared_ptr<std::tuple<ArrayMember<Sample, Member>...> const> bound_;
-  SampleExtent<Sample> extent_{};
+  SampleExtent<Sample> extent_{};                        // of one row each
+  std::array<std::size_t, sizeof...(Member)> length_{};  // of each bound member, among the extent's
+  bool ranges_ = false;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data
