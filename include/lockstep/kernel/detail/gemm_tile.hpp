@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <type_traits>
+#include <utility>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
@@ -25,73 +27,98 @@ struct GemmTile {
   Ahead* ahead;  ///< what is read after this tile, or null
 };
 
+#if defined(__GNUC__)
+#define LOCKSTEP_INLINED_BODY __attribute__((always_inline))
+#else
+#define LOCKSTEP_INLINED_BODY
+#endif
+
+/// f(i) for each i below `count`, a constant every time: arrays that it indexes can stay in registers.
+template <Index count, class F>
+LOCKSTEP_INLINED void unrolled(F&& f) {
+  [&]<Index... i>(std::integer_sequence<Index, i...>) LOCKSTEP_INLINED_BODY {
+    (f(std::integral_constant<Index, i>{}), ...);
+  }
+  (std::make_integer_sequence<Index, count>{});
+}
+
 /// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
 /// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
 /// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
 /// has to be waited for.
-template <class T, std::size_t bytes, std::size_t rows, std::size_t vectors>
+template <class T, std::size_t bytes, Index rows, Index vectors>
 LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
   typedef T Vector __attribute__((vector_size(bytes)));
-  constexpr std::size_t width = vectors * bytes / sizeof(T);
-  constexpr Index lanes = bytes / sizeof(T), last_row = rows, last_vector = vectors, line = 64 / sizeof(T);
-  constexpr Index steps_ahead = 8;
+  typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T), steps_ahead = 8;
   Vector sum[rows][vectors];
   T const* row[rows];
-  auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, a_row = tile.a ? tile.a_row : 0;
+  auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
   auto ahead = tile.ahead ? *tile.ahead : Ahead{};
   auto const fetch_c = [&](Index i) {
     if (i < tile.rows)
-      for (Index j = 0; j < static_cast<Index>(width); j += line) __builtin_prefetch(tile.c + i * tile.c_row + j, 1);
+      for (Index j = 0; j < width; j += line) __builtin_prefetch(tile.c + i * c_row + j, 1);
   };
-  for (Index i = 0; i < last_row; ++i) {
+  for (Index i = 0; i < rows; ++i) {
     if (i >= k / line) fetch_c(i);
     row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
-    for (Index v = 0; v < last_vector; ++v) sum[i][v] = Vector{};
   }
+  unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
+    unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY { sum[i][v] = Vector{}; });
+  });
   for (Index p = 0; p < k;) {
-    if (p / line < last_row) fetch_c(p / line);
+    if (p / line < rows) fetch_c(p / line);
     ahead.fetch();
     // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
     if (step == 1)
-      for (Index i = 0; i < last_row; ++i) __builtin_prefetch(row[i] + p + last_row * a_row);
+      for (Index i = 0; i < rows; ++i) __builtin_prefetch(row[i] + p + rows * a_row);
     for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += b_step) {
       if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
-      Vector y[vectors];
-      for (Index v = 0; v < last_vector; ++v) __builtin_memcpy(&y[v], b + v * lanes, sizeof(Vector));
-      for (Index i = 0; i < last_row; ++i) {
+      unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
         T const x = row[i][p * step];
-        for (Index v = 0; v < last_vector; ++v) sum[i][v] += x * y[v];
-      }
+        unrolled<vectors>(
+            [&](auto v) LOCKSTEP_INLINED_BODY { sum[i][v] += x * *reinterpret_cast<Unaligned const*>(b + v * lanes); });
+      });
     }
   }
   if (tile.ahead) *tile.ahead = ahead;
-  // A narrow tile passes through full rows, so that nothing beyond its columns is read or written.
-  bool const narrow = tile.columns < static_cast<Index>(width);
-  T full[width] = {}, full_bias[width] = {};
-  for (Index j = 0; narrow && tile.bias && j < tile.columns; ++j) full_bias[j] = tile.bias[j];
-  auto const* bias = narrow && tile.bias ? full_bias : tile.bias;
-  for (Index i = 0; i < last_row; ++i) {
-    if (i >= tile.rows) break;
-    auto* const c = tile.c + i * tile.c_row;
-    auto* const to = narrow ? full : c;
-    for (Index j = 0; narrow && tile.beta != 0 && j < tile.columns; ++j) full[j] = c[j];
-    for (Index v = 0; v < last_vector; ++v) {
-      Vector out = tile.alpha * sum[i][v], other;
-      if (bias) {
-        __builtin_memcpy(&other, bias + v * lanes, sizeof(Vector));
-        out += other;
-      }
-      if (tile.beta != 0) {
-        __builtin_memcpy(&other, to + v * lanes, sizeof(Vector));
-        out += tile.beta * other;
-      }
-      __builtin_memcpy(to + v * lanes, &out, sizeof(Vector));
+  auto const valid = tile.rows;
+  auto const alpha = tile.alpha, beta = tile.beta;
+  auto const* const bias = tile.bias;
+  auto* const c = tile.c;
+  if (tile.columns == width) {
+    Vector constant[vectors];
+    unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
+      constant[v] = bias ? *reinterpret_cast<Unaligned const*>(bias + v * lanes) : Vector{};
+    });
+    unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
+      if (i >= valid) return;
+      unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
+        auto& to = *reinterpret_cast<Unaligned*>(c + i * c_row + v * lanes);
+        Vector out = alpha * sum[i][v] + constant[v];
+        if (beta != 0) out += beta * to;
+        to = out;
+      });
+    });
+    return;
+  }
+  // The sums of a narrow tile pass through full rows, so that nothing of C beyond its columns is read or written.
+  T full[rows][width];
+  unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
+    unrolled<vectors>([&](auto v)
+                          LOCKSTEP_INLINED_BODY { *reinterpret_cast<Unaligned*>(full[i] + v * lanes) = sum[i][v]; });
+  });
+  for (Index i = 0; i < valid; ++i) {
+    for (Index j = 0; j < tile.columns; ++j) {
+      auto& to = c[i * c_row + j];
+      T out = alpha * full[i][j] + (bias ? bias[j] : T(0));
+      if (beta != 0) out += beta * to;
+      to = out;
     }
-    for (Index j = 0; narrow && j < tile.columns; ++j) c[j] = full[j];
   }
 }
 
@@ -154,5 +181,6 @@ struct Avx512Tile {
 
 #undef LOCKSTEP_COMPILED_FOR
 #undef LOCKSTEP_INLINED
+#undef LOCKSTEP_INLINED_BODY
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
