@@ -31,6 +31,22 @@ struct Recorder : train::Observer {
   void finish(train::RunRecord const&) override { ++finished; }
 };
 optim::SGD sgd() { return {.learning_rate = 0.2}; }
+
+/// Two replicas, of which the second changes its numbers by itself in its third pass.
+struct Faulty : parallel::DataParallel {
+  template <class Model, class Optimizer>
+  struct Session : parallel::DataParallel::Session<Model, Optimizer> {
+    using Base = parallel::DataParallel::Session<Model, Optimizer>;
+    using Base::Base;
+    int passes = 0;
+    template <class Batch>
+    void micro_step(std::span<Batch const> batches, parallel::MicroStep const& step) {
+      Base::micro_step(batches, step);
+      if (++passes == 3)
+        this->each([](int device, auto& replica) { replica.value_data()[0] += device == 1 ? 1.f : 0.f; });
+    }
+  };
+};
 }  // namespace
 
 TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and accumulation give") {
@@ -237,4 +253,51 @@ TEST_CASE("what a layer refuses is named by its sample of the dataset, in traini
   };
   refuses(parallel::SingleDevice{.threads = 1});
   refuses(parallel::DataParallel{.devices = 3, .threads = 1});
+}
+
+TEST_CASE(
+    "a replica that has computed with other numbers ends the run at the next check, although an update mends it") {
+  for (Index const every : {0, 1, 2, 3}) {
+    CAPTURE(every);
+    auto loader = line::loader(16, 2);
+    Trainer trainer{line::Model{}, sgd(), Faulty{}};
+    auto const fit = [&] { trainer.fit(loader, train::NoEvaluation{}, {.epochs = 1, .check_replicas_every = every}); };
+    if (every == 1 || every == 3)
+      CHECK_THROWS_WITH_AS(fit(),
+                           doctest::Contains("after step 2 the parameter \"slope\" of device 1 is not device 0's"),
+                           CollectiveMismatch);
+    else
+      CHECK_NOTHROW(fit());
+  }
+}
+
+TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its place, and what was used") {
+  Recorder heard;
+  auto loader = line::loader(22, 4), again = line::loader(22, 5);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::DataParallel{.devices = 2, .threads = 1}};
+  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&heard}});
+  CHECK(record.parallel == "dp");
+  CHECK(record.world_size == 1);
+  CHECK(record.devices == 2);
+  CHECK(record.effective_batch_size == 8);
+  CHECK(record.parameters == 1);
+  CHECK(record.samples == 44);
+  CHECK(record.session.unused_parameters.empty());
+  REQUIRE(record.evaluations.size() == 2);
+  REQUIRE(heard.evaluations.size() == 2);
+  for (std::size_t epoch : {0u, 1u}) {
+    CHECK(heard.evaluations[epoch].epoch == static_cast<Index>(epoch));
+    CHECK(heard.evaluations[epoch].step == static_cast<Index>(epoch + 1) * 3);
+  }
+  CHECK(record.train_loss == doctest::Approx(record.evaluations[1].loss));  // nothing was learned in between
+  CHECK(heard.steps[4].epoch == 1);
+  CHECK(heard.steps[2].samples == 22);
+  CHECK(record.epoch_seconds.size() == 2);
+}
+
+TEST_CASE("a loss that is no number ends the run, with the step") {
+  auto loader = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2}),
+                       doctest::Contains("the loss of step 3 is inf; lower the learning rate"), Error);
 }

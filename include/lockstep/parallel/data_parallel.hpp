@@ -42,6 +42,7 @@ struct DataParallel {
   class Session {
    public:
     using DeviceReplica = Replica<Model, Space>;
+    static constexpr bool update_makes_alike = true;  ///< every device then has the first one's parameters
 
     /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
     /// @throws ConfigError when the policy has no device
@@ -85,7 +86,8 @@ struct DataParallel {
     }
     void all_reduce(std::span<double>) {}
 
-    /// Compares the parameters of all devices, bit for bit; the optimizer's state is the first one's alone.
+    /// Compares the parameters of all devices, bit for bit, as they are before an update; the optimizer's state is the
+    /// first one's alone.
     /// @throws CollectiveMismatch when they have parted: names the first parameter that differs, and the devices
     void check_replicas(Index step) {
       auto const each_has = layout_.entries().size();

@@ -55,6 +55,7 @@ struct DistributedDataParallel {
 
    public:
     using DeviceReplica = Replica<Model, Space>;
+    static constexpr bool update_makes_alike = false;  ///< every rank updates its own
 
     /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
     /// @throws CollectiveMismatch when a rank has other parameters, buckets, backend, build or instructions; names it,

@@ -227,10 +227,10 @@ class Trainer {
           micro_step(feed, epoch, first, micro == last, record);
         ++record.steps;
         auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
+        bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
+        if (compares) check_replicas(Updates::make_alike, record.steps - 1);
         auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
-        if constexpr (requires { session_.check_replicas(record.steps); })
-          if (options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0)
-            session_.check_replicas(record.steps);
+        if (compares) check_replicas(Updates::leave_apart, record.steps);
         auto const now = Clock::seconds();
         if (!std::isfinite(loss.sum))
           throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
@@ -286,6 +286,15 @@ class Trainer {
     if (!known)
       throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
                         "\", which they do not count; name one of " + names);
+  }
+
+  enum class Updates { make_alike, leave_apart };
+  /// Replicas of a session whose updates do this are compared. Those that an update would give the first one's values
+  /// still have what they computed with before it; `step` is the last one that they have made.
+  void check_replicas(Updates updates, Index step) {
+    if constexpr (requires { session_.check_replicas(step); })
+      if (updates == (Session::update_makes_alike ? Updates::make_alike : Updates::leave_apart))
+        session_.check_replicas(step);
   }
 
   template <class Feed>
