@@ -197,7 +197,7 @@ TEST_CASE("training goes on from parameters that were saved, on every device") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(10, 5);
   Trainer first{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  first.fit(loader, {}, {.epochs = 2});
+  first.fit(loader, {.epochs = 2});
   train::save_parameters(folder / "p", first.layout(), first.values(), {{"of", "the first"}});
   REQUIRE(first.values()[0] != 0);
   Trainer second{line::Model{}, sgd(), parallel::DataParallel{.devices = 3, .threads = 1}};

@@ -145,7 +145,8 @@ struct SafetensorsFile {
     std::vector<Index> shape;
     for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
     if (shape != entry.shape)
-      throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape));
+      throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape) +
+                      ": make it with the sizes, and the vocabulary, of the run that saved it");
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
     auto const bytes = entry.size * static_cast<Index>(sizeof(float));

@@ -115,11 +115,21 @@ class Trainer {
         "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
         "type that this loader yields, nor predict(context, batch) and loss(context, prediction, batch); see "
         "docs/reference/model.md");
-    if constexpr (fits) {
+    static_assert(
+        train::is_evaluation<Evaluation>,
+        "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
+        "see docs/reference/trainer.md");
+    if constexpr (fits && train::is_evaluation<Evaluation>) {
       return train(loader, evaluation, options);
     } else {
       return {};
     }
+  }
+
+  /// The same without evaluations.
+  template <class Loader>
+  train::RunRecord fit(Loader& loader, FitOptions const& options) {
+    return fit(loader, train::NoEvaluation{}, options);
   }
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.

@@ -4,6 +4,11 @@
 // CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
 // CASE no_optimizer: Lockstep: the optimizer has no `states` or no step(stream, slice, scalars)
 // CASE no_policy: Lockstep: the third argument is no parallel policy
+// CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
+// CASE no_metric: Lockstep: what an Evaluation counts by is no metric
+#include <array>
+#include <span>
+
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -49,9 +54,24 @@ struct Policy {};
 using Policy = parallel::SingleDevice;
 #endif
 
+struct Right {
+  void add(auto const&, auto const&) {}
+#if !defined(CASE_no_metric)
+  std::span<double> totals() { return right; }
+#endif
+  double value() const { return right[0]; }
+  char const* name() const { return "right"; }
+  std::array<double, 1> right{};
+};
+
 void fit() {
   data::DataLoader loader{
       data::InMemoryDataset{std::vector<Sample>(4)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
   Trainer trainer{Model{}, Optimizer{}, Policy{}};
+#if defined(CASE_no_evaluation)
+  trainer.fit(loader, Right{});
+#endif
   trainer.fit(loader);
+  trainer.fit(loader, {.epochs = 3});
+  static_cast<void>(train::Evaluation{loader, Right{}});
 }
