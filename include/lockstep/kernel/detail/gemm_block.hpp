@@ -23,8 +23,6 @@ struct GemmBlock {
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
 inline constexpr Index packed_bytes = 256 * 1024;
-/// Rows whose results are handed on while they are in cache: a whole number of any tile's.
-inline constexpr Index rows_together = 48;
 
 /// How many steps of k one pass takes that reads rows or columns of A `stride` elements apart; what several passes give
 /// is summed in C. Where steps lie a multiple of 2048 or 4096 bytes apart they fall into few sets of the first-level
@@ -39,20 +37,30 @@ template <class T, class Tile>
          block.m <= pass_depth(1);
 }
 
+/// Whether rows of A are copied before panels of B meet them: where their steps lie so far apart that they fall into
+/// few sets of the caches, each on a page of its own, and enough columns make up for it. The next rows are asked for
+/// while these are used.
+template <class T>
+[[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
+  return block.a.row == 1 && block.a.column * Index{sizeof(T)} > 2048 && block.n >= 128;
+}
+
 /// One pass over some columns of B, as they are packed.
 template <class T>
 struct GemmPass {
   Index p, depth;    ///< its steps
   Index j, columns;  ///< its columns
   T const* packed;   ///< null where they are read where they lie
+  T const* rows;     ///< of A, up to rows_together; null where they are read where they lie
+  Ahead* ahead;      ///< what is read next, or null
 };
 
 /// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
 template <class T, class Tile>
 void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, Index rows, Index jj, Index columns) {
-  auto const a = block.a.at(i, pass.p);
+  auto const a = pass.rows ? Strided<T const>{pass.rows + i % rows_together, 1, rows_together} : block.a.at(i, pass.p);
   auto const j = pass.j + jj;
-  if (block.ahead) block.ahead->advance();
+  if (pass.ahead) pass.ahead->advance();
   Tile::multiply({.rows = rows,
                   .columns = columns,
                   .k = pass.depth,
@@ -66,7 +74,7 @@ void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, I
                   .bias = pass.p == 0 && block.bias ? block.bias + j : nullptr,
                   .c = block.c + i * block.c_row + j,
                   .c_row = block.c_row,
-                  .ahead = block.ahead});
+                  .ahead = pass.ahead});
 }
 
 /// How many of `columns` go into panels of the wide tile; the others fit the narrow one.
@@ -109,11 +117,18 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   alignas(64) T packed[static_cast<std::size_t>(capacity)];
   auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a.column)));
   auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
-  bool const in_place = reads_in_place<T, Tile>(block);
+  bool const in_place = reads_in_place<T, Tile>(block), copied = copies_rows(block);
+  constexpr Index most_copied = rows_together * pass_depth(1);
+  alignas(64) T copy[static_cast<std::size_t>(most_copied)];
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += most) {
-      GemmPass<T> const pass{p, std::min(most, block.k - p), j, std::min(columns_together, block.n - j),
-                             in_place ? nullptr : packed};
+      GemmPass<T> pass{.p = p,
+                       .depth = std::min(most, block.k - p),
+                       .j = j,
+                       .columns = std::min(columns_together, block.n - j),
+                       .packed = in_place ? nullptr : packed,
+                       .rows = copied ? copy : nullptr,
+                       .ahead = block.ahead};
       auto const wide = wide_columns<Tile>(pass.columns);
       if (!in_place) {
         Tile::pack(block.b.at(p, j), pass.depth, wide, packed);
@@ -121,6 +136,14 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
       }
       for (Index i = 0; i < block.m; i += rows_together) {
         Index const rows = std::min(rows_together, block.m - i);
+        Ahead next;
+        if (copied) {
+          Tile::pack_rows(block.a.at(i, p), pass.depth, rows, copy);
+          bool const last = i + rows == block.m;
+          next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
+                                last ? std::min(most, block.k - p - pass.depth) : pass.depth, block.a.column);
+          pass.ahead = last && p + most >= block.k ? block.ahead : &next;
+        }
         multiply_pass<T, Tile>(block, pass, i, i + rows);
         if (p + most >= block.k) done(i, rows, j, pass.columns);
       }

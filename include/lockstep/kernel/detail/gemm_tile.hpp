@@ -46,16 +46,17 @@ LOCKSTEP_INLINED void unrolled(F&& f) {
 /// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
 /// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
 /// has to be waited for.
-template <class T, std::size_t bytes, Index rows, Index vectors>
+template <class T, std::size_t bytes, std::size_t rows_, std::size_t vectors_>
 LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
   typedef T Vector __attribute__((vector_size(bytes)));
   typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
-  constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T), steps_ahead = 8;
-  Vector sum[rows][vectors];
-  T const* row[rows];
+  constexpr Index rows = rows_, vectors = vectors_, lanes = bytes / sizeof(T), width = vectors * lanes;
+  constexpr Index line = 64 / sizeof(T), steps_ahead = 8;
+  Vector sum[rows_][vectors_];
+  T const* row[rows_];
   auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
   auto ahead = tile.ahead ? *tile.ahead : Ahead{};
@@ -91,7 +92,7 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   auto const* const bias = tile.bias;
   auto* const c = tile.c;
   if (tile.columns == width) {
-    Vector constant[vectors];
+    Vector constant[vectors_];
     unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
       constant[v] = bias ? *reinterpret_cast<Unaligned const*>(bias + v * lanes) : Vector{};
     });
@@ -107,7 +108,7 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
     return;
   }
   // The sums of a narrow tile pass through full rows, so that nothing of C beyond its columns is read or written.
-  T full[rows][width];
+  T full[rows_][vectors_ * bytes / sizeof(T)];
   unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
     unrolled<vectors>([&](auto v)
                           LOCKSTEP_INLINED_BODY { *reinterpret_cast<Unaligned*>(full[i] + v * lanes) = sum[i][v]; });
@@ -129,8 +130,12 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
 #define LOCKSTEP_COMPILED_FOR(...) [[ __VA_ARGS__ gnu::noinline, gnu::optimize("O3", "fp-contract=fast") ]]
 #endif
 
+/// Rows whose results are handed on while they are in cache: a whole number of any tile's.
+inline constexpr Index rows_together = 48;
+
 /// Tiles in the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16 elsewhere.
-/// `Narrow` is for few columns; `Low` has one row less, for rows that are no multiple.
+/// `pack` lays out columns of B and `pack_rows` rows of A, step by step. `Narrow` is for few columns; `Low` has one row
+/// less, for rows that are no multiple.
 #if defined(__aarch64__)
 template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
@@ -147,6 +152,9 @@ struct BaselineTile {
   LOCKSTEP_COMPILED_FOR() static void pack(Strided<T const> b, Index depth, Index count, T* out) {
     pack_panels<T, 16, columns>(b, depth, count, out);
   }
+  LOCKSTEP_COMPILED_FOR() static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panels<T, 16, rows_together>({a.data, a.column, a.row}, depth, count, out);
+  }
 };
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
@@ -162,6 +170,10 @@ struct Avx2Tile {
   static void pack(Strided<T const> b, Index depth, Index count, T* out) {
     pack_panels<T, 32, columns>(b, depth, count, out);
   }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
+  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panels<T, 32, rows_together>({a.data, a.column, a.row}, depth, count, out);
+  }
 };
 
 template <class T, Index rows_ = 6, Index vectors_ = 4>
@@ -175,6 +187,10 @@ struct Avx512Tile {
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
   static void pack(Strided<T const> b, Index depth, Index count, T* out) {
     pack_panels<T, 64, columns>(b, depth, count, out);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
+    pack_panels<T, 64, rows_together>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 #endif
