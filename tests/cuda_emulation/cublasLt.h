@@ -11,7 +11,12 @@
 #include "cuda_runtime.h"
 
 enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 };
-enum cublasStatus_t { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_NOT_SUPPORTED = 15 };
+enum cublasStatus_t {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_EXECUTION_FAILED = 13,
+  CUBLAS_STATUS_NOT_SUPPORTED = 15
+};
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_64F = 70 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum cublasLtEpilogue_t { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 };
@@ -53,7 +58,7 @@ struct cublasLtMatmulAlgo_t {
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
 };
-struct cublasLtContext;
+struct cublasLtContext : cuda_emulation::OfDevice {};
 using cublasLtHandle_t = cublasLtContext*;
 
 inline char const* cublasLtGetStatusString(cublasStatus_t status) {
@@ -62,13 +67,17 @@ inline char const* cublasLtGetStatusString(cublasStatus_t status) {
       return "CUBLAS_STATUS_SUCCESS";
     case CUBLAS_STATUS_INVALID_VALUE:
       return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
     case CUBLAS_STATUS_NOT_SUPPORTED:
       return "CUBLAS_STATUS_NOT_SUPPORTED";
   }
   return "?";
 }
-inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return *handle = nullptr, CUBLAS_STATUS_SUCCESS; }
-inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+inline cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  return *handle = new cublasLtContext, CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return delete handle, CUBLAS_STATUS_SUCCESS; }
 
 inline cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDescOpaque_t* operation, cublasComputeType_t compute,
                                              cudaDataType_t scale) {
@@ -132,6 +141,8 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
   bool const wide = a->type == CUDA_R_64F;
   if (wide != (operation->compute == CUBLAS_COMPUTE_64F) || (wide && operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  // Which algorithm fits may depend on where the bias lies.
+  if (operation->epilogue == CUBLASLT_EPILOGUE_BIAS && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
   results[0].algo.alignment = preference->alignment;
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -165,23 +176,26 @@ void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a
 
 }  // namespace cuda_emulation
 
-inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDescOpaque_t const* operation, void const* alpha,
-                                     void const* a, cublasLtMatrixLayoutOpaque_t const* a_layout, void const* b,
-                                     cublasLtMatrixLayoutOpaque_t const* b_layout, void const* beta, void const* c,
-                                     cublasLtMatrixLayoutOpaque_t const*, void* d,
+inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDescOpaque_t const* operation,
+                                     void const* alpha, void const* a, cublasLtMatrixLayoutOpaque_t const* a_layout,
+                                     void const* b, cublasLtMatrixLayoutOpaque_t const* b_layout, void const* beta,
+                                     void const* c, cublasLtMatrixLayoutOpaque_t const*, void* d,
                                      cublasLtMatrixLayoutOpaque_t const* d_layout,
                                      cublasLtMatmulAlgo_t const* algorithm, void*, std::size_t, cudaStream_t stream) {
   auto const bits =
       reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
-  if (c != d || bits % algorithm->alignment != 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (c != d || bits % algorithm->alignment != 0 || !handle->is_current()) return CUBLAS_STATUS_INVALID_VALUE;
+  for (void const* const each : {a, b, static_cast<void const*>(d), operation->bias})
+    if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
   auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;
-    cuda_emulation::queue(stream, [=, operation = *operation, by = *static_cast<Sum const*>(alpha), a_is = *a_layout,
-                                   b_is = *b_layout, keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
+    auto const status = cuda_emulation::queue(stream, [=, operation = *operation, by = *static_cast<Sum const*>(alpha),
+                                                       a_is = *a_layout, b_is = *b_layout,
+                                                       keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
       cuda_emulation::multiply<decltype(element), decltype(product)>(operation, by, a, a_is, b, b_is, keep, d, d_is);
     });
-    return CUBLAS_STATUS_SUCCESS;
+    return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   };
   if (a_layout->type == CUDA_R_64F) return run(double{}, double{});
   if (a_layout->type == CUDA_R_32F) return run(float{}, float{});

@@ -3,19 +3,23 @@
 /// What Lockstep uses of CUDA's runtime, on the host: device memory is the heap, streams go on as device.hpp says,
 /// kernels run as block.hpp says. What CUDA refuses while a stream is captured is refused.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "block.hpp"
 #include "device.hpp"
+#include "error.hpp"
 
+#define LOCKSTEP_CUDA_EMULATION
 #define __global__
 #define __device__
 #define __host__
@@ -42,16 +46,6 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorInvalidDevice = 101,
-  cudaErrorNotReady = 600,
-  cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorStreamCaptureInvalidated = 901,
-};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
@@ -59,6 +53,8 @@ struct cudaPointerAttributes {
   cudaMemoryType type;
 };
 struct CUevent_st {
+  int device;
+  unsigned flags;
   std::shared_ptr<cuda_emulation::Event> event = std::make_shared<cuda_emulation::Event>();
 };
 struct CUgraph_st {
@@ -73,28 +69,6 @@ using cudaGraph_t = CUgraph_st*;
 using cudaGraphExec_t = CUgraphExec_st*;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
 
-inline char const* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
-    case cudaErrorInvalidConfiguration:
-      return "invalid configuration argument";
-    case cudaErrorInvalidDevice:
-      return "invalid device ordinal";
-    case cudaErrorNotReady:
-      return "device not ready";
-    case cudaErrorStreamCaptureUnsupported:
-      return "operation not permitted when stream is capturing";
-    case cudaErrorStreamCaptureInvalidated:
-      return "operation failed due to a previous error during capture";
-  }
-  return "unknown error";
-}
-inline char const* cudaGetErrorName(cudaError_t) { return "emulated"; }
 inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
   return std::snprintf(to, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(device)),
          cudaSuccess;
@@ -102,28 +76,32 @@ inline cudaError_t cudaDeviceGetPCIBusId(char* to, int bytes, int device) {
 
 namespace cuda_emulation {
 
-/// Of the calling thread: what its last call that did not succeed has said, be it only that something is not ready.
-inline thread_local cudaError_t last_error = cudaSuccess;
-inline cudaError_t refuse(cudaError_t why) { return last_error = why; }
-
-}  // namespace cuda_emulation
-
-inline cudaError_t cudaPeekAtLastError() { return cuda_emulation::last_error; }
-inline cudaError_t cudaGetLastError() { return std::exchange(cuda_emulation::last_error, cudaSuccess); }
-
-namespace cuda_emulation {
-
-/// A test may have more devices: by number they are apart, but their memory is one.
+/// A test may have more devices: by number they are apart, and none reads another's memory in a kernel.
 inline int devices = 1;
+inline int driver = 12080;  // its version, 0 for none
 inline thread_local int current_device = 0;
+/// Which have been woken, a bit each: that costs hundreds of MiB of a GPU's memory, and stays.
+inline std::atomic<unsigned> awake{0};
+/// How often memory was given back by a call that waited for another device, which may never come.
+inline std::atomic<int> frees_beside_peers{0};
+
+/// Calls that need a device wake the current one.
+inline void wake() { awake |= 1u << current_device; }
 
 }  // namespace cuda_emulation
 
-inline cudaError_t cudaGetDeviceCount(int* devices) { return *devices = cuda_emulation::devices, cudaSuccess; }
+inline cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 12040, cudaSuccess; }
+inline cudaError_t cudaDriverGetVersion(int* version) { return *version = cuda_emulation::driver, cudaSuccess; }
+inline cudaError_t cudaGetDeviceCount(int* devices) {
+  if (cuda_emulation::driver < 12040) return cuda_emulation::refuse(cudaErrorInsufficientDriver);
+  if (cuda_emulation::devices == 0) return cuda_emulation::refuse(cudaErrorNoDevice);
+  return *devices = cuda_emulation::devices, cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) { return *device = cuda_emulation::current_device, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= cuda_emulation::devices) return cuda_emulation::refuse(cudaErrorInvalidDevice);
-  return cuda_emulation::current_device = device, cudaSuccess;
+  cuda_emulation::current_device = device;
+  return cuda_emulation::wake(), cudaSuccess;
 }
 
 namespace cuda_emulation {
@@ -134,100 +112,160 @@ inline bool spoils_capture() {
   if (stream) stream->spoiled = true;
   return stream != nullptr;
 }
+inline cudaError_t refused_in_capture() { return refuse(cudaErrorStreamCaptureUnsupported); }
+/// The default stream is the current device's.
+inline bool of_current_device(cudaStream_t stream) { return !stream || stream->device == current_device; }
 template <class F>
 cudaError_t queue(cudaStream_t stream, F&& run) {
-  return Device::instance().push(stream, {std::forward<F>(run), nullptr}), cudaSuccess;
+  if (!of_current_device(stream)) return refuse(cudaErrorInvalidResourceHandle);
+  return wake(), Device::instance().push(stream, {std::forward<F>(run), nullptr}), cudaSuccess;
 }
+/// Whether that many bytes from here on are one block's, where it is a block's at all.
+inline bool in_one_block(std::optional<Memory::Block> const& block, void const* at, std::size_t bytes) {
+  return !block || block->holds(at, bytes);
+}
+inline bool on_device(std::optional<Memory::Block> const& block) { return block && !block->on_host; }
 
 }  // namespace cuda_emulation
 
+/// Not while any thread captures a stream of the device.
 inline cudaError_t cudaDeviceSynchronize() {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
-  return cuda_emulation::Device::instance().finish_all(), cudaSuccess;
+  auto& device = cuda_emulation::Device::instance();
+  if (cuda_emulation::spoils_capture() || device.spoils_capture_of(cuda_emulation::current_device))
+    return cuda_emulation::refused_in_capture();
+  return cuda_emulation::wake(), device.finish_all(), cudaSuccess;
 }
 
-/// Fresh device memory holds nans, like as not.
-inline cudaError_t cudaMalloc(void** to, std::size_t bytes) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+/// Fresh memory holds nans, like as not.
+inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  cuda_emulation::wake();
   *to = bytes > std::size_t{1} << 40 ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   std::memset(*to, 0xff, bytes);
-  return cuda_emulation::Device::instance().give(*to, bytes, false), cudaSuccess;
+  cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,
+                                           &cuda_emulation::Device::instance(), cuda_emulation::current_device});
+  return cudaSuccess;
 }
+/// Waits for the device, as CUDA does, but says nowhere of page-locked memory: there no copy may be under way.
+inline cudaError_t cuda_emulation_free(void* memory, bool on_host) {
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  cuda_emulation::wake();
+  if (!memory) return cudaSuccess;
+  auto const block = cuda_emulation::Memory::instance().find(memory);
+  if (!block || block->begin != memory || block->on_host != on_host)
+    return cuda_emulation::refuse(cudaErrorInvalidValue);
+  for (auto* const device : {block->device, &cuda_emulation::Device::instance()}) {
+    if (on_host && device->copies(block->begin, block->bytes))
+      cuda_emulation::refuse_to_go_on("page-locked memory is given back while it is copied");
+    if (device->needs_another_device()) ++cuda_emulation::frees_beside_peers;
+    device->finish_all();
+  }
+  cuda_emulation::Memory::instance().take_back(*block);
+  return std::free(memory), cudaSuccess;
+}
+inline cudaError_t cudaMalloc(void** to, std::size_t bytes) { return cuda_emulation_allocate(to, bytes, false); }
 template <class T>
 cudaError_t cudaMalloc(T** to, std::size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(to), bytes);
 }
-/// Waits for the device, as CUDA does.
-inline cudaError_t cudaFree(void* memory) {
-  if (auto const status = cudaDeviceSynchronize(); status != cudaSuccess) return status;
-  cuda_emulation::Device::instance().take_back(memory);
-  return std::free(memory), cudaSuccess;
+inline cudaError_t cudaFree(void* memory) { return cuda_emulation_free(memory, false); }
+inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) { return cuda_emulation_allocate(to, bytes, true); }
+inline cudaError_t cudaFreeHost(void* memory) { return cuda_emulation_free(memory, true); }
+inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  return *free = std::size_t{3} << 29, *total = std::size_t{2} << 30, cudaSuccess;
 }
-inline cudaError_t cudaMallocHost(void** to, std::size_t bytes) {
-  auto const status = cudaMalloc(to, bytes);
-  if (status == cudaSuccess) cuda_emulation::Device::instance().give(*to, bytes, true);
-  return status;
-}
-inline cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, void const* memory) {
-  auto const* const given = cuda_emulation::Device::instance().given(memory);
-  attributes->type = !given ? cudaMemoryTypeUnregistered : given->on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  auto const block = cuda_emulation::Memory::instance().find(memory);
+  attributes->type = !block ? cudaMemoryTypeUnregistered : block->on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
   return cudaSuccess;
 }
 
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
+  auto const block = cuda_emulation::Memory::instance().find(to);
+  if (!block || !block->holds(to, bytes)) return cuda_emulation::refuse(cudaErrorInvalidValue);
   return cuda_emulation::queue(stream, [=] { std::memset(to, value, bytes); });
 }
 inline cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cudaMemsetAsync(to, value, bytes, nullptr);
 }
+/// Not while whichever thread captures the stream.
 inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
   auto& device = cuda_emulation::Device::instance();
+  if (cuda_emulation::spoils_capture() || (stream && device.spoils_capture_of(stream->device, stream)))
+    return cuda_emulation::refused_in_capture();
   return device.finish(device.of(stream)), cudaSuccess;
 }
-inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind) {
+
+namespace cuda_emulation {
+
+/// What CUDA finds at once.
+inline cudaError_t copyable(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
+  auto const to_block = Memory::instance().find(to), from_block = Memory::instance().find(from);
+  if (!in_one_block(to_block, to, bytes) || !in_one_block(from_block, from, bytes))
+    return refuse(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyDefault) return cudaSuccess;
+  bool const goes_to_device = kind != cudaMemcpyDeviceToHost, comes_from_device = kind != cudaMemcpyHostToDevice;
+  bool const as_said = on_device(to_block) == goes_to_device && on_device(from_block) == comes_from_device;
+  return as_said ? cudaSuccess : refuse(cudaErrorInvalidMemcpyDirection);
+}
+
+}  // namespace cuda_emulation
+
+inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (auto const status = cudaStreamSynchronize(nullptr); status != cudaSuccess || bytes == 0) return status;
-  return std::memmove(to, from, bytes), cudaSuccess;
+  if (auto const status = cuda_emulation::copyable(to, from, bytes, kind); status != cudaSuccess) return status;
+  return cuda_emulation::wake(), std::memmove(to, from, bytes), cudaSuccess;
 }
 /// Pageable memory is read before the call returns, and written before it returns; other memory when its time comes.
-inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+/// The stream may be another device's than the current one.
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
+  if (auto const status = cuda_emulation::copyable(to, from, bytes, kind); status != cudaSuccess) return status;
   auto& device = cuda_emulation::Device::instance();
-  bool const from_pageable = !device.given(from), to_pageable = !device.given(to);
-  if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture())
-    return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  auto& memory = cuda_emulation::Memory::instance();
+  bool const from_pageable = !memory.find(from), to_pageable = !memory.find(to);
+  if ((from_pageable || to_pageable) && cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   if (from_pageable) {
     auto const* const bytes_from = static_cast<std::byte const*>(from);
     std::vector<std::byte> staged(bytes_from, bytes_from + bytes);
-    return cuda_emulation::queue(stream, [=] { std::memcpy(to, staged.data(), staged.size()); });
+    return device.push(stream, {[=] { std::memcpy(to, staged.data(), staged.size()); }, nullptr}), cudaSuccess;
   }
-  cuda_emulation::queue(stream, [=] { std::memmove(to, from, bytes); });
+  cuda_emulation::Work copy{[=] { std::memmove(to, from, bytes); }, nullptr};
+  copy.from = from, copy.to = to;
+  device.push(stream, std::move(copy));
   return to_pageable ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  return *stream = cuda_emulation::Device::instance().add_stream(), cudaSuccess;
+/// None that waits for the default stream.
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (flags != cudaStreamNonBlocking) return cuda_emulation::refuse(cudaErrorInvalidValue);
+  cuda_emulation::wake();
+  return *stream = cuda_emulation::Device::instance().add_stream(cuda_emulation::current_device), cudaSuccess;
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cuda_emulation::Device::instance().remove(stream), cudaSuccess;
 }
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return *event = new CUevent_st, cudaSuccess;
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  cuda_emulation::wake();
+  return *event = new CUevent_st{.device = cuda_emulation::current_device, .flags = flags}, cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+/// An event is recorded by streams of its own device; others may wait for it.
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture())
-    return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);  // we capture one stream at a time
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();  // we capture one stream at a time
+  auto const device = stream ? stream->device : cuda_emulation::current_device;
+  if (event->device != device) return cuda_emulation::refuse(cudaErrorInvalidResourceHandle);
   return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
 }
 inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
   if (!stream || !stream->capture) return cuda_emulation::refuse(cudaErrorInvalidValue);  // it is for recordings only
+  if (event->device != stream->device) return cuda_emulation::refuse(cudaErrorInvalidResourceHandle);
   cuda_emulation::Work work;
   work.marks = event->event;
   return cuda_emulation::Device::instance().push(stream, std::move(work)), cudaSuccess;
@@ -237,38 +275,38 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
   *status = stream && stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
+/// An event that was never recorded is not waited for.
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().finish(*event->event), cudaSuccess;
 }
 /// A millisecond for each piece of work that was done meanwhile.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  bool const timed = begin->flags == cudaEventDefault && end->flags == cudaEventDefault;
+  if (!timed || begin->device != end->device || begin->event->recorded == 0 || end->event->recorded == 0)
+    return cuda_emulation::refuse(cudaErrorInvalidResourceHandle);
   auto const passed = cuda_emulation::Device::instance().between(*begin->event, *end->event);
   *milliseconds = static_cast<float>(passed);
   return passed < 0 ? cuda_emulation::refuse(cudaErrorNotReady) : cudaSuccess;
 }
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
+  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   if (cuda_emulation::Device::instance().has_reached(*event->event)) return cudaSuccess;
   return cuda_emulation::refuse(cudaErrorNotReady);
 }
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  if (!stream || cuda_emulation::spoils_capture()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnsupported);
-  stream->capture = new std::vector<cuda_emulation::Work>;
-  stream->spoiled = false;
-  cuda_emulation::Device::captured() = stream;
-  return cudaSuccess;
+  if (!stream || cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  return cuda_emulation::Device::instance().begin_capture(*stream), cudaSuccess;
 }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  std::unique_ptr<std::vector<cuda_emulation::Work>> const work(std::exchange(stream->capture, nullptr));
-  if (cuda_emulation::Device::captured() == stream) cuda_emulation::Device::captured() = nullptr;
+  auto const work = cuda_emulation::Device::instance().end_capture(*stream);
   *graph = nullptr;
-  if (!work || stream->spoiled) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
+  if (!work) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st{std::move(*work)};
   return cudaSuccess;
 }
@@ -287,6 +325,43 @@ struct cudaLaunchConfig_t {
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
 };
+namespace cuda_emulation {
+
+inline bool is_of_another_device(void const* address) {
+  auto const block = Memory::instance().find(address);
+  return on_device(block) && (block->device != &Device::instance() || block->number != current_device);
+}
+/// Whether an argument has such an address, as a pointer or within a view.
+template <class T>
+bool reaches_another_device(T const& argument) {
+  for (std::size_t at = 0; at + sizeof(void*) <= sizeof(T); at += sizeof(void*)) {
+    void const* address = nullptr;
+    std::memcpy(&address, reinterpret_cast<std::byte const*>(&argument) + at, sizeof address);
+    if (is_of_another_device(address)) return true;
+  }
+  return false;
+}
+
+/// A library's handle is used, and destroyed, while the device is current for which it was made.
+class OfDevice {
+ public:
+  OfDevice() = default;
+  OfDevice(OfDevice const&) = delete;
+  OfDevice& operator=(OfDevice const&) = delete;
+  ~OfDevice() {
+    if (is_current()) return;
+    refuse_to_go_on("a handle of one device is destroyed while another is current");
+  }
+  [[nodiscard]] bool is_current() const noexcept { return device_ == &Device::instance() && number_ == current_device; }
+
+ private:
+  Device* device_ = &Device::instance();
+  int number_ = current_device;
+};
+
+}  // namespace cuda_emulation
+
+/// An address of another device, which a GPU meets later, is met at once.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -296,6 +371,8 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
                      block.x * block.y <= cuda_emulation::most_threads && block.z == 1;
   if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
   std::tuple<Parameters...> const values(std::forward<Arguments>(arguments)...);
+  if (std::apply([](auto const&... each) { return (cuda_emulation::reaches_another_device(each) || ...); }, values))
+    return cuda_emulation::refuse(cudaErrorIllegalAddress);
   return cuda_emulation::queue(config->stream, [=] {
     auto body = [&] { std::apply(kernel, values); };
     cuda_emulation::Machine::instance().run(grid, block, body);

@@ -63,8 +63,8 @@ inline cudnnStatus_t describe(CudnnArray* array, int dims, int const* extent) {
 
 }  // namespace cuda_emulation
 
-struct cudnnContext {
-  cudaStream_t stream;
+struct cudnnContext : cuda_emulation::OfDevice {
+  cudaStream_t stream = nullptr;
 };
 struct cudnnTensorStruct : cuda_emulation::CudnnArray {};
 struct cudnnFilterStruct : cuda_emulation::CudnnArray {};
@@ -97,7 +97,7 @@ inline char const* cudnnGetErrorString(cudnnStatus_t status) {
 /// Handles hold device memory: none is made while a stream is captured.
 inline cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (cuda_emulation::spoils_capture()) return CUDNN_STATUS_NOT_SUPPORTED;
-  return *handle = new cudnnContext{}, CUDNN_STATUS_SUCCESS;
+  return *handle = new cudnnContext, CUDNN_STATUS_SUCCESS;
 }
 inline cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) { return delete handle, CUDNN_STATUS_SUCCESS; }
 inline cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
@@ -228,10 +228,11 @@ struct CudnnPass {
   template <class F>
   cudnnStatus_t run(cudnnHandle_t handle, int algorithm, void* space, std::size_t bytes, void const* alpha,
                     void const* beta, CudnnArray const& result, void* to, F const& terms) const {
-    if (!is_consistent() || !to || reinterpret_cast<std::uintptr_t>(space) % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
+    if (!handle->is_current() || !is_consistent() || !to || reinterpret_cast<std::uintptr_t>(space) % 16 != 0)
+      return CUDNN_STATUS_BAD_PARAM;
     if (bytes < workspace()) return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
     float const by = *static_cast<float const*>(alpha), keep = *static_cast<float const*>(beta);
-    queue(handle->stream, [=, self = *this] {
+    auto const status = queue(handle->stream, [=, self = *this] {
       std::memset(space, 0xff, bytes);
       std::vector<float> sum(result.size());
       self.meet([&](std::size_t x_at, std::size_t y_at, std::size_t weight_at) { terms(sum, x_at, y_at, weight_at); });
@@ -241,7 +242,7 @@ struct CudnnPass {
         out[i] = by * sum[i] + (keep != 0 ? keep * out[i] : 0);
       }
     });
-    return CUDNN_STATUS_SUCCESS;
+    return status == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
   }
 };
 

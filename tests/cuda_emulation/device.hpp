@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,14 +29,22 @@ struct Work {
   std::shared_ptr<Event> event;
   std::uint64_t mark = 0;
   std::function<bool()> ready = {};
-  std::shared_ptr<Event> marks = {};  // recorded anew each time that the work is queued
+  std::shared_ptr<Event> marks = {};          // recorded anew each time that the work is queued
+  void const *from = nullptr, *to = nullptr;  // of a copy
 };
+
+/// For what CUDA leaves undefined: the program ends.
+[[noreturn]] inline void refuse_to_go_on(char const* why) {
+  std::fprintf(stderr, "CUDA emulation: %s\n", why);
+  std::abort();
+}
 
 }  // namespace cuda_emulation
 
 /// What the stream has yet to do, or, while it is captured, what it would have done.
 struct CUstream_st {
-  std::deque<cuda_emulation::Work> work;
+  int device = 0;  // by number
+  std::deque<cuda_emulation::Work> work = {};
   std::vector<cuda_emulation::Work>* capture = nullptr;
   bool spoiled = false;  // the capture: by a call that is not allowed meanwhile
 };
@@ -62,9 +71,9 @@ class Device {
 
   [[nodiscard]] CUstream_st& of(CUstream_st* stream) noexcept { return stream ? *stream : default_; }
 
-  CUstream_st* add_stream() {
+  CUstream_st* add_stream(int device) {
     std::lock_guard const lock(mutex_);
-    streams_.push_back(new CUstream_st);
+    streams_.push_back(new CUstream_st{.device = device});
     return streams_.back();
   }
   void remove(CUstream_st* stream) {
@@ -119,26 +128,42 @@ class Device {
     return reached ? static_cast<double>(end.when - begin.when) : -1;
   }
 
-  /// Memory that CUDA has given; other host memory is pageable.
-  void give(void* memory, std::size_t bytes, bool on_host) {
+  void begin_capture(CUstream_st& stream) {
     std::lock_guard const lock(mutex_);
-    given_[static_cast<std::byte const*>(memory)] = {bytes, on_host};
+    stream.capture = new std::vector<Work>;
+    stream.spoiled = false;
+    captured() = &stream;
   }
-  void take_back(void* memory) {
+  /// What was captured; null where nothing was, or where the capture is spoiled.
+  std::unique_ptr<std::vector<Work>> end_capture(CUstream_st& stream) {
     std::lock_guard const lock(mutex_);
-    given_.erase(static_cast<std::byte const*>(memory));
+    std::unique_ptr<std::vector<Work>> work(std::exchange(stream.capture, nullptr));
+    if (captured() == &stream) captured() = nullptr;
+    if (stream.spoiled) work.reset();
+    return work;
   }
-  struct Given {
-    std::size_t bytes;
-    bool on_host;
-  };
-  [[nodiscard]] Given const* given(void const* memory) {
+  /// Somebody, on whatever thread, waits for all streams of a device, or for this one: that spoils what is captured.
+  [[nodiscard]] bool spoils_capture_of(int device, CUstream_st const* only = nullptr) {
     std::lock_guard const lock(mutex_);
-    auto const* const at = static_cast<std::byte const*>(memory);
-    auto const after = given_.upper_bound(at);
-    if (after == given_.begin()) return nullptr;
-    auto const& [first, what] = *std::prev(after);
-    return at < first + what.bytes ? &what : nullptr;
+    bool any = false;
+    for (auto* const stream : streams_)
+      if (stream->capture && stream->device == device && (!only || stream == only)) stream->spoiled = any = true;
+    return any;
+  }
+  /// Whether a copy is queued from or to [begin, begin + bytes).
+  [[nodiscard]] bool copies(std::byte const* begin, std::size_t bytes) {
+    std::lock_guard const lock(mutex_);
+    auto const within = [=](void const* at) { return at >= begin && at < begin + bytes; };
+    for (auto const* const stream : streams_)
+      for (auto const& work : stream->work)
+        if (within(work.from) || within(work.to)) return true;
+    return false;
+  }
+  /// Whether to wait for all streams is to wait for another device, which may never come.
+  [[nodiscard]] bool needs_another_device() {
+    std::lock_guard const lock(mutex_);
+    while (auto* const stream = choose()) run_one(*stream);
+    return waits_for_another_device();
   }
 
   /// This thread's stream that is being captured, or null: then there are calls that spoil the capture.
@@ -158,8 +183,7 @@ class Device {
         continue;
       }
       if (!stream) {
-        std::fprintf(stderr, "CUDA emulation: a stream waits for an event that nothing will reach\n");
-        std::abort();
+        refuse_to_go_on("a stream waits for an event that nothing will reach");
       }
       run_one(*stream);
     }
@@ -201,16 +225,66 @@ class Device {
   std::recursive_mutex mutex_;
   CUstream_st default_;
   std::vector<CUstream_st*> streams_;
-  std::map<std::byte const*, Given> given_;
   CUstream_st* last_ = nullptr;
   std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
+};
+
+/// Memory that CUDA has given, of all devices; other host memory is pageable.
+class Memory {
+ public:
+  struct Block {
+    std::byte* begin;
+    std::size_t bytes;
+    bool on_host;
+    Device* device;
+    int number;  // of the device, among those of a thread
+    /// Whether that many bytes lie in it.
+    [[nodiscard]] bool holds(void const* from, std::size_t count) const noexcept {
+      auto const before = static_cast<std::size_t>(static_cast<std::byte const*>(from) - begin);
+      return before <= bytes && count <= bytes - before;
+    }
+  };
+  static Memory& instance() {
+    static Memory memory;
+    return memory;
+  }
+  void give(Block const& block) {
+    std::lock_guard const lock(mutex_);
+    blocks_[block.begin] = block;
+  }
+  void take_back(Block const& block) {
+    std::lock_guard const lock(mutex_);
+    blocks_.erase(block.begin);
+  }
+  [[nodiscard]] std::optional<Block> find(void const* memory) {
+    std::lock_guard const lock(mutex_);
+    auto const* const at = static_cast<std::byte const*>(memory);
+    auto const after = blocks_.upper_bound(at);
+    if (after == blocks_.begin()) return {};
+    auto const& block = std::prev(after)->second;
+    return at < block.begin + block.bytes ? std::optional(block) : std::nullopt;
+  }
+  [[nodiscard]] bool has_any_of(Device const& device) {
+    std::lock_guard const lock(mutex_);
+    for (auto const& [begin, block] : blocks_)
+      if (block.device == &device) return true;
+    return false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::byte const*, Block> blocks_;
 };
 
 /// A device of its own for the calling thread, while this lives.
 class OwnDevice {
  public:
   OwnDevice() { Device::of_thread() = &device_; }
-  ~OwnDevice() { Device::of_thread() = nullptr; }
+  ~OwnDevice() {
+    Device::of_thread() = nullptr;
+    if (!Memory::instance().has_any_of(device_)) return;
+    refuse_to_go_on("a device's memory outlives it");
+  }
   OwnDevice(OwnDevice const&) = delete;
   OwnDevice& operator=(OwnDevice const&) = delete;
 

@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/memory/cuda_graph.cuh>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "kernel/device_layout.hpp"
 #include "kernel/values.hpp"
@@ -139,3 +142,18 @@ TEST_CASE("cross entropy on CUDA: a label outside the classes makes its own row 
     CHECK(std::isnan(got.gradient[row * 4]) == (row > 0));
   }
 }
+
+#if defined(LOCKSTEP_CUDA_EMULATION)
+
+TEST_CASE("class weights come to the device while another thread records a stream of it") {
+  std::vector<float> const weights{1, 2};
+  memory::CudaStream const recorded, other;
+  memory::CudaGraph const graph(recorded.view(), [&] {
+    std::thread([&] {
+      CHECK_NOTHROW(static_cast<void>(other.view().kept<kernel::detail::DeviceClassWeights>().of(weights)));
+    }).join();
+  });
+  CHECK(graph);
+}
+
+#endif

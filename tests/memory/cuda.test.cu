@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <limits>
+#include <string>
+#include <thread>
 
 #include "memory/device.hpp"
 
@@ -49,3 +50,54 @@ TEST_CASE("work of one stream waits for an event of another") {
   CHECK(cudaPeekAtLastError() == cudaSuccess);
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
 }
+
+#if defined(LOCKSTEP_CUDA_EMULATION)
+
+TEST_CASE("errors that a user can do something about say what") {
+  auto const text = [](cudaError_t status) {
+    try {
+      memory::check_cuda(status, "cudaGetDeviceCount");
+    } catch (CudaError const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto const has = [](std::string const& all, char const* part) { return all.find(part) != std::string::npos; };
+  cuda_emulation::driver = 0;
+  CHECK(has(text(cudaErrorInsufficientDriver), "; there is no NVIDIA driver on this machine"));
+  cuda_emulation::driver = 12020;
+  CHECK(has(text(cudaErrorInsufficientDriver),
+            "; the driver is for CUDA 12.2 and the program was built with CUDA 12.4: update the driver"));
+  cuda_emulation::driver = 12080;
+  CHECK(has(text(cudaErrorNoDevice), "CUDA_VISIBLE_DEVICES hides"));
+  for (auto const status : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
+    CHECK(has(text(status), "-DCMAKE_CUDA_ARCHITECTURES=native"));
+  CHECK(has(text(cudaErrorIllegalAddress), "compute-sanitizer"));
+  CHECK_FALSE(has(text(cudaErrorInvalidValue), ";"));
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaResource{}.allocate(std::size_t{1} << 50)),
+                       doctest::Contains("out of memory; GPU 0 has 1536 of 2048 MiB free; smaller batches"), CudaError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::PinnedResource{}.allocate(std::size_t{1} << 50)),
+                       doctest::Contains("cudaMallocHost of 1125899906842624 bytes: out of memory; smaller batches"),
+                       CudaError);
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("page-locked memory is of the device that it was asked for, and threads without one wake no other") {
+  cuda_emulation::devices = 2;
+  memory::check_cuda(cudaSetDevice(1), "cudaSetDevice");
+  memory::PinnedResource const pinned;
+  cuda_emulation::awake = 0;
+  std::thread([&] {
+    auto const block = pinned.allocate(100);
+    CHECK(cuda_emulation::Memory::instance().find(block.data())->number == 1);
+  }).join();
+  CHECK(cuda_emulation::awake == 2);
+  int device = -1;
+  memory::check_cuda(cudaSetDevice(0), "cudaSetDevice");
+  static_cast<void>(pinned.allocate(100));
+  memory::check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  CHECK(device == 0);
+  cuda_emulation::devices = 1;
+}
+
+#endif

@@ -150,3 +150,25 @@ TEST_CASE("a batch that cannot be brought leaves nothing on its way") {
   step.queue(batch, reader.view());
   step.check(2);
 }
+
+#if defined(LOCKSTEP_CUDA_EMULATION)
+
+TEST_CASE("a larger batch waits for nobody whom the device waits for") {
+  memory::CudaStream const reader, sums;
+  memory::CudaInbox inbox;
+  Slab slab;
+  auto const receive = [&](Index rows) {
+    static_cast<void>(inbox.receive([&](auto const& copy) { return move_to_device(slab.fill(1, rows), copy); }));
+    inbox.wait();
+    inbox.open(reader.view());
+  };
+  auto const before = cuda_emulation::frees_beside_peers.load();
+  bool over = false;
+  cuda_emulation::Device::instance().push(
+      sums.view().get(), {{}, nullptr, 0, [&] { return over || cuda_emulation::frees_beside_peers > before; }});
+  for (Index const rows : {100000, 100000, 200000, 200000, 5, 5, 5}) receive(rows);
+  CHECK(cuda_emulation::frees_beside_peers == before);
+  over = true;
+}
+
+#endif

@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <vector>
 
 #include "memory/device.hpp"
@@ -45,11 +46,12 @@ class Model {
   template <class Context>
   nn::Loss<typename Context::Space> forward(Context& context, Batch<typename Context::Space> const& batch) const {
     ++*runs_;
+    if (fails) throw std::domain_error("no");
     auto const x = dropout_.forward(context, body_.forward(context, context.input(batch.x)), batch.positions);
     if (waits) context.on_backward(x, std::tuple{}, [](Context& c) { c.stream().synchronize(); });
     return nn::cross_entropy(context, (batch.second ? second_ : first_).forward(context, x), batch.labels);
   }
-  bool waits = false;
+  bool waits = false, fails = false;
 
  private:
   int* runs_;
@@ -79,8 +81,9 @@ class Content {
 /// A replica and its optimizer. One that somebody listens to queues every pass anew.
 class Trained {
  public:
-  explicit Trained(bool listens, bool waits = false) : sink_{listens ? [](void*, Index, Index) {} : Call{}, nullptr} {
-    model_.waits = waits;
+  explicit Trained(bool listens, bool waits = false, bool fails = false)
+      : sink_{listens ? [](void*, Index, Index) {} : Call{}, nullptr} {
+    model_.waits = waits, model_.fails = fails;
     std::vector<float> values(static_cast<std::size_t>(layout_.size()));
     nn::initialize(layout_, 3, values.data());
     replica.set_values(values);
@@ -167,6 +170,17 @@ TEST_CASE("a batch that was sent and forgotten, or overtaken, is brought anew") 
   for (auto const* content : {&third, &second}) {
     for (auto* each : {&sent, &plain}) each->run(*content, {.key = 2});
     CHECK(sent.update() == plain.update());
+  }
+}
+
+TEST_CASE("a batch has arrived, and its memory may go, when a pass has failed") {
+  if (!lockstep_test::has_gpu("passes that fail")) return;
+  Trained failing(false, false, true);
+  for (bool const sends : {false, true}) {
+    Content const content(6, 1);
+    if (sends) failing.replica.send(content.batch);
+    CHECK_THROWS_AS(failing.run(content, {.key = 1}), std::domain_error);
+    CHECK_THROWS_AS(static_cast<void>(failing.replica.evaluate(content.batch)), std::domain_error);
   }
 }
 

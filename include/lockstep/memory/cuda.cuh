@@ -6,33 +6,30 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/memory/detail/check_cuda.cuh>
 #include <lockstep/memory/detail/kept_objects.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
-/// Turns a failed CUDA call into an error that names the call and CUDA's reason.
-/// @throws CudaError
-inline void check_cuda(cudaError_t status, char const* call) {
-  if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
-  throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
-}
-
 /// Device memory of the current device, zeroed. Released memory is not waited for: the caller synchronises first.
-/// @throws CudaError, naming how many bytes were asked for
+/// @throws CudaError, naming how many bytes were asked for, and how many there are
 class CudaResource {
  public:
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes == 0) return {};
     void* data = nullptr;
     if (auto const status = cudaMalloc(&data, bytes); status != cudaSuccess)
-      check_cuda(status, ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
+      detail::check_cuda_memory(status, "cudaMalloc", bytes,
+                                detail::free_cuda_memory() +
+                                    "smaller batches with more accumulation steps need less, "
+                                    "and so do nn::InBfloat16 and nn::Recompute");
     Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
     check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
     check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // our streams do not wait for the default one
@@ -42,7 +39,7 @@ class CudaResource {
 static_assert(MemoryResource<CudaResource>);
 
 /// Page-locked host memory, which devices read and write while the processor works on. Allocates in the name of the
-/// device that was current when it was made, so that threads that know of no device do not wake another one.
+/// device that was current when it was made, from any thread: one that knows of no device wakes none.
 /// @throws CudaError, naming how many bytes were asked for
 class PinnedResource {
  public:
@@ -50,18 +47,33 @@ class PinnedResource {
 
   [[nodiscard]] Block allocate(std::size_t bytes) const {
     if (bytes == 0) return {};
-    int before = 0;
-    check_cuda(cudaGetDevice(&before), "cudaGetDevice");
-    check_cuda(cudaSetDevice(device_), "cudaSetDevice");
     void* data = nullptr;
-    auto const status = cudaMallocHost(&data, bytes);
-    check_cuda(cudaSetDevice(before), "cudaSetDevice");
-    if (status != cudaSuccess) check_cuda(status, ("cudaMallocHost of " + std::to_string(bytes) + " bytes").c_str());
+    auto const status = on_device(device_, [&] { return cudaMallocHost(&data, bytes); });
+    detail::check_cuda_memory(status, "cudaMallocHost", bytes, "smaller batches, or fewer of them ahead, need less");
     std::memset(data, 0, bytes);
-    return {static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFreeHost(p); }};
+    return {static_cast<std::byte*>(data), bytes, &release, reinterpret_cast<void*>(std::intptr_t{device_})};
   }
 
  private:
+  /// What call() returns on a thread of its own. The calling thread may have no device yet: any call would give it the
+  /// first one and wake that, some hundred MiB of its memory, and so would giving it back what it had.
+  template <class Call>
+  static cudaError_t on_device(int device, Call const& call) {
+    auto status = cudaSuccess;
+    std::thread([&] {
+      status = cudaSetDevice(device);
+      if (status == cudaSuccess) status = call();
+    }).join();
+    return status;
+  }
+  static void release(void* device, std::byte* data, std::size_t) noexcept {
+    try {
+      on_device(static_cast<int>(reinterpret_cast<std::intptr_t>(device)), [data] { return cudaFreeHost(data); });
+    } catch (std::system_error const&) {  // there is no thread to be had
+      cudaFreeHost(data);
+    }
+  }
+
   int device_ = 0;
 };
 static_assert(MemoryResource<PinnedResource>);
@@ -101,28 +113,37 @@ class Stream<CudaSpace> {
   detail::KeptObjects* kept_;
 };
 
-/// Owns a CUDA stream that does not wait for the default stream, and what kernels keep with it. The destructor waits
-/// for the work that is queued.
+/// Owns a CUDA stream that does not wait for the default stream, and what kernels keep with it, all of the device that
+/// was current when it was made. The destructor waits for the work that is queued.
 class [[nodiscard]] CudaStream {
  public:
   CudaStream() : kept_(std::make_unique<detail::KeptObjects>()) {
+    check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
   ~CudaStream() {
     if (!kept_) return;
+    int before = device_;
+    cudaGetDevice(&before);
+    cudaSetDevice(device_);          // handles of libraries want the device that they were made for
     cudaStreamSynchronize(stream_);  // queued work may use what is kept
     kept_.reset();
     cudaStreamDestroy(stream_);
+    cudaSetDevice(before);
   }
   CudaStream(CudaStream&& other) noexcept = default;
   CudaStream& operator=(CudaStream&& other) noexcept {
+    std::swap(device_, other.device_);
     std::swap(stream_, other.stream_);
     std::swap(kept_, other.kept_);
     return *this;
   }
   [[nodiscard]] Stream<CudaSpace> view() const noexcept { return {stream_, kept_.get()}; }
+  /// The device's number.
+  [[nodiscard]] int device() const noexcept { return device_; }
 
  private:
+  int device_ = 0;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<detail::KeptObjects> kept_;
 };
@@ -158,8 +179,10 @@ class [[nodiscard]] CudaEvent {
     check_cuda(status, "cudaEventQuery");
     return true;
   }
-  /// Waits for the device to come to the mark.
-  void synchronize() const { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  /// Waits for the device to come to the mark, or to fail, which comes out of whatever is asked of it next.
+  void await() const noexcept {
+    if (cudaEventSynchronize(event_) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  }
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -13,9 +13,10 @@
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
 /// Where batches arrive on the current device, one ahead: while one is read, the next is copied on a stream of its own
-/// into a second place. Places are used in turn and keep their memory: once the largest batch has been seen, nothing is
-/// allocated, and batches of one shape lie where the one before the last did. Copies are asynchronous from page-locked
-/// memory only; other memory is read before `receive` returns. Used by one thread at a time.
+/// into a second place. Places are used in turn and keep their memory, also what a larger batch made too small: to give
+/// it back is to wait for the device, and so for ranks that may never come. Once the largest batch has been seen,
+/// nothing is allocated, and batches of one shape lie where the one before the last did. Copies are asynchronous from
+/// page-locked memory only; other memory is read before `receive` returns. Used by one thread at a time.
 class [[nodiscard]] CudaInbox {
  public:
   static constexpr int places = 2;
@@ -57,8 +58,7 @@ class [[nodiscard]] CudaInbox {
   [[nodiscard]] auto receive(F&& f) {
     last_ = 1 - opened_;
     auto& place = places_[static_cast<std::size_t>(last_)];
-    if (place.memory.in_pieces()) place.read.synchronize();  // the memory moves
-    place.memory.rewind();
+    place.memory.rewind({});
     place.read.block(stream_.view());
     auto batch = std::forward<F>(f)(Copy(place.memory, stream_.view()));
     place.arrived.record(stream_.view());
@@ -66,7 +66,8 @@ class [[nodiscard]] CudaInbox {
   }
   /// Whether the batch received last has been copied, and what it was copied from is free. Does not wait.
   [[nodiscard]] bool arrived() const { return places_[static_cast<std::size_t>(last_)].arrived.reached(); }
-  void wait() const { places_[static_cast<std::size_t>(last_)].arrived.synchronize(); }
+  /// Waits for that, or for the device to fail, which comes out of whatever is asked of it next.
+  void wait() const noexcept { places_[static_cast<std::size_t>(last_)].arrived.await(); }
 
   /// From here on `reader` reads the batch received last, and no longer the one opened before. The reader waits for the
   /// batch; the host does not. A reader outlives the inbox.

@@ -89,6 +89,7 @@ class Replica {
     }
     renew_shadow();
     auto const begin = device_.now();
+    Arrival const arrival{device_};
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto middle = begin;
@@ -102,7 +103,6 @@ class Replica {
         (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
     if (!repeats) pass();
     auto const end = device_.now();
-    device_.release();
     if constexpr (Space::host_accessible) {
       device_.took(&PhaseSeconds::forward, begin, middle);
       device_.took(&PhaseSeconds::backward, middle, end);
@@ -130,6 +130,7 @@ class Replica {
   nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
     device_.enter();
     renew_shadow();
+    Arrival const arrival{device_};
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::evaluation, 0);
     return placing(batch, [&] {
@@ -207,6 +208,11 @@ class Replica {
   }
 
  private:
+  /// The host's batch is free, on its way no longer, when this ends: also after an exception.
+  struct Arrival {
+    Device const& device;
+    ~Arrival() { device.release(); }
+  };
   static constexpr bool has_shadow = std::is_same_v<nn::Operand<Context>, bfloat16>;
 
   [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {

@@ -22,7 +22,7 @@ class DeviceClassWeights {
     memory::Buffer<float, CudaSpace> copy(static_cast<Index>(weights.size()), resource);
     memory::check_cuda(cudaMemcpy(copy.data(), weights.data(), weights.size_bytes(), cudaMemcpyHostToDevice),
                        "cudaMemcpy");
-    memory::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    memory::check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // the call before may be on its way
     copies_.emplace_back(std::vector(weights.begin(), weights.end()), std::move(copy));
     return copies_.back().second.data();
   }

@@ -54,7 +54,7 @@ class LtProducts {
   void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
                 Accumulate<T> beta, C* c, C const* bias) {
     auto found = plans_.find(kind);
-    if (found == plans_.end()) found = plans_.emplace(kind, planned(kind)).first;
+    if (found == plans_.end()) found = plans_.emplace(kind, planned(kind, bias)).first;
     auto& plan = found->second;
     if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
     check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
@@ -90,7 +90,7 @@ class LtProducts {
   }
 
   /// In columns the product is c^T = op(b)^T op(a)^T: b comes first, and nothing else changes.
-  [[nodiscard]] Plan planned(LtProduct const& kind) const {
+  [[nodiscard]] Plan planned(LtProduct const& kind, void const* bias) const {
     Plan plan;
     bool const wide = kind.type == CUDA_R_64F;
     check_cublas(cublasLtMatmulDescInit(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
@@ -98,7 +98,10 @@ class LtProducts {
                  "cublasLtMatmulDescInit");
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, kind.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, kind.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    if (kind.bias) {
+      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);  // the heuristics may look where it lies
+    }
     describe(plan.a, kind.type, kind.a_transposed ? kind.k : kind.m, kind.a_transposed ? kind.m : kind.k);
     describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
     describe(plan.c, kind.c_type, kind.m, kind.n);

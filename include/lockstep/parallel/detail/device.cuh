@@ -103,8 +103,11 @@ class Device<CudaSpace> {
     sent.from = &batch;
     sent.number = received_;
   }
-  /// What was sent last will not be brought.
-  void forget_sent() noexcept { ++received_; }
+  /// What was sent last will not be brought, and is free on the host.
+  void forget_sent() noexcept {
+    ++received_;
+    inbox_.wait();
+  }
   /// The batch on the device, copied now unless it was sent before, for what is queued from here on.
   template <class Batch>
   [[nodiscard]] Brought<Batch> bring(Batch const& batch) {
@@ -115,7 +118,7 @@ class Device<CudaSpace> {
     return brought;
   }
   /// Waits until the batch that was brought is free on the host.
-  void release() const { inbox_.wait(); }
+  void release() const noexcept { inbox_.wait(); }
   /// Does a pass over a batch as it was recorded: where batches compare and this one, in this place, came before. False
   /// when nothing was done. `heard`, where somebody listens to the pass, has afterwards what it told when it was
   /// recorded.

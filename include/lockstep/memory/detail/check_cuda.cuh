@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::memory {
+namespace detail {
+
+/// "13.0" of 13000.
+[[nodiscard]] inline std::string cuda_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+/// What can be done about an error, where it is not of the program's making: behind a semicolon, or nothing.
+[[nodiscard]] inline std::string cuda_remedy(cudaError_t status) {
+  switch (status) {
+    case cudaErrorInsufficientDriver: {
+      int driver = 0, runtime = 0;
+      cudaDriverGetVersion(&driver);
+      cudaRuntimeGetVersion(&runtime);
+      if (driver == 0) return "; there is no NVIDIA driver on this machine, or not one that this process can see";
+      return "; the driver is for CUDA " + cuda_version(driver) + " and the program was built with CUDA " +
+             cuda_version(runtime) + ": update the driver, or build with an older toolkit";
+    }
+    case cudaErrorNoDevice:
+      return "; nvidia-smi lists the GPUs, of which CUDA_VISIBLE_DEVICES hides those that it does not name";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return "; the program was not built for this GPU: configure with -DCMAKE_CUDA_ARCHITECTURES=native on this "
+             "machine, or with the GPU's number";
+    case cudaErrorIllegalAddress:
+      return "; a kernel read or wrote beside its arrays: compute-sanitizer names it. This process can use the GPU no "
+             "more";
+    default:
+      return "";
+  }
+}
+
+}  // namespace detail
+
+/// Turns a failed CUDA call into an error that names the call, CUDA's reason and, where there is one, a remedy. The
+/// runtime forgets the failure, unless it is of the kind that stays.
+/// @throws CudaError
+inline void check_cuda(cudaError_t status, char const* call) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
+  throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
+                  detail::cuda_remedy(status));
+}
+
+namespace detail {
+
+/// The same for a call that allocates so many bytes; `remedy` is told when there are not as many.
+inline void check_cuda_memory(cudaError_t status, char const* call, std::size_t bytes, std::string const& remedy) {
+  if (status == cudaSuccess) return;
+  auto const asked = std::string(call) + " of " + std::to_string(bytes) + " bytes";
+  if (status != cudaErrorMemoryAllocation) return check_cuda(status, asked.c_str());
+  static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
+  throw CudaError(asked + ": " + cudaGetErrorString(status) + "; " + remedy);
+}
+
+/// Of the current device, for an error.
+[[nodiscard]] inline std::string free_cuda_memory() {
+  int gpu = 0;
+  std::size_t free = 0, total = 0;
+  if (cudaGetDevice(&gpu) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess) return "";
+  return "GPU " + std::to_string(gpu) + " has " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) +
+         " MiB free; ";
+}
+
+}  // namespace detail
+}  // namespace lockstep::inline LOCKSTEP_ABI::memory

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulation refuses what CUDA refuses: each case has what a GPU would do, and what it would not.
+#include <cuda_runtime.h>
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+#include <vector>
+
+namespace {
+
+/// A stream, an event that takes times or not, and some memory, of a device that is current while they are made.
+struct Things {
+  explicit Things(int device = 0, unsigned flags = cudaEventDefault) {
+    CHECK(cudaSetDevice(device) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaEventCreateWithFlags(&event, flags) == cudaSuccess);
+    CHECK(cudaMalloc(&memory, 64) == cudaSuccess);
+  }
+  Things(Things const&) = delete;
+  Things& operator=(Things const&) = delete;
+  ~Things() {
+    CHECK(cudaFree(memory) == cudaSuccess);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+  }
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  float* memory = nullptr;
+};
+
+struct Devices {
+  explicit Devices(int count) { cuda_emulation::devices = count; }
+  ~Devices() {
+    cuda_emulation::devices = 1;
+    cuda_emulation::current_device = 0;
+  }
+};
+
+struct View {
+  long size;
+  float* data;
+};
+void put(View to, float value) { to.data[0] = value; }
+
+cudaError_t launch_put(cudaStream_t stream, View to) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = config.blockDim = dim3(1);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, put, to, 5.0f);
+}
+
+/// Whether a process ends by abort in f.
+template <class F>
+bool aborts(F const& f) {
+  auto const child = ::fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    std::freopen("/dev/null", "w", stderr);
+    f();
+    std::_Exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("a thread's last error stays until it is asked for") {
+  CHECK(cudaSetDevice(1) == cudaErrorInvalidDevice);
+  CHECK(cudaPeekAtLastError() == cudaErrorInvalidDevice);
+  std::thread([] { CHECK(cudaPeekAtLastError() == cudaSuccess); }).join();
+  CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("kernels, events and fills go to streams of the current device, copies to any") {
+  Devices const two(2);
+  Things const first(0), second(1);  // whose device is current
+  CHECK(launch_put(second.stream, {1, second.memory}) == cudaSuccess);
+  CHECK(launch_put(first.stream, {1, second.memory}) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaMemsetAsync(first.memory, 0, 4, first.stream) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(first.event, second.stream) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(second.event, second.stream) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(first.stream, second.event, 0) == cudaSuccess);
+  CHECK(cudaMemcpyAsync(first.memory, second.memory, 4, cudaMemcpyDefault, first.stream) == cudaSuccess);
+  float got = 0;
+  CHECK(cudaMemcpyAsync(&got, first.memory, 4, cudaMemcpyDeviceToHost, first.stream) == cudaSuccess);
+  CHECK(got == 5);
+}
+
+TEST_CASE("a kernel does not reach another device's memory, not by an address within an argument either") {
+  Devices const two(2);
+  Things const first(0), second(1);
+  CHECK(launch_put(second.stream, {1, first.memory}) == cudaErrorIllegalAddress);
+  void* pinned = nullptr;
+  CHECK(cudaMallocHost(&pinned, 64) == cudaSuccess);
+  CHECK(launch_put(second.stream, {1, static_cast<float*>(pinned)}) == cudaSuccess);
+  CHECK(cudaFreeHost(pinned) == cudaSuccess);
+}
+
+TEST_CASE("a device is not waited for while a stream of it is captured, by whatever thread") {
+  Things const things, other;
+  cudaGraph_t graph = nullptr;
+  auto const capture = [&](auto const& elsewhere) {
+    CHECK(cudaStreamBeginCapture(things.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    std::thread(elsewhere).join();
+    return cudaStreamEndCapture(things.stream, &graph);
+  };
+  CHECK(capture([] { CHECK(cudaDeviceSynchronize() == cudaErrorStreamCaptureUnsupported); }) ==
+        cudaErrorStreamCaptureInvalidated);
+  CHECK(capture([&] { CHECK(cudaStreamSynchronize(things.stream) == cudaErrorStreamCaptureUnsupported); }) ==
+        cudaErrorStreamCaptureInvalidated);
+  CHECK(capture([&] {  // none of these concerns the capture of one thread
+          void* memory = nullptr;
+          CHECK(cudaMalloc(&memory, 8) == cudaSuccess);
+          CHECK(cudaFree(memory) == cudaSuccess);
+          CHECK(cudaStreamSynchronize(other.stream) == cudaSuccess);
+          CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
+        }) == cudaSuccess);
+  cudaGraphDestroy(graph);
+}
+
+TEST_CASE("an event that was never recorded is not waited for, and has no time") {
+  Things const things, untimed(0, cudaEventDisableTiming);
+  CHECK(cudaStreamWaitEvent(things.stream, things.event, 0) == cudaSuccess);
+  CHECK(cudaEventQuery(things.event) == cudaSuccess);
+  CHECK(cudaEventSynchronize(things.event) == cudaSuccess);
+  float milliseconds = 0;
+  CHECK(cudaEventElapsedTime(&milliseconds, things.event, things.event) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(untimed.event, untimed.stream) == cudaSuccess);
+  CHECK(cudaEventRecord(things.event, things.stream) == cudaSuccess);
+  CHECK(cudaEventSynchronize(things.event) == cudaSuccess);
+  CHECK(cudaEventElapsedTime(&milliseconds, untimed.event, things.event) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventElapsedTime(&milliseconds, things.event, things.event) == cudaSuccess);
+}
+
+TEST_CASE("copies and fills stay within memory, and go where they say") {
+  Things const things;
+  std::vector<float> host(100);
+  auto const copy = [&](void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(to, from, bytes, kind, things.stream);
+  };
+  CHECK(copy(things.memory, host.data(), 64, cudaMemcpyHostToDevice) == cudaSuccess);
+  CHECK(copy(things.memory, host.data(), 65, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+  CHECK(copy(things.memory + 8, host.data(), 33, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+  CHECK(copy(things.memory, host.data(), 8, cudaMemcpyDeviceToHost) == cudaErrorInvalidMemcpyDirection);
+  CHECK(copy(things.memory, host.data(), 8, cudaMemcpyDeviceToDevice) == cudaErrorInvalidMemcpyDirection);
+  CHECK(copy(things.memory, host.data(), 8, cudaMemcpyDefault) == cudaSuccess);
+  CHECK(cudaMemsetAsync(things.memory, 0, 65, things.stream) == cudaErrorInvalidValue);
+  CHECK(cudaMemsetAsync(host.data(), 0, 4, things.stream) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("memory is given back once, whole, and as what it is") {
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 64) == cudaSuccess);
+  CHECK(cudaFreeHost(memory) == cudaErrorInvalidValue);
+  CHECK(cudaFree(static_cast<char*>(memory) + 8) == cudaErrorInvalidValue);
+  CHECK(cudaFree(memory) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaErrorInvalidValue);
+  CHECK(cudaFree(nullptr) == cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_CASE("every call that needs a device wakes the current one, also on a thread that has chosen none") {
+  Devices const two(2);
+  cuda_emulation::awake = 0;
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
+  CHECK(cuda_emulation::awake == 0);
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  CHECK(cuda_emulation::awake == 2);
+  std::thread([] { CHECK(cudaFree(nullptr) == cudaSuccess); }).join();
+  CHECK(cuda_emulation::awake == 3);
+}
+
+TEST_CASE("what waits for another device is noticed when memory is given back") {
+  Things const things;
+  auto const before = cuda_emulation::frees_beside_peers.load();
+  cuda_emulation::Device::instance().push(
+      things.stream, {{}, nullptr, 0, [=] { return cuda_emulation::frees_beside_peers > before; }});
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 8) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaSuccess);
+  CHECK(cuda_emulation::frees_beside_peers == before + 1);
+}
+
+TEST_CASE("page-locked memory is not given back while it is copied") {
+  Things const things;
+  for (bool const waits : {true, false}) {
+    void* pinned = nullptr;
+    CHECK(cudaMallocHost(&pinned, 64) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(things.memory, pinned, 64, cudaMemcpyHostToDevice, things.stream) == cudaSuccess);
+    if (waits) CHECK(cudaStreamSynchronize(things.stream) == cudaSuccess);
+    CHECK(aborts([=] { cudaFreeHost(pinned); }) == !waits);
+    cudaStreamSynchronize(things.stream);
+    CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  }
+}
+
+TEST_CASE("a handle of a library ends while its device is current, and a device after its memory") {
+  Devices const two(2);
+  for (int const device : {0, 1})
+    CHECK(aborts([=] {
+            cuda_emulation::OfDevice const handle;
+            cudaSetDevice(device);
+          }) == (device == 1));
+  CHECK(aborts([] {
+    cuda_emulation::OwnDevice const device;
+    void* memory = nullptr;
+    cudaMalloc(&memory, 8);
+  }));
+}
