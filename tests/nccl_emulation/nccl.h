@@ -188,6 +188,7 @@ struct ncclComm {
   std::uint64_t calls = 0;
   int looks = 0;  // for how many more the communicator is busy
   bool finalized = false;
+  int device = cuda_emulation::current_device;  // by number
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
 };
 using ncclComm_t = ncclComm*;
@@ -208,11 +209,24 @@ inline bool& dead() {
 /// Whoever calls a communicator that is busy has not waited for it.
 inline bool busy(ncclComm_t c) { return c->group->joined < c->group->size || (c->looks > 0 && open_groups() == 0); }
 
+/// Whether that many bytes are memory that the communicator's device reaches.
+inline bool reaches(ncclComm_t c, void const* memory, std::size_t bytes) {
+  auto const block = cuda_emulation::Memory::instance().find(memory);
+  if (!block || !block->holds(memory, bytes)) return false;
+  return block->on_host || (block->device == &cuda_emulation::Device::instance() && block->number == c->device);
+}
+
 inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, void* out, cudaStream_t stream) {
   if (busy(c) || c->finalized) return ncclInvalidUsage;
   auto const rank = static_cast<std::size_t>(c->rank);
   auto const parts = asked.kind == Kind::reduce_scatter ? static_cast<std::size_t>(c->group->size) : 1;
   auto const bytes = asked.count * size_of(asked.type) * parts;
+  auto const written = asked.kind == Kind::all_gather       ? bytes * static_cast<std::size_t>(c->group->size)
+                       : asked.kind == Kind::reduce_scatter ? bytes / parts
+                                                            : bytes;
+  bool const gives = asked.kind != Kind::broadcast || asked.root == c->rank;
+  if (stream && stream->device != c->device) return ncclInvalidArgument;
+  if (!reaches(c, out, written) || (gives && !reaches(c, in, bytes))) return ncclInvalidArgument;
   auto const aborted = c->aborted;
   auto const now = std::make_shared<std::shared_ptr<Exchange>>();  // a recorded operation is another each time
   auto const arrive = [=, group = c->group, operations = c->operations] {
@@ -220,7 +234,6 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
     auto const x = *now = group->exchange((*operations)++);
     std::lock_guard const lock(x->mutex);
     auto const* const from = static_cast<std::byte const*>(in);
-    bool const gives = asked.kind != Kind::broadcast || asked.root == static_cast<int>(rank);
     if (gives) x->inputs[rank].assign(from, from + bytes);
     x->asked[rank] = asked;
     ++x->arrived;

@@ -5,9 +5,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -222,6 +226,70 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
     CHECK(outcome.values == over_host.values);
     CHECK(outcome.losses == over_host.losses);
   }
+}
+
+namespace {
+
+/// Throws in the second pass, with which sums begin: rank 0 when the head's sum is under way, and rank 1, once that is
+/// so, before it asks for any.
+class Failing {
+ public:
+  Failing(int rank, std::atomic<bool>* is_under_way) : rank_(rank), is_under_way_(is_under_way) {}
+  void visit(auto&& each) { each("embedding", embedding_), each("head", head_); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    bool const fails = ++passes_ == 2;
+    while (fails && rank_ == 1 && !*is_under_way_) std::this_thread::yield();
+    if (fails && rank_ == 1) throw std::domain_error("rank 1");
+    auto const x = nn::mean_pool(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
+    if (fails)
+      context.on_backward(x, std::tuple{}, [is_under_way = is_under_way_](Context&) {
+        *is_under_way = true;
+        throw std::domain_error("rank 0");
+      });
+    return head_.forward(context, x);
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  int rank_;
+  std::atomic<bool>* is_under_way_;
+  mutable int passes_ = 0;
+  nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width}};
+  nn::Linear head_{width, 3 * width};
+};
+
+}  // namespace
+
+TEST_CASE("a rank that fails while NCCL sums waits for nobody, and ends") {
+  auto const frees = cuda_emulation::frees_beside_peers.load();
+  auto const aborted = nccl_emulation::Everywhere::instance().aborted.load();
+  std::atomic<bool> is_under_way{false};
+  auto const train = [&](launch::World& world) {
+    cuda_emulation::OwnDevice const device;
+    fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}},
+        Failing(world.rank, &is_under_way));
+    return 0;
+  };
+  CHECK_THROWS_AS(launch::run({.threads = 2}, train), std::domain_error);
+  CHECK(cuda_emulation::frees_beside_peers == frees);
+  CHECK(nccl_emulation::Everywhere::instance().aborted > aborted);
+}
+
+TEST_CASE("a replica is on the communicator's GPU, and on no other") {
+  cuda_emulation::devices = 2;
+  launch::World const world;
+  auto const single = fit(parallel::OnCuda{parallel::SingleDevice{}, {1}});
+  CHECK(fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world, 1), 256, 1}}).values ==
+        single.values);
+  CHECK_THROWS_WITH_AS(
+      fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world, 1), 256, 1}, {0}}),
+      doctest::Contains("the communicator is on GPU 1, and OnCuda puts the replica on GPU 0"), ConfigError);
+  cuda_emulation::devices = 1;
+  cuda_emulation::current_device = 0;
 }
 
 #endif

@@ -30,7 +30,8 @@ class NcclCommunicator {
  public:
   using Space = CudaSpace;
 
-  /// Collective. On the GPU that parallel::OnCuda gives the rank, which becomes current.
+  /// Collective. On the host's GPU of the number of its rank there, from the first one on again where there are fewer.
+  /// It becomes current, and is the one that parallel::OnCuda gives the rank.
   /// @throws CudaError, RankLost, RankStalled, CommunicationError
   explicit NcclCommunicator(launch::World const& world) : NcclCommunicator(world, usual_gpu(world)) {}
   /// The same on another, of those that the process sees.
@@ -57,6 +58,8 @@ class NcclCommunicator {
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
   [[nodiscard]] char const* name() const noexcept { return "nccl"; }
+  /// Of those that the process sees; it must be current in every call.
+  [[nodiscard]] int gpu() const noexcept { return self_->gpu(); }
 
   /// Pieces that are started from now on begin when the work that the stream has by then is done. Without it, device
   /// memory is ready when its piece is started.
@@ -82,6 +85,9 @@ class NcclCommunicator {
   void wait(Piece const& piece) { self_->wait(piece); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
+  /// Gives up what was started and is not complete, if anything, and NCCL with it: for who leaves after an exception,
+  /// before memory is given back, which would wait for all peers. Nothing collective can be done afterwards.
+  void abandon() noexcept { self_->abandon(); }
   /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
   [[nodiscard]] NcclCommunicator split(int color, int key) { return NcclCommunicator(self_->split(color, key)); }
 
@@ -94,7 +100,7 @@ class NcclCommunicator {
   static int usual_gpu(launch::World const& world) {
     int gpus = 0;
     memory::check_cuda(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-    return world.rank % gpus;  // without one, the call before has thrown
+    return world.local_rank % gpus;  // without one, the call before has thrown
   }
   static launch::World const& on(int gpu, launch::World const& world) {
     memory::check_cuda(cudaSetDevice(gpu), "cudaSetDevice");

@@ -72,6 +72,10 @@ struct DistributedDataParallel {
           buckets_(summed_in_, bucket_bytes(policy.bucket_bytes), replica_.touched()),
           rows_(replica_.touched(), communicator_.size()) {
       if constexpr (on_device) {
+        if (communicator_.gpu() != replica_.device().gpu())
+          throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
+                            std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
+                            std::to_string(replica_.device().gpu()) + "; give both the same, or OnCuda none");
         marks_ = std::vector<typename DeviceReplica::Mark>(buckets_.size() + 1);
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
@@ -80,6 +84,11 @@ struct DistributedDataParallel {
         detail::broadcast_bytes(communicator_, start.data(), start.size() * sizeof(float));
         replica_.set_values(start);
       }
+    }
+
+    /// After an exception sums may be under way, for which memory must not wait.
+    ~Session() {
+      if constexpr (on_device) communicator_.abandon();
     }
 
     template <class Batch>

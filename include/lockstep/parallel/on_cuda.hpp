@@ -9,19 +9,22 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// A policy whose replicas live on GPUs, in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
 ///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
-/// Shard k of the global batch is computed on the GPU gpus[k % gpus.size()]; replicas may share one. A thread that has
-/// trained has the GPU of its first shard as its current device.
+/// Shard k of the global batch is computed on the GPU gpus[k % gpus.size()]; replicas may share one. Over a
+/// communicator that has a GPU, such as NCCL's, it is that one. A thread that has trained has the GPU of its first
+/// shard as its current device.
 /// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
 template <class Policy>
 struct OnCuda : Policy {
   using Space = CudaSpace;
 
-  std::vector<int> gpus = {};  ///< of those that the process sees; none: all of them
+  std::vector<int> gpus = {};  ///< of those that the process sees; none: all of them, or the communicator's
 
   /// @throws CudaError with the driver's reason when there is no GPU
   template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {
     auto const shard = this->first_shard() + device;
+    if constexpr (requires(Policy const& policy) { policy.communicator.gpu(); })
+      if (gpus.empty()) return {.gpu = this->communicator.gpu()};
     if (gpus.empty()) return {.gpu = shard % DevicesOf<Where>::count()};
     return {.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()]};
   }

@@ -42,12 +42,11 @@ class RankNccl {
   }
   RankNccl(RankNccl const&) = delete;
   RankNccl& operator=(RankNccl const&) = delete;
-  ~RankNccl() {
-    if (!steps_.empty()) group_.abort();
-  }
+  ~RankNccl() { abandon(); }
 
   [[nodiscard]] int rank() const noexcept { return host_.rank(); }
   [[nodiscard]] int size() const noexcept { return host_.size(); }
+  [[nodiscard]] int gpu() const noexcept { return stream_.device(); }
   void follow(memory::Stream<CudaSpace> stream) { producer_ = stream; }
 
   void start(Piece& piece, memory::CudaEvent const* mark = nullptr) {
@@ -93,9 +92,20 @@ class RankNccl {
     return data;
   }
   void give_back(void* data, void* registration) noexcept {
+    for (auto const& block : blocks_)
+      for (auto const& step : steps_)
+        if (block.data() == data && (holds(block, step->what.out) || holds(block, step->what.in))) abandon();
     std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
     if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
     ncclMemFree(data);
+  }
+
+  /// Gives up what is under way. To give device memory back is to wait for all work of the device, NCCL's too: who
+  /// leaves in the midst of it would wait for peers that perhaps never come, and could not say so.
+  void abandon() noexcept {
+    if (steps_.empty() || failure_) return;
+    failure_ = std::make_exception_ptr(CommunicationError(watch_.me() + " has left " + tell(*steps_.front())));
+    group_.abort();
   }
 
   /// Collective.
@@ -133,11 +143,12 @@ class RankNccl {
     return all;
   }
 
+  [[nodiscard]] static bool holds(std::span<std::byte> block, void const* data) noexcept {
+    return data >= block.data() && data < block.data() + block.size();
+  }
   /// CUDA is asked only of memory that did not come from here: that takes longer than all else on the host.
   [[nodiscard]] bool on_device(void const* data) const {
-    auto const* const at = static_cast<std::byte const*>(data);
-    for (auto const& block : blocks_)
-      if (at >= block.data() && at < block.data() + block.size()) return true;
+    if (std::any_of(blocks_.begin(), blocks_.end(), [=](auto const& block) { return holds(block, data); })) return true;
     cudaPointerAttributes attributes{};
     memory::check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
     return attributes.type != cudaMemoryTypeUnregistered && attributes.type != cudaMemoryTypeHost;
