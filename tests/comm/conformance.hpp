@@ -240,6 +240,7 @@ inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   refuses([&] { c.start(askew); }, "not aligned");
   refuses([&] { c.start(crowded); }, "17 doubles");
   refuses([&] { c.broadcast(x.data(), 4, c.size()); }, "the root of a broadcast is " + std::to_string(c.size()));
+  refuses([&] { c.broadcast(x.data(), 4, -1); }, "the root of a broadcast is -1");
   c.barrier();
 }
 

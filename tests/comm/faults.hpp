@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <atomic>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <lockstep/comm/all_gather.hpp>
@@ -63,6 +65,19 @@ inline void disagree(lockstep::comm::AnyCommunicator& c, int kind) {
   }
   c.start(piece);
   c.finish();
+}
+
+/// Of three ranks the last two make a group, in which the last does not come; the first, outside, goes on once the
+/// second has given up.
+inline void stay_away(lockstep::comm::AnyCommunicator& c, std::atomic<bool>& given_up) {
+  auto group = c.split(c.rank() > 0 ? 1 : 0, 0);
+  try {
+    if (c.rank() == 1) group.barrier();
+  } catch (lockstep::RankStalled const&) {
+    given_up = true;
+    throw;
+  }
+  while (!given_up) std::this_thread::yield();
 }
 
 /// How an error names what rank 1 (`other`) or the others were in.

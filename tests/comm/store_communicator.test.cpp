@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/socket.h>
+
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "comm/apart.hpp"
+#include "comm/faults.hpp"
 #include "comm/operations.hpp"
 
 using namespace lockstep_test;
@@ -102,4 +106,52 @@ TEST_CASE("who asks for something else, does not come or is gone is named") {
   CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankLost);
   launch::World alone;
   CHECK_THROWS_WITH_AS(comm::StoreCommunicator{alone}, doctest::Contains("engine 'self'"), lockstep::ConfigError);
+}
+
+TEST_CASE("who does not come to a group is named by its place in the run") {
+  std::atomic<bool> given_up{false};
+  std::string warning;
+  auto const errors = run_apart(3,
+                                [&](launch::World& world) {
+                                  world.warn = [&](std::string const& text) { warning += text; };
+                                  comm::AnyCommunicator c(comm::StoreCommunicator{world});
+                                  stay_away(c, given_up);
+                                },
+                                {.warn_seconds = 0.05, .stall_seconds = 0.2});
+  try {
+    REQUIRE(errors[1]);
+    std::rethrow_exception(errors[1]);
+  } catch (lockstep::RankStalled const& error) {
+    CHECK(error.rank() == 2);
+    CHECK(what_of(errors[1]).find("(barrier) for rank 2") != std::string::npos);
+  }
+  CHECK(warning.find("for rank 2; still waiting") != std::string::npos);  // the group's first rank speaks
+}
+
+TEST_CASE(
+    "a store that cannot be reached is explained by the rank that is lost; one that has ended is waited for a while") {
+  for (bool const unreachable : {true, false}) {
+    CAPTURE(unreachable);
+    auto const errors = run_apart(2, [&](launch::World& world) {
+      if (world.rank == 1) return world.store.reset();
+      comm::AnyCommunicator c(comm::StoreCommunicator{world});
+      auto& control = world.segment->control();
+      if (!unreachable) control.end(1, 0);
+      if (unreachable) ::shutdown(world.store->descriptor(), SHUT_RDWR);
+      std::thread news([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        if (unreachable) control.lose(1);
+      });
+      try {
+        c.barrier();
+      } catch (...) {
+        news.join();
+        throw;
+      }
+      news.join();
+    });
+    REQUIRE(errors[0]);
+    CHECK_THROWS_AS(std::rethrow_exception(errors[0]), lockstep::RankLost);
+    CHECK(what_of(errors[0]).find(unreachable ? "has lost the store" : "has ended its work") != std::string::npos);
+  }
 }

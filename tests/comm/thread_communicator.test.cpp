@@ -247,6 +247,25 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
   CHECK(warnings[1].find("the last operations of each rank:\nrank 0: 0 barrier") == 0);
 }
 
+TEST_CASE("who does not come to a group is named by its place in the run") {
+  auto options = ranks(3);
+  options.limits.stall_seconds = 0.1;
+  std::atomic<bool> given_up{false};
+  auto const train = [&](launch::World& world) -> int {
+    auto c = comm::connect(world);
+    stay_away(c, given_up);
+    return 0;
+  };
+  try {
+    (void)launch::run(options, train);
+    FAIL("nobody gave up");
+  } catch (RankStalled const& error) {
+    CHECK(error.rank() == 2);
+    CHECK(std::string(error.what()).find("rank 1 has waited") == 0);
+    CHECK(std::string(error.what()).find("(barrier) for rank 2") != std::string::npos);
+  }
+}
+
 TEST_CASE("ranks that disagree learn it all, with both sides") {
   for (int const kind : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
     CAPTURE(kind);

@@ -46,6 +46,17 @@ TEST_CASE("only the range is written") {
   CHECK(b == std::vector<float>{10, 20, 30, 40});
 }
 
+TEST_CASE("as many outputs as ranks need not be the inputs") {
+  std::vector<float> const a{1, 2, 3}, b{10, 20, 30};
+  std::vector<float> x(3), y(3);
+  void const* const in[] = {a.data(), b.data()};
+  void* const out[] = {x.data(), y.data()};
+  reduce_range(Operation::sum, lockstep::ElementType::float32, in, 2, out, 2, 0, 3);
+  CHECK(x == std::vector<float>{11, 22, 33});
+  CHECK(y == x);
+  CHECK(b == std::vector<float>{10, 20, 30});
+}
+
 TEST_CASE("max spreads nan from either side") {
   float const nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> a{nan, 1, nan}, b{1, nan, nan};
