@@ -68,6 +68,18 @@ TEST_CASE("a bucket starts when it is full, and never before an earlier one") {
   CHECK(f.comm.started.size() == 5);
 }
 
+TEST_CASE("a bucket's times begin when its last gradient is written, whenever its turn comes") {
+  Fixture f(192, 128 * sizeof(float));
+  auto const start = [](std::size_t, comm::Piece& piece) { piece.started_seconds = 9; };
+  f.buckets.fill(176, 16, 3, start);
+  f.buckets.fill(0, 16, 4, start);
+  f.buckets.fill(16, 160, 5, start);
+  std::vector<double> ready;
+  for (auto const& times : f.buckets.times()) ready.push_back(times.ready);
+  CHECK(ready == std::vector<double>{5, 5, 5, 5, 3});
+  CHECK(f.buckets.times()[4].start == 9);
+}
+
 TEST_CASE("a parameter that spans buckets starts all of them") {
   Fixture f(1024, 256 * sizeof(float));
   f.buckets.ready(f.comm, 0, 1024);

@@ -118,6 +118,8 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   train::load_parameters(path, other.layout, other.values);  // the control
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "none", other.layout, other.values),
                        doctest::Contains("cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "", other.layout, other.values), doctest::Contains("cannot be"),
+                       DataError);
 }
 
 TEST_CASE("buffers are saved and loaded beside the parameters, and not forgotten") {

@@ -115,9 +115,10 @@ struct SafetensorsFile {
     auto const size = end < 0 ? 0 : static_cast<std::uint64_t>(end);
     std::uint64_t length = 0;
     std::rewind(file.get());
-    if (size < sizeof length || !read(&length, sizeof length))
+    if (size < sizeof length)
       throw DataError(path + ": " + std::to_string(size) +
                       " bytes; a safetensors file begins with the 8-byte length of its header");
+    if (!read(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
     if (length > size - sizeof length)
       throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, but only " +
                       std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
