@@ -204,6 +204,7 @@
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
+#include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metric.hpp>

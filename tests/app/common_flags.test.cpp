@@ -35,6 +35,16 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 }  // namespace
 
+TEST_CASE("what is saved needs a place") {
+  CHECK(parse({}).resume == app::Options::never);
+  auto const options = parse({"--save-dir", "x", "--checkpoint-every", "50", "--resume", "auto"});
+  CHECK(options.checkpoint_every == 50);
+  CHECK(options.resume == app::Options::automatic);
+  CHECK(parse({"--resume", "a/step_5.safetensors"}).resume == "a/step_5.safetensors");
+  CHECK(contains(refused({"--checkpoint-every", "50"}), "--checkpoint-every without --save-dir"));
+  CHECK(contains(refused({"--resume", "auto"}), "--resume auto without --save-dir"));
+}
+
 TEST_CASE("the policy follows from ranks and devices, and can be named") {
   auto options = parse({});
   CHECK(options.parallel == app::Parallel::single);

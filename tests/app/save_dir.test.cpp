@@ -23,9 +23,9 @@ struct Folder {
   std::string at(char const* name) const { return (path / name).string(); }
 };
 
-std::string refused(std::string const& directory) {
+std::string refused(std::string const& directory, std::string const& resume = "never") {
   try {
-    app::check_save_dir(directory);
+    app::check_save_dir(directory, resume);
   } catch (ConfigError const& error) {
     return error.what();
   }
@@ -54,6 +54,19 @@ TEST_CASE("a directory that holds a run, and what is no directory, are refused b
   std::ofstream(folder.at("run.json")) << "{}";
   CHECK(contains(refused(folder.path.string()), "already holds a run (run.json)"));
   CHECK(contains(refused(folder.at("run.json")), "is not a directory"));
+}
+
+TEST_CASE("a run is gone on with where that is asked for") {
+  Folder const folder;
+  fs::create_directory(folder.at("checkpoints"));
+  CHECK(contains(refused(folder.path.string()), "or go on with it by --resume auto"));
+  CHECK(refused(folder.path.string(), "auto").empty());
+  CHECK(refused(folder.at("new"), "auto").empty());
+  auto const file = folder.at("checkpoints/step_7.safetensors");
+  CHECK(contains(refused(folder.at("new"), file), "--resume " + file + ": there is no such file"));
+  std::ofstream(file) << "x";
+  CHECK(refused(folder.at("new"), file).empty());
+  CHECK(contains(refused(folder.path.string(), file), "already holds a run"));
 }
 
 TEST_CASE("a directory that cannot be created is refused with the system's reason") {

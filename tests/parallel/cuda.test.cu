@@ -34,6 +34,7 @@
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -42,6 +43,7 @@
 #endif
 
 #include "memory/device.hpp"
+#include "temporary_folder.hpp"
 
 using namespace lockstep;
 
@@ -110,15 +112,17 @@ struct Outcome {
 };
 
 template <class Model = Classifier, class Policy>
-Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1) {
+Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOptions options = {}) {
   auto const batch = rows / policy.all_shards();
   Trainer trainer(std::move(model), optim::SGD{.learning_rate = learning_rate, .momentum = 0.5}, std::move(policy), 7);
   data::InMemoryDataset const all(texts());
   data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch / 2});
   data::DataLoader again(all, data::ShuffledSampler{.seed = 4}, data::PadCollate{}, {.batch_size = batch});
   Losses losses;
-  auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}},
-                                  {.epochs = 2, .accumulation = 2, .clip_norm = 0.5, .observers = {&losses}});
+  options.epochs = options.accumulation = 2;
+  options.clip_norm = 0.5;
+  options.observers = {&losses};
+  auto const record = trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}}, options);
   return {{trainer.values().begin(), trainer.values().end()},
           {trainer.buffers().begin(), trainer.buffers().end()},
           losses.values,
@@ -126,13 +130,14 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1) {
           record.phases};
 }
 
-Outcome fit_on_ranks(int ranks) {
+Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
     outcomes[static_cast<std::size_t>(world.rank)] =
-        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}});
+        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}}, Classifier(), 0.1,
+            fit_options);
     return 0;
   });
   for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);
@@ -190,6 +195,26 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   }
 }
 
+TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was not") {
+  if (!lockstep_test::has_gpu("a checkpoint of CUDA's")) return;
+  auto const check = [](auto const& fit_with) {
+    lockstep_test::TemporaryFolder const folder;
+    auto const whole = fit_with(FitOptions{});
+    fit_with(FitOptions{.max_steps = 5, .checkpoints = {.folder = folder / "saved"}});
+    auto const rest = fit_with(FitOptions{.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}});
+    CHECK(rest.values == whole.values);
+    CHECK(rest.buffers == whole.buffers);
+    CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 5, whole.losses.end()));
+    CHECK(rest.evaluation.loss == whole.evaluation.loss);
+  };
+  using parallel::OnCuda;
+  check([](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, o); });
+  check(
+      [](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, nn::InBfloat16(Classifier()), 0.1, o); });
+  check([](FitOptions const& o) { return fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, o); });
+  check([](FitOptions const& o) { return fit_on_ranks(2, o); });
+}
+
 TEST_CASE("in bfloat16, training on CUDA goes as the host's does in float, but for roundings") {
   if (!lockstep_test::has_gpu("training in bfloat16")) return;
   auto const host = fit(parallel::SingleDevice{.threads = 1}, Classifier(), 2);
@@ -215,17 +240,25 @@ TEST_CASE("the bits do not depend on which replicas share a GPU") {
 
 TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
   auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
-  std::vector<Outcome> outcomes(2);
-  launch::run({.threads = 2}, [&](launch::World& world) {
-    cuda_emulation::OwnDevice const device;
-    outcomes[static_cast<std::size_t>(world.rank)] =
-        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}});
-    return 0;
-  });
-  for (auto const& outcome : outcomes) {
+  auto const over_nccl = [](FitOptions const& options) {
+    std::vector<Outcome> outcomes(2);
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      outcomes[static_cast<std::size_t>(world.rank)] =
+          fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}}, Classifier(),
+              0.1, options);
+      return 0;
+    });
+    return outcomes;
+  };
+  for (auto const& outcome : over_nccl({})) {
     CHECK(outcome.values == over_host.values);
     CHECK(outcome.losses == over_host.losses);
   }
+  lockstep_test::TemporaryFolder const folder;
+  over_nccl({.max_steps = 3, .checkpoints = {.folder = folder / "saved"}});
+  for (auto const& outcome : over_nccl({.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}}))
+    CHECK(outcome.values == over_host.values);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include <lockstep/core/json.hpp>
@@ -37,6 +38,30 @@ TEST_CASE("runs of any length log at least ten steps (or all), the last among th
     CHECK(lines.back().at("accuracy").number() == 0.5);
     CHECK(lines.back().at("samples").integer() == 77);
   }
+}
+
+TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that begins keeps none") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "metrics.jsonl";
+  auto const log = [&](Index resumed, Index from, Index to) {
+    train::MetricsLog log(path);
+    log.start({12, 3, resumed});
+    for (Index step = from; step <= to; ++step) {
+      log.step({step, 12, (step - 1) / 4, 0.5, 1e-3, 8 * step, 0.25, 100});
+      if (step % 4 == 0) log.evaluation({step, step / 4 - 1, 77, 0.75, {}, 1});
+    }
+  };
+  log(0, 1, 12);
+  auto const whole = lockstep_test::read_file(path);
+  CHECK(std::ranges::count(whole, '\n') == 15);
+  for (Index resumed : {1, 4, 7, 9}) {
+    log(0, 1, 9);
+    lockstep_test::write_file(path, lockstep_test::read_file(path) + R"({"kind":"step","st)");  // killed while it wrote
+    log(resumed, resumed + 1, 12);
+    CHECK(lockstep_test::read_file(path) == whole);
+  }
+  log(0, 1, 12);
+  CHECK(lockstep_test::read_file(path) == whole);
 }
 
 TEST_CASE("a place that cannot be written to is named") {

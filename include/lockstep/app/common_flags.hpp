@@ -42,6 +42,7 @@ class CommonFlags {
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
     check_best();
+    check_saving();
   }
 
  private:
@@ -101,6 +102,11 @@ class CommonFlags {
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
                 "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
+    command.add("--checkpoint-every", options_.checkpoint_every, 0, unlimited,
+                "Steps after which the run is saved, to be gone on with; 0: only after the last");
+    command.add("--resume", options_.resume,
+                "never, auto (from the newest checkpoint in --save-dir, if there is one), or a checkpoint's path; "
+                "default never");
     command.add("--init-from", options_.init_from,
                 "Parameters to start from: a .safetensors file that a run of this model left");
   }
@@ -239,6 +245,16 @@ class CommonFlags {
   void check_best() const {
     if (!options_.best_by.empty() && options_.save_dir.empty() && options_.patience == 0)
       throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
+  }
+
+  void check_saving() const {
+    if (options_.resume != Options::never && !options_.init_from.empty())
+      throw ConfigError("--resume with --init-from: a run that goes on has its parameters; leave out either");
+    if (!options_.save_dir.empty()) return;
+    if (options_.checkpoint_every > 0)
+      throw ConfigError("--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
+    if (options_.resume == Options::automatic)
+      throw ConfigError("--resume auto without --save-dir: it looks for checkpoints there; name the run's directory");
   }
 
   void resolve_learning_rate() {

@@ -50,7 +50,10 @@ struct Options {
   std::optional<double> bucket_cap_mb;  ///< unset: measured
   Index check_replicas_every = 0;       ///< optimizer steps; 0 never
   std::uint64_t seed = 1;
-  std::string save_dir;   ///< empty: nothing is written
+  std::string save_dir;        ///< empty: nothing is written
+  Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
+  std::string resume = never;  ///< never, automatic, or the path of a checkpoint
+  static constexpr char const *never = "never", *automatic = "auto";
   std::string init_from;  ///< saved parameters to start from; empty: the seed's
   std::string best_by;    ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
   Index patience = 0;     ///< evaluations in a row, none the best, that end the run; 0 never

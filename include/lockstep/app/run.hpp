@@ -71,7 +71,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
-      if (place.restarts == 0) check_save_dir(options.save_dir);
+      if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
       create_save_dir(options.save_dir);
     }

@@ -9,15 +9,20 @@
 #include <string>
 #include <system_error>
 
+#include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
-/// Looks at --save-dir without changing anything.
-/// @throws ConfigError when something else than a directory is there, one that may not be written to, or a run that was
-/// saved there before
-inline void check_save_dir(std::string const& directory) {
+/// Looks at --save-dir, and at what --resume names, without changing anything.
+/// @throws ConfigError when something else than a directory is there, one that may not be written to, or a run that is
+/// not to be gone on with; or when the checkpoint is not there
+inline void check_save_dir(std::string const& directory, std::string const& resume = Options::never) {
   namespace fs = std::filesystem;
+  bool const goes_on = resume == Options::automatic;
+  if (std::error_code error; !goes_on && resume != Options::never && !fs::is_regular_file(resume, error))
+    throw ConfigError("--resume " + resume +
+                      ": there is no such file; name a checkpoint, or auto for the newest one in --save-dir");
   if (directory.empty()) return;
   std::error_code error;
   auto const there = fs::status(directory, error);
@@ -26,10 +31,11 @@ inline void check_save_dir(std::string const& directory) {
   if (fs::exists(there) && ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
+  if (goes_on) return;
   for (char const* sign : {"run.json", "metrics.jsonl", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
-                        "); name another directory, or remove that run");
+                        "); name another directory, remove that run, or go on with it by --resume auto");
 }
 
 /// Creates --save-dir. @throws ConfigError with the system's reason

@@ -25,6 +25,7 @@
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/verdict.hpp>
+#include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metrics_log.hpp>
@@ -118,6 +119,7 @@ class Training {
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty()) trainer.load(options_.init_from);
     auto fit = fit_options(loader);
+    if (speaks()) fit.checkpoints = checkpoints(metadata);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
     std::optional<train::KeepBest<decltype(trainer)>> best;
@@ -126,11 +128,24 @@ class Training {
       fit.observers.push_back(&progress);
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
       if (saves() && !options_.best_by.empty())
-        fit.observers.push_back(&best.emplace(trainer, checkpoint("best"), metadata));
+        fit.observers.push_back(&best.emplace(trainer, train::checkpoint_path(file("checkpoints"), "best"), metadata));
     }
     auto record = trainer.fit(loader, evaluation, fit);
-    if (saves()) save(record, trainer.layout(), trainer.values(), trainer.buffers(), metadata);
+    bool const was_over = record.steps > 0 && record.steps == record.resumed();
+    if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
+    if (saves() && !(was_over && std::filesystem::exists(file("run.json"))))
+      save(record, trainer.layout(), trainer.values());
     return record;
+  }
+
+  [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
+    train::Checkpoints checkpoints{.every = options_.checkpoint_every, .metadata = metadata};
+    if (saves()) checkpoints.folder = file("checkpoints");
+    bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
+    if (saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
+      checkpoints.resume = train::newest_checkpoint(checkpoints.folder);
+    if (checkpoints.resume.empty() && !automatic && !never) checkpoints.resume = options_.resume;
+    return checkpoints;
   }
 
   [[nodiscard]] Precision precision() const noexcept {
@@ -173,14 +188,8 @@ class Training {
   }
   [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
-  [[nodiscard]] std::string checkpoint(std::string const& name) const {
-    std::filesystem::create_directories(file("checkpoints"));
-    return file("checkpoints/" + name + ".safetensors");
-  }
 
-  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values,
-            std::span<float const> buffers, train::Metadata const& metadata) const {
-    train::save_parameters(checkpoint("step_" + std::to_string(record.steps)), layout, values, metadata, buffers);
+  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
     train::RunLabels labels;
     labels.example = options_.program;
     labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;

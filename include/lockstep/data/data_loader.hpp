@@ -145,6 +145,10 @@ class DataLoader {
     core_->start(split, epoch, 0, step, last_epoch);
   }
 
+  /// The place before a micro-step of an epoch.
+  [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
+    return {epoch, core_->layout(split, epoch).begin(step), samples(), fingerprint()};
+  }
   /// Where to go on after a micro-step. A BatchSampler's batches are what its position counts: they can be shared by
   /// another number of ranks, and are made the same way.
   [[nodiscard]] LoaderState state_after(Held const& held) const {
@@ -159,14 +163,18 @@ class DataLoader {
   /// from the state's position on. Takes no longer for a later place.
   /// @throws DataError when the state is of other data or another order
   void resume(Split split, LoaderState const& state, Index last_epoch) {
+    check(state);
+    check(split, state.epoch, last_epoch);
+    core_->start(split, state.epoch, state.position, 0, last_epoch);
+  }
+  /// @throws DataError when the state is of other data or another order
+  void check(LoaderState const& state) const {
     if (state.fingerprint != fingerprint() || state.samples != samples()) {
       throw DataError("DataLoader: the state is of " + std::to_string(state.samples) + " samples with fingerprint " +
                       state.fingerprint + ", and the dataset and its order have " + std::to_string(samples()) +
                       " with fingerprint " + fingerprint() +
                       "; resume with the data, sampler and seed of the earlier run, or start anew");
     }
-    check(split, state.epoch, last_epoch);
-    core_->start(split, state.epoch, state.position, 0, last_epoch);
   }
 
   /// The next micro-step's batches, in order; waits until they are ready.

@@ -138,8 +138,8 @@ struct DistributedDataParallel {
     /// Compares the parameters and the optimizer's moments of all ranks, bit for bit.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) {
-      ReplicaArenas arenas(1, replica_.values().data());
-      state_.add_to(arenas, replica_.device());
+      auto arenas = moments();
+      arenas.insert(arenas.begin(), replica_.values().data());
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
@@ -156,6 +156,20 @@ struct DistributedDataParallel {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
+    [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
+    /// All ranks go on from rank 0's, and have it afterwards.   @collective
+    void restore(SessionState& state) {
+      auto const broadcast = [this](auto& all) {
+        detail::broadcast_bytes(communicator_, all.data(), all.size() * sizeof all[0]);
+      };
+      broadcast(state.values);
+      broadcast(state.buffers);
+      for (auto& numbers : state.moments) broadcast(numbers);
+      broadcast(state.text);
+      replica_.set_values(state.values);
+      replica_.set_buffers(state.buffers);
+      state_.set_moments(state.moments, replica_.device());
+    }
     /// What communication took out of backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
       auto phases = std::exchange(phases_, {});

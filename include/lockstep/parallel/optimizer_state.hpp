@@ -40,9 +40,14 @@ class OptimizerState {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return arenas_.size() * static_cast<std::size_t>(layout_->size()) * sizeof(float);
   }
-  /// Adds the moments, as the host sees them until the next call, to `arenas`. Waits for the device.
-  void add_to(std::vector<float const*>& arenas, detail::Device<Space> const& device) const {
-    for (auto const& arena : arenas_) arenas.push_back(arena.on_host(device).data());
+  /// The moments as the host sees them until the next call. Waits for the device.
+  [[nodiscard]] std::vector<float const*> moments(detail::Device<Space> const& device) const {
+    std::vector<float const*> moments;
+    for (auto const& arena : arenas_) moments.push_back(arena.on_host(device).data());
+    return moments;
+  }
+  void set_moments(std::span<std::vector<float> const> moments, detail::Device<Space> const& device) {
+    for (std::size_t i = 0; i < arenas_.size(); ++i) device.write(std::span(moments[i]), arenas_[i].data());
   }
 
  private:

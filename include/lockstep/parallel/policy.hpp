@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -59,6 +60,19 @@ struct BucketTimes {
   double ready = 0;  ///< its last gradient was written
   double start = 0;  ///< handed to the communicator
   double end = 0;    ///< reduced
+};
+
+/// What a checkpoint brings back to a session, on the host. Alike in size on all ranks.
+struct SessionState {
+  SessionState(Index parameters, Index buffer_elements, int states)
+      : values(static_cast<std::size_t>(parameters)),
+        buffers(static_cast<std::size_t>(buffer_elements)),
+        moments(static_cast<std::size_t>(states), values) {}
+
+  std::vector<float> values;                ///< [layout.size()]
+  std::vector<float> buffers;               ///< [layout.buffer_size()]
+  std::vector<std::vector<float>> moments;  ///< of the optimizer, each as values
+  std::string text = {};                    ///< what else all ranks are to know
 };
 
 /// What a session says of itself when training is over.

@@ -62,6 +62,14 @@ struct SingleDevice {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
+    /// The optimizer's, on the host; of a device, copies that the next call overwrites.
+    [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
+    /// Goes on from there.
+    void restore(SessionState const& state) {
+      replica_.set_values(state.values);
+      replica_.set_buffers(state.buffers);
+      state_.set_moments(state.moments, replica_.device());
+    }
     [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
     [[nodiscard]] SessionReport report() const {
       return {{}, {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};

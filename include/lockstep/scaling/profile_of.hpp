@@ -7,17 +7,16 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
 /// What a run's record says of its average step.
 [[nodiscard]] inline StepProfile profile_of(train::RunRecord const& record) {
-  double const scale = record.steps == 0 ? 0 : 1e3 / static_cast<double>(record.steps);
   return {.shards = Index{record.world_size} * record.devices,
           .threads = record.threads,
           .effective_batch_size = record.effective_batch_size,
           .samples_per_second = record.samples_per_second(),
-          .data_wait_ms = record.data_wait_seconds * scale,
-          .forward_ms = record.phases.forward * scale,
-          .backward_ms = record.phases.backward * scale,
-          .communication_ms = record.phases.communication * scale,
-          .optimizer_ms = record.phases.optimizer * scale,
-          .pass_ms = record.phases.pass * scale};
+          .data_wait_ms = record.milliseconds_of_step(record.data_wait_seconds),
+          .forward_ms = record.milliseconds_of_step(record.phases.forward),
+          .backward_ms = record.milliseconds_of_step(record.phases.backward),
+          .communication_ms = record.milliseconds_of_step(record.phases.communication),
+          .optimizer_ms = record.milliseconds_of_step(record.phases.optimizer),
+          .pass_ms = record.milliseconds_of_step(record.phases.pass)};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::scaling

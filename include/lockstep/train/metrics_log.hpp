@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the
-/// last always) and every evaluation. A line is complete in the file as soon as it is logged. For one rank only.
+/// last always) and every evaluation. A line is complete in the file as soon as it is logged. A run that goes on from a
+/// checkpoint goes on in its file. For one rank only.
 class MetricsLog final : public Observer {
  public:
   /// @throws DataError when the file cannot be created
-  explicit MetricsLog(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "we")) {
+  explicit MetricsLog(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "ae")) {
     if (!file_) fail("create");
+  }
+
+  /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
+  void start(StartReport const& report) override {
+    if (::truncate(path_.c_str(), report.resumed == 0 ? 0 : end_of(report.resumed)) != 0) fail("shorten");
   }
 
   void step(StepReport const& report) override {
@@ -47,6 +57,20 @@ class MetricsLog final : public Observer {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  /// The bytes of the lines up to a step; one that was not written to its end is none.
+  [[nodiscard]] ::off_t end_of(Index step) const {
+    std::unique_ptr<std::FILE, Close> const file(std::fopen(path_.c_str(), "re"));
+    ::off_t end = 0;
+    std::string line;
+    for (int c; file && (c = std::getc(file.get())) != EOF;) {
+      line += static_cast<char>(c);
+      if (c != '\n') continue;
+      if (json::parse(line, path_).at("step").integer() > step) break;
+      end += static_cast<::off_t>(line.size());
+      line.clear();
+    }
+    return end;
+  }
   void write() {
     if (std::fprintf(file_.get(), "%s\n", line_.text().c_str()) < 0 || std::fflush(file_.get()) != 0) fail("write");
   }

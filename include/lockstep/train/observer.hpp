@@ -14,6 +14,7 @@ struct RunRecord;
 struct StartReport {
   Index steps = 0;  ///< optimizer steps of the whole run
   Index epochs = 0;
+  Index resumed = 0;  ///< the step of a checkpoint that the run goes on from; 0: from the beginning
 };
 
 /// One optimizer step.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <string>
 
 #include <lockstep/core/json_writer.hpp>
@@ -22,15 +21,18 @@ struct RunLabels {
 namespace detail {
 
 inline void write_phases(json::Writer& out, RunRecord const& record) {
-  double const scale = record.steps == 0 ? 0 : 1e3 / static_cast<double>(record.steps);
+  auto const member = [&](char const* name, double seconds) { out.member(name, record.milliseconds_of_step(seconds)); };
   out.key("phases_ms").begin_object();
-  out.member("data_wait", record.data_wait_seconds * scale);
-  if (record.phases.pass > 0)
-    out.member("forward_and_backward", record.phases.pass * scale);
-  else
-    out.member("forward", record.phases.forward * scale).member("backward", record.phases.backward * scale);
-  out.member("communication_exposed", record.phases.communication * scale);
-  out.member("optimizer", record.phases.optimizer * scale).end_object();
+  member("data_wait", record.data_wait_seconds);
+  if (record.phases.pass > 0) {
+    member("forward_and_backward", record.phases.pass);
+  } else {
+    member("forward", record.phases.forward);
+    member("backward", record.phases.backward);
+  }
+  member("communication_exposed", record.phases.communication);
+  member("optimizer", record.phases.optimizer);
+  out.end_object();
 }
 
 inline void write_buckets(json::Writer& out, RunRecord const& record) {
@@ -73,7 +75,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("precision", labels.precision);
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
-  out.member("parameters", record.parameters).member("resumed_at", std::array<Index, 0>{});
+  out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
   out.member("steps", record.steps)
       .member("samples", record.samples)
       .member("samples_per_second", record.samples_per_second());

@@ -19,20 +19,29 @@ struct RunRecord {
   Index batch_size = 0;
   Index effective_batch_size = 0;
   Index parameters = 0;
-  Index steps = 0;
+  Index steps = 0;  ///< of the whole run, as are samples: what was done before it went on from a checkpoint counts
   Index samples = 0;
-  double training_seconds = 0;  ///< evaluations left out
+  Index samples_before = 0;       ///< of those, before it went on
+  std::vector<Index> resumed_at;  ///< the steps at which it did, earliest first
+  double training_seconds = 0;    ///< evaluations left out
   std::vector<double> step_seconds;
   std::vector<double> epoch_seconds;
   double data_wait_seconds = 0;
   parallel::PhaseSeconds phases;  ///< of the whole run
   parallel::SessionReport session;
+  double run_began = 0;   ///< Clock::seconds(); as though there had been no pause
   double step_began = 0;  ///< Clock::seconds() at the start of the last step: zero of the buckets' times
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
 
+  /// The step at which this part of the run began.
+  [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
+  /// Of what was trained since then, as are all seconds.
   [[nodiscard]] double samples_per_second() const noexcept {
-    return training_seconds == 0 ? 0 : static_cast<double>(samples) / training_seconds;
+    return training_seconds == 0 ? 0 : static_cast<double>(samples - samples_before) / training_seconds;
+  }
+  [[nodiscard]] double milliseconds_of_step(double seconds) const noexcept {
+    return steps == resumed() ? 0 : seconds * 1e3 / static_cast<double>(steps - resumed());
   }
   /// The q-quantile of the steps' seconds, q in [0, 1]; 0 without steps.
   [[nodiscard]] double step_quantile(double q) const {

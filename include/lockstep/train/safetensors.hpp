@@ -38,21 +38,18 @@ inline void check_arenas(char const* what, nn::ParameterLayout const& layout, st
            std::to_string(kept);
   });
 }
-}  // namespace detail
 
-/// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
-/// or not at all.
-/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
-/// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
+/// The tensors of an arena, as they are called in a file: `prefix` and their entry's name.
+template <class Number>
+struct Tensors {
+  std::vector<nn::ParameterLayout::Entry> const& entries;
+  std::span<Number> arena;
+  std::string prefix = {};
+};
+
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
-inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
-                            Metadata const& metadata = {}, std::span<float const> buffers = {}) {
-  detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
-  struct Part {
-    std::vector<nn::ParameterLayout::Entry> const& entries;
-    std::span<float const> arena;
-  };
-  std::array<Part, 2> const parts{Part{layout.entries(), values}, Part{layout.buffers(), buffers}};
+inline void write_safetensors(std::string const& path, std::vector<Tensors<float const>> const& parts,
+                              Metadata const& metadata) {
   json::Writer header;
   header.begin_object().key("__metadata__").begin_object();
   for (auto const& [name, text] : metadata) header.member(name, text);
@@ -61,7 +58,7 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
   for (auto const& part : parts) {
     for (auto const& entry : part.entries) {
       auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
-      header.key(entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+      header.key(part.prefix + entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
       header.member("data_offsets", std::array{begin, end}).end_object();
       begin = end;
     }
@@ -79,6 +76,18 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
       file.write(std::as_bytes(
           part.arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
   file.commit();
+}
+
+}  // namespace detail
+
+/// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
+/// or not at all.
+/// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
+/// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
+inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
+                            Metadata const& metadata = {}, std::span<float const> buffers = {}) {
+  detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
+  detail::write_safetensors(path, {{layout.entries(), values}, {layout.buffers(), buffers}}, metadata);
 }
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
@@ -136,11 +145,21 @@ struct SafetensorsFile {
     return out;
   }
 
+  /// Copies the tensors into their arenas, which only change when all is well.
+  void read(std::string const& path, std::vector<Tensors<float>> const& parts) const {
+    std::vector<std::pair<float*, std::span<char const>>> tensors;
+    for (auto const& part : parts)
+      for (auto const& entry : part.entries)
+        tensors.emplace_back(part.arena.data() + entry.offset, tensor(path, part.prefix + entry.name, entry));
+    for (auto const& [to, from] : tensors) std::memcpy(to, from.data(), from.size());
+  }
+
   /// The bytes of a float32 tensor of that name and shape.
-  [[nodiscard]] std::span<char const> tensor(std::string const& path, nn::ParameterLayout::Entry const& entry) const {
-    auto const* tensor = header.find(entry.name);
-    if (!tensor) throw DataError(path + ": has no parameter \"" + entry.name + "\"; it was saved from another model");
-    auto const what = path + ": parameter \"" + entry.name + "\"";
+  [[nodiscard]] std::span<char const> tensor(std::string const& path, std::string const& name,
+                                             nn::ParameterLayout::Entry const& entry) const {
+    auto const* tensor = header.find(name);
+    if (!tensor) throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model");
+    auto const what = path + ": parameter \"" + name + "\"";
     if (tensor->at("dtype").string() != "F32")
       throw DataError(what + " is of type " + tensor->at("dtype").string() + "; F32 is needed");
     std::vector<Index> shape;
@@ -170,14 +189,8 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
                                 std::span<float> buffers) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   detail::SafetensorsFile const file(path);
-  std::vector<std::pair<float*, std::span<char const>>> tensors;
-  for (auto const& entry : layout.entries())
-    tensors.emplace_back(values.data() + entry.offset, file.tensor(path, entry));
-  for (auto const& entry : layout.buffers())
-    tensors.emplace_back(buffers.data() + entry.offset, file.tensor(path, entry));
-  auto metadata = file.metadata();
-  for (auto const& [to, from] : tensors) std::memcpy(to, from.data(), from.size());
-  return metadata;
+  file.read(path, {{layout.entries(), values}, {layout.buffers(), buffers}});
+  return file.metadata();
 }
 
 inline std::string load_text(std::string const& path, std::string_view name) {

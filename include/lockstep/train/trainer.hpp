@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <tuple>
@@ -24,7 +23,10 @@
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
+#include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
+#include <lockstep/train/detail/checkpointing.hpp>
+#include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
@@ -35,13 +37,14 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 struct FitOptions {
   Index epochs = 1;
-  Index max_steps = 0;             ///< optimizer steps; 0 leaves it to the epochs
-  Index accumulation = 1;          ///< micro-batches in one optimizer step
-  double clip_norm = 0;            ///< largest norm of the mean gradient; 0 does not clip
-  optim::Schedule schedule{};      ///< factor on the optimizer's learning rate, by step
-  Index check_replicas_every = 0;  ///< steps after which replicas compare their bits; 0 never
-  Index patience = 0;              ///< evaluations in a row, none the best, that end the run; 0 never
-  std::string judge_by = "loss";   ///< which evaluation is best: of the least "loss", or a metric's largest value
+  Index max_steps = 0;               ///< optimizer steps; 0 leaves it to the epochs
+  Index accumulation = 1;            ///< micro-batches in one optimizer step
+  double clip_norm = 0;              ///< largest norm of the mean gradient; 0 does not clip
+  optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
+  Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
+  Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
+  std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's largest value
+  train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::vector<train::Observer*> observers{};
 };
 
@@ -144,7 +147,7 @@ class Trainer {
     std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
     session_.share_buffers();
     auto const steps = evaluation.loader.steps(split());
-    start(evaluation.loader, 1);
+    start(evaluation.loader, 0, 0, 1);
     for (Index step = 0; step < steps; ++step) {
       auto const held = evaluation.loader.next();
       train::detail::naming_samples(held, [&] {
@@ -197,12 +200,12 @@ class Trainer {
   }
   [[nodiscard]] data::Split split() { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
 
-  /// From the first step to the end of an epoch; for a device, in memory that it reads by itself.
+  /// From a micro-step to the end of an epoch; for a device, in memory that it reads by itself.
   template <class Loader>
-  void start(Loader& loader, Index epochs) {
+  void start(Loader& loader, Index epoch, Index step, Index last_epoch) {
     if constexpr (!Space::host_accessible && requires(memory::AnyHostResource memory) { loader.use(memory); })
       loader.use(Session::DeviceReplica::batch_memory());
-    loader.start(split(), 0, 0, epochs);
+    loader.start(split(), epoch, step, last_epoch);
   }
 
   template <class Loader, class Evaluation>
@@ -211,60 +214,60 @@ class Trainer {
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
-    auto const micro_steps = loader.steps(split());
-    auto const accumulation = std::max<Index>(1, options.accumulation);
-    auto const epoch_steps = (micro_steps + accumulation - 1) / accumulation;
-    auto const shards_samples = record.batch_size * policy_.all_shards();
-    auto const epoch_samples = std::min(loader.samples(), micro_steps * shards_samples);
-    auto const steps = std::min(epoch_steps * options.epochs,
-                                options.max_steps > 0 ? options.max_steps : std::numeric_limits<Index>::max());
-    record.step_seconds.reserve(static_cast<std::size_t>(steps));
-    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min<Index>(options.epochs, steps)));
-    for (auto* observer : options.observers) observer->start({steps, options.epochs});
-
-    auto const run_began = Clock::seconds();
-    start(loader, options.epochs);
-    auto const whole_epochs = steps / std::max<Index>(1, epoch_steps), rest = steps - whole_epochs * epoch_steps;
+    train::detail::FitPlan const plan(loader.samples(), loader.steps(split()), record.batch_size * policy_.all_shards(),
+                                      std::max<Index>(1, options.accumulation), options.epochs, options.max_steps);
+    train::detail::Checkpointing const checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_,
+                                                   loader, split(), plan);
+    auto epoch_loss = checkpoints.take_up(record);
     train::BestEvaluation best(options.judge_by);
-    train::BatchFeed feed(loader, session_, whole_epochs * micro_steps + rest * accumulation);
-    for (Index epoch = 0; record.steps < steps; ++epoch) {
-      auto const epoch_began = Clock::seconds();
-      nn::Loss<HostSpace> epoch_loss;
-      for (Index micro = 0; micro < micro_steps && record.steps < steps;) {
-        record.step_began = Clock::seconds();
-        auto const last = std::min(micro_steps, micro + accumulation) - 1;
-        for (bool first = true; micro <= last; ++micro, first = false)
-          micro_step(feed, epoch, first, micro == last, record);
-        ++record.steps;
-        auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
-        bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
-        if (compares) check_replicas(Updates::make_alike, record.steps - 1);
-        auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
-        if (compares) check_replicas(Updates::leave_apart, record.steps);
-        auto const now = Clock::seconds();
-        if (!std::isfinite(loss.sum))
-          throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
-                      "; lower the learning rate, warm it up or clip the gradient");
-        epoch_loss += loss;
-        record.step_seconds.push_back(now - record.step_began);
-        record.training_seconds += now - record.step_began;
-        record.samples = epoch * epoch_samples + std::min(epoch_samples, micro * shards_samples);
-        train::StepReport const report{record.steps, steps,          epoch,           loss.mean(),
-                                       rate,         record.samples, now - run_began, record.samples_per_second()};
-        for (auto* observer : options.observers) observer->step(report);
+    for (auto const& report : record.evaluations) best.take(report);
+    auto const over = [&] {
+      return record.steps >= plan.steps || (options.patience > 0 && best.since() >= options.patience);
+    };
+    if (record.resumed() > 0 && over()) return record;
+    record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
+    for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps});
+
+    start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
+    train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
+    for (auto epoch_began = Clock::seconds(); !over();) {
+      auto const epoch = plan.epoch(record.steps), begin = plan.begin(record.steps), end = plan.end(record.steps);
+      record.step_began = Clock::seconds();
+      for (auto micro = begin; micro < end; ++micro) micro_step(feed, epoch, micro == begin, micro + 1 == end, record);
+      ++record.steps;
+      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
+      bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
+      if (compares) check_replicas(Updates::make_alike, record.steps - 1);
+      auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
+      if (compares) check_replicas(Updates::leave_apart, record.steps);
+      auto const now = Clock::seconds();
+      if (!std::isfinite(loss.sum))
+        throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
+                    "; lower the learning rate, warm it up or clip the gradient");
+      if (begin == 0) epoch_loss = {};
+      epoch_loss += loss;
+      record.step_seconds.push_back(now - record.step_began);
+      record.training_seconds += now - record.step_began;
+      record.samples = plan.samples(record.steps);
+      auto const seconds = now - record.run_began;
+      train::StepReport const done{record.steps, plan.steps,     epoch,   loss.mean(),
+                                   rate,         record.samples, seconds, record.samples_per_second()};
+      for (auto* observer : options.observers) observer->step(done);
+      if (plan.ends_epoch(record.steps)) {
+        record.train_loss = epoch_loss.mean();
+        record.epoch_seconds.push_back(Clock::seconds() - epoch_began);
+        if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
+          auto report = evaluate(evaluation);
+          report.step = record.steps;
+          report.epoch = epoch;
+          report.seconds = Clock::seconds() - record.run_began;
+          report.best = best.take(report);
+          for (auto* observer : options.observers) observer->evaluation(report);
+          record.evaluations.push_back(std::move(report));
+        }
+        epoch_began = Clock::seconds();
       }
-      record.train_loss = epoch_loss.mean();
-      record.epoch_seconds.push_back(Clock::seconds() - epoch_began);
-      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
-        auto report = evaluate(evaluation);
-        report.step = record.steps;
-        report.epoch = epoch;
-        report.seconds = Clock::seconds() - run_began;
-        report.best = best.take(report);
-        for (auto* observer : options.observers) observer->evaluation(report);
-        record.evaluations.push_back(std::move(report));
-        if (options.patience > 0 && best.since() >= options.patience) break;
-      }
+      checkpoints.leave(record, epoch_loss, over());
     }
     record.phases = session_.take_phases();
     record.session = session_.report();
@@ -282,8 +285,7 @@ class Trainer {
       if (static_cast<void const*>(&evaluation.loader) == &loader)
         throw ConfigError(
             "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
-            "second "
-            "one, if need be of the same dataset");
+            "second one, if need be of the same dataset");
       auto const look = [&](std::string const& name) {
         known = known || name == options.judge_by;
         names += ", " + name;

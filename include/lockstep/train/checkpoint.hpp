@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/data/loader_state.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/observer.hpp>
+#include <lockstep/train/safetensors.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Where a fit leaves checkpoints, and which one it goes on from. Of several ranks the first one's counts, and only it
+/// reads and writes.
+struct Checkpoints {
+  std::string folder = {};  ///< receives step_N.safetensors, and is made when it is missing; empty: nothing is saved
+  Index every = 0;          ///< optimizer steps; one more after the last. 0: only that
+  std::string resume = {};  ///< a file to go on from; empty: from the beginning
+  Metadata metadata = {};   ///< texts that are saved with the parameters
+};
+
+/// How far training had come when a checkpoint was made.
+struct Progress {
+  Index steps = 0;
+  Index effective_batch_size = 0;
+  std::uint64_t seed = 0;
+  nn::Loss<HostSpace> epoch_loss;  ///< of the epoch so far
+  double seconds = 0;              ///< of the run so far
+  std::vector<Index> resumed_at;   ///< the steps at which it went on, earliest first
+  std::vector<EvaluationReport> evaluations;
+  data::LoaderState data;  ///< where the data goes on
+
+  [[nodiscard]] std::string to_json() const {
+    json::Writer out;
+    out.begin_object().member("version", version).member("steps", steps);
+    out.member("effective_batch_size", effective_batch_size).member("seed", std::to_string(seed));
+    out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
+    out.member("resumed_at", resumed_at).key("evaluations").begin_array();
+    auto const number = [&](double value) { std::isfinite(value) ? out.value(value) : out.value(nullptr); };
+    for (auto const& each : evaluations) {
+      out.begin_object().member("step", each.step).member("epoch", each.epoch).member("samples", each.samples);
+      out.member("seconds", each.seconds).member("best", each.best).key("loss"), number(each.loss);
+      out.key("metrics").begin_object();
+      for (auto const& [name, value] : each.metrics) out.key(name), number(value);
+      out.end_object().end_object();
+    }
+    out.end_array().member("data", data.to_json()).end_object();
+    return std::move(out).text();
+  }
+  /// @throws DataError when the text is no progress, or one of another version; `where` names its place
+  [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where) {
+    auto const value = json::parse(text, where);
+    if (auto const found = value.at("version").integer(); found != version)
+      throw DataError(where + ": the state of training has version " + std::to_string(found) +
+                      "; this library reads version " + std::to_string(version));
+    Progress out;
+    out.steps = value.at("steps").integer();
+    out.effective_batch_size = value.at("effective_batch_size").integer();
+    auto const& seed = value.at("seed").string();
+    std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
+    out.epoch_loss = {value.at("loss_sum").number(), value.at("loss_weight").number()};
+    out.seconds = value.at("seconds").number();
+    for (auto const& step : value.at("resumed_at").array()) out.resumed_at.push_back(step.integer());
+    auto const number = [](json::Value const& v) {
+      return v.is<double>() || v.is<std::int64_t>() ? v.number() : std::nan("");
+    };
+    for (auto const& each : value.at("evaluations").array()) {
+      EvaluationReport report{each.at("step").integer(),
+                              each.at("epoch").integer(),
+                              each.at("samples").integer(),
+                              number(each.at("loss")),
+                              {},
+                              each.at("seconds").number(),
+                              each.at("best").boolean()};
+      for (auto const& [name, metric] : each.at("metrics").object()) report.metrics.emplace_back(name, number(metric));
+      out.evaluations.push_back(std::move(report));
+    }
+    out.data = data::LoaderState::from_json(value.at("data").string());
+    return out;
+  }
+
+  static constexpr int version = 1;
+  static constexpr char const* key = "lockstep.progress";  ///< of the file's metadata
+};
+
+/// Saves what a run needs to go on as though it had never stopped: parameters and buffers as `save_parameters`, so that
+/// whoever loads parameters can load this, the optimizer's moments as "optimizer.I.NAME", and the progress. The file is
+/// there whole or not at all.
+/// @shape values, each of moments [layout.size()]   @shape buffers [layout.buffer_size()]
+/// @throws DataError when the file cannot be written
+inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
+                            std::span<float const> buffers, std::vector<float const*> const& moments,
+                            Progress const& progress, Metadata metadata = {}) {
+  detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
+  std::vector<detail::Tensors<float const>> parts{{layout.entries(), values}, {layout.buffers(), buffers}};
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    parts.push_back({layout.entries(), {moments[i], values.size()}, "optimizer." + std::to_string(i) + "."});
+  metadata.emplace_back(Progress::key, progress.to_json());
+  detail::write_safetensors(path, parts, metadata);
+}
+
+/// Reads what `save_checkpoint` saved; `state` only changes when all is well.
+/// @throws DataError when the file cannot be read, is of another model or optimizer, or holds parameters alone
+inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                parallel::SessionState& state) {
+  detail::SafetensorsFile const file(path);
+  auto const metadata = file.metadata();
+  auto const found =
+      std::find_if(metadata.begin(), metadata.end(), [](auto& each) { return each.first == Progress::key; });
+  if (found == metadata.end())
+    throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
+  auto progress = Progress::from_json(found->second, path);
+  std::vector<detail::Tensors<float>> parts{{layout.entries(), state.values}, {layout.buffers(), state.buffers}};
+  for (std::size_t i = 0; i < state.moments.size(); ++i)
+    parts.push_back({layout.entries(), state.moments[i], "optimizer." + std::to_string(i) + "."});
+  std::vector<std::string> names{"__metadata__"};
+  for (auto const& part : parts)
+    for (auto const& entry : part.entries) names.push_back(part.prefix + entry.name);
+  for (auto const& [name, tensor] : file.header.object())
+    if (file.header.object().size() > names.size() && std::find(names.begin(), names.end(), name) == names.end())
+      throw DataError(path + ": holds \"" + name +
+                      "\", which neither the model nor its optimizer has; resume with those " + "of the earlier run");
+  file.read(path, parts);
+  return progress;
+}
+
+/// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
+[[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
+  constexpr std::string_view before = "step_", behind = ".safetensors";
+  auto const close = [](DIR* open) { ::closedir(open); };
+  std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.c_str()), close);
+  Index most = -1;
+  while (auto const* entry = open ? ::readdir(open.get()) : nullptr) {
+    std::string_view const name = entry->d_name;
+    if (!name.starts_with(before) || !name.ends_with(behind)) continue;
+    auto const digits = name.substr(before.size(), name.size() - before.size() - behind.size());
+    Index steps = -1;
+    auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
+    if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size()) most = std::max(most, steps);
+  }
+  return most < 0 ? "" : folder + "/step_" + std::to_string(most) + ".safetensors";
+}
+
+/// Where `folder` keeps the checkpoint of this name, such as "step_500". Makes the folder when it is missing.
+/// @throws DataError with the system's reason
+[[nodiscard]] inline std::string checkpoint_path(std::string const& folder, std::string const& name) {
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
+    throw DataError(folder + ": cannot make the folder for checkpoints: " + std::strerror(errno));
+  return folder + "/" + name + ".safetensors";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

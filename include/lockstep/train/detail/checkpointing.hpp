@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/run_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// Takes up and leaves the checkpoints of one fit. All that it is given outlives it.
+template <class Session, class Loader>
+class Checkpointing {
+ public:
+  /// `states` arenas belong to the optimizer.
+  Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, int states,
+                std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan const& plan)
+      : options_(options),
+        session_(session),
+        layout_(layout),
+        states_(states),
+        seed_(seed),
+        loader_(loader),
+        split_(split),
+        plan_(plan) {}
+
+  /// Goes on from the checkpoint that the first rank names, if it does.
+  /// @returns the loss of the epoch so far
+  /// @collective   @throws DataError or ConfigError, on the first rank, when it is not one of this run
+  nn::Loss<HostSpace> take_up(RunRecord& record) const {
+    parallel::SessionState state(0, 0, 0);
+    bool const reads = speaks() && !options_.resume.empty();
+    if (reads) {
+      state = room();
+      auto const progress = load_checkpoint(options_.resume, layout_, state);
+      check(progress, record);
+      state.text = progress.to_json();
+    }
+    std::array<double, 2> told{reads ? 1.0 : 0.0, static_cast<double>(state.text.size())};
+    session_.all_reduce(told);  // the others have zeros
+    record.run_began = Clock::seconds();
+    if (told[0] == 0) return {};
+    if (!reads) {
+      state = room();
+      state.text.resize(static_cast<std::size_t>(told[1]));
+    }
+    session_.restore(state);
+    auto progress = Progress::from_json(state.text, "the first rank's checkpoint");
+    record.run_began -= progress.seconds;
+    record.steps = progress.steps;
+    record.samples = record.samples_before = plan_.samples(progress.steps);
+    record.resumed_at = std::move(progress.resumed_at);
+    record.resumed_at.push_back(progress.steps);
+    record.evaluations = std::move(progress.evaluations);
+    record.train_loss = progress.epoch_loss.mean();
+    return progress.epoch_loss;
+  }
+
+  /// Saves the run, if it is the first rank's and it is time.
+  void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool over) const {
+    bool const due = over || (options_.every > 0 && record.steps % options_.every == 0);
+    if (!due || !speaks() || options_.folder.empty()) return;
+    save_checkpoint(checkpoint_path(options_.folder, "step_" + std::to_string(record.steps)), layout_,
+                    session_.values(), session_.buffers(), session_.moments(),
+                    {.steps = record.steps,
+                     .effective_batch_size = record.effective_batch_size,
+                     .seed = seed_,
+                     .epoch_loss = epoch_loss,
+                     .seconds = Clock::seconds() - record.run_began,
+                     .resumed_at = record.resumed_at,
+                     .evaluations = record.evaluations,
+                     .data = place(record.steps)},
+                    options_.metadata);
+  }
+
+ private:
+  /// One rank reads and writes for all.
+  [[nodiscard]] bool speaks() const noexcept { return split_.first == 0; }
+  [[nodiscard]] parallel::SessionState room() const { return {layout_.size(), layout_.buffer_size(), states_}; }
+
+  void check(Progress const& progress, RunRecord const& record) const {
+    auto const refuse = [&](std::string const& what, auto was, auto is) {
+      throw ConfigError(options_.resume + ": was saved with " + what + " " + std::to_string(was) +
+                        " and training would go on with " + std::to_string(is) + "; make them equal, or start anew");
+    };
+    if (progress.effective_batch_size != record.effective_batch_size)
+      refuse("an effective batch of", progress.effective_batch_size, record.effective_batch_size);
+    if (progress.seed != seed_) refuse("the seed", progress.seed, seed_);
+    if constexpr (resumes) {
+      loader_.check(progress.data);
+      if (!(place(progress.steps) == progress.data))
+        throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
+                          ", position " + std::to_string(progress.data.position) + ", where step " +
+                          std::to_string(progress.steps) +
+                          " does not begin with this loader's options; give it the tail of the earlier run");
+    }
+  }
+
+  static constexpr bool resumes = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };
+  /// Where the data goes on after so many steps.
+  [[nodiscard]] data::LoaderState place(Index steps) const {
+    if constexpr (resumes) return loader_.state_before(split_, plan_.epoch(steps), plan_.begin(steps));
+    return {};
+  }
+
+  Checkpoints const& options_;
+  Session& session_;
+  nn::ParameterLayout const& layout_;
+  int states_;
+  std::uint64_t seed_;
+  Loader const& loader_;
+  data::Split split_;
+  FitPlan const& plan_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

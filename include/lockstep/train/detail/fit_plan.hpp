@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <limits>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// The optimizer steps of a fit, and where each lies in the data: arithmetic, so that a run may begin at any of them.
+struct FitPlan {
+  Index micro_steps = 0;    ///< in an epoch
+  Index accumulation = 1;   ///< of them in a step; an epoch's last one may have fewer
+  Index micro_samples = 1;  ///< of all shards in a micro-step
+  Index epoch_samples = 0;
+  Index steps = 0;  ///< of the whole fit
+
+  FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs, Index most_steps)
+      : micro_steps(micro_steps_),
+        accumulation(accumulation_),
+        micro_samples(micro_samples_),
+        epoch_samples(std::min(samples, micro_steps * micro_samples)),
+        steps(std::min(epoch_steps() * epochs, most_steps > 0 ? most_steps : std::numeric_limits<Index>::max())) {}
+
+  [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
+  /// The epoch of the step that comes after `step` others, and its first micro-step and the one behind its last.
+  [[nodiscard]] Index epoch(Index step) const noexcept { return step / std::max<Index>(1, epoch_steps()); }
+  [[nodiscard]] Index begin(Index step) const noexcept { return (step - epoch(step) * epoch_steps()) * accumulation; }
+  [[nodiscard]] Index end(Index step) const noexcept { return std::min(micro_steps, begin(step) + accumulation); }
+  /// Whether an epoch, or the fit, is over after so many steps.
+  [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
+  /// Samples that so many steps have seen, and their micro-steps.
+  [[nodiscard]] Index samples(Index step) const noexcept {
+    return epoch(step) * epoch_samples + std::min(epoch_samples, begin(step) * micro_samples);
+  }
+  [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/json.hpp>
+
+#include "examples/program.hpp"
+
+using namespace lockstep_test;
+namespace json = lockstep::json;
+
+namespace {
+
+using Flags = std::vector<std::string>;
+
+/// A run of 23 steps an epoch on two ranks or devices, 20 epochs long.
+Flags flags(TemporaryFolder const& folder, std::string const& name, Flags more) {
+  std::string csv;
+  for (int i = 0; i < 400; ++i)
+    csv += "\"" + std::to_string(i % 4 + 1) + "\",\"title\",\"some words " + std::to_string(i) + "\"\n";
+  Flags all{"--data",       save(folder, "data.csv", csv),
+            "--threads",    "1",
+            "--epochs",     "20",
+            "--d-model",    "16",
+            "--batch-size", "8",
+            "--save-dir",   folder / name};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+Flags both(Flags a, Flags const& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+json::Value run_json(std::string const& folder) { return json::parse(read_file(folder + "/run.json"), folder); }
+
+/// The losses of the logged steps, as they were printed.
+std::vector<std::string> losses(std::string const& folder) {
+  std::vector<std::string> all;
+  auto const text = read_file(folder + "/metrics.jsonl");
+  for (auto at = text.find("\"loss\":"); at != std::string::npos; at = text.find("\"loss\":", at + 1))
+    all.push_back(text.substr(at, text.find(',', at) - at));
+  return all;
+}
+
+bool appears(std::string const& file) {
+  for (int tries = 0; tries < 6000 && !std::filesystem::exists(file); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return std::filesystem::exists(file);
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed at any moment goes on, and ends as one that was not") {
+  TemporaryFolder const folder;
+  for (auto const& policy : {Flags{"--nproc", "2"}, Flags{"--parallel", "dp"}}) {
+    CAPTURE(policy[0]);
+    auto const name = policy[0].substr(2);
+    REQUIRE(run_example("text_classification", flags(folder, "whole-" + name, policy)).exit_code == 0);
+    auto const whole = run_json(folder / ("whole-" + name));
+    CHECK(whole.at("resumed_at").array().empty());
+
+    auto const arguments = flags(folder, name, both(policy, {"--checkpoint-every", "20", "--resume", "auto"}));
+    for (auto const* file : {"/checkpoints/step_60.safetensors", "/checkpoints/step_240.safetensors"}) {
+      Program program(example("text_classification"), arguments);
+      REQUIRE(appears((folder / name) + file));
+      ::kill(-program.pid(), SIGKILL);
+      CHECK(program.wait(5).exit_code == 128 + SIGKILL);
+    }
+    auto const last = run_example("text_classification", arguments);
+    CAPTURE(last.err);
+    REQUIRE(last.exit_code == 0);
+    CHECK(contains(last.out, "going on after step "));
+    auto const resumed = run_json(folder / name);
+    CHECK(resumed.at("parameters_sha256") == whole.at("parameters_sha256"));
+    CHECK(resumed.at("final") == whole.at("final"));
+    CHECK(resumed.at("steps") == whole.at("steps"));
+    REQUIRE(resumed.at("resumed_at").array().size() == 2);
+    CHECK(resumed.at("resumed_at").at(std::size_t{0}).integer() >= 60);
+    CHECK(losses(folder / name) == losses(folder / ("whole-" + name)));
+
+    auto const metrics = read_file((folder / name) + "/metrics.jsonl"), json = read_file((folder / name) + "/run.json");
+    auto const again = run_example("text_classification", arguments);
+    CHECK(again.exit_code == 0);
+    CHECK(contains(again.out, "the run had ended with step 460"));
+    CHECK(read_file((folder / name) + "/metrics.jsonl") == metrics);
+    CHECK(read_file((folder / name) + "/run.json") == json);
+  }
+}
+
+TEST_CASE("ranks that are started anew after one was lost go on where they were") {
+  TemporaryFolder const folder;
+  REQUIRE(run_example("text_classification", flags(folder, "whole", {"--nproc", "2"})).exit_code == 0);
+  Program program(example("text_classification"),
+                  flags(folder, "run", {"--nproc", "2", "--max-restarts", "2", "--checkpoint-every", "20"}));
+  REQUIRE(appears(folder / "run/checkpoints/step_60.safetensors"));
+  auto const ranks = program.children();
+  REQUIRE(ranks.size() == 2);
+  ::kill(ranks[1], SIGKILL);
+  auto const outcome = program.wait(120);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  auto const run = run_json(folder / "run");
+  CHECK(run.at("parameters_sha256") == run_json(folder / "whole").at("parameters_sha256"));
+  REQUIRE(run.at("resumed_at").array().size() == 1);
+  CHECK(run.at("resumed_at").at(std::size_t{0}).integer() >= 60);
+}
+
+TEST_CASE("what cannot be gone on with is told in a sentence, before anything is written") {
+  TemporaryFolder const folder;
+  auto const refused = [&](std::string const& name, Flags more, std::string const& words) {
+    auto const outcome = run_example("text_classification", flags(folder, name, std::move(more)));
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code != 0);
+    CHECK(contains(outcome.err, words));
+    CHECK(outcome.lines_of_err() == 1);
+  };
+  REQUIRE(run_example("text_classification", flags(folder, "run", {"--max-steps", "4"})).exit_code == 0);
+  auto const run = read_file(folder / "run/run.json");
+  refused("run", {}, "already holds a run");
+  refused("run", {"--resume", "auto", "--grad-accum-steps", "2"},
+          "effective batch of 8 and training would go on with 16");
+  refused("run", {"--resume", "auto", "--seed", "2"}, "step_4.safetensors");
+  refused("run", {"--resume", "auto", "--num-layers", "1"}, "which neither the model nor its optimizer has");
+  refused("new", {"--resume", folder / "none"}, "none: there is no such file");
+  CHECK(read_file(folder / "run/run.json") == run);
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  // Another directory takes over from the first one's checkpoint.
+  auto const path = folder / "run/checkpoints/step_4.safetensors";
+  CHECK(run_example("text_classification", flags(folder, "other", {"--resume", path, "--max-steps", "6"})).exit_code ==
+        0);
+  CHECK(run_json(folder / "other").at("steps").integer() == 6);
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/checkpoint.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/predictor.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr Index words = 50, longest = 6;
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+  int label;
+};
+
+/// With all that a checkpoint must bring back: moments, a table by rows, dropout, and running statistics.
+class Model {
+ public:
+  explicit Model(Index width = 8)
+      : embedding_({.vocabulary = words,
+                    .length = longest,
+                    .width = width,
+                    .dropout = 0.2,
+                    .token_gradient = nn::GradientForm::by_rows}),
+        norm_(width),
+        head_(width, 3) {}
+  void visit(auto&& each) {
+    each("embedding", embedding_);
+    each("norm", norm_);
+    each("head", head_);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
+    return head_.forward(context, norm_.forward(context, nn::mean_pool(context, x)));
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_;
+  nn::BatchNorm norm_;
+  nn::Linear head_;
+};
+
+std::vector<Text> texts(int count, std::uint64_t seed) {
+  std::vector<Text> all;
+  for (int i = 0; i < count; ++i) {
+    auto const draw = [&](std::uint64_t k) { return mix(seed, static_cast<std::uint64_t>(i), k); };
+    Text text{{}, static_cast<int>(draw(0) % 3)};
+    for (std::uint64_t t = 0; t < 1 + draw(1) % longest; ++t)
+      text.tokens.push_back(static_cast<std::int32_t>(draw(t + 2) % words));
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+constexpr int samples = 23;  // with batches of 4 and two to a step: 3 steps an epoch, the last of them short
+auto loader(Index batch_size, std::uint64_t seed = 1) {
+  return data::DataLoader{data::InMemoryDataset{texts(samples, 1)},
+                          data::ShuffledSampler{.seed = seed},
+                          data::PadCollate{},
+                          {.batch_size = batch_size, .workers = 0}};
+}
+
+struct Outcome {
+  std::vector<float> values, buffers;
+  train::RunRecord record;
+};
+
+template <class Policy, class Optimizer = optim::AdamW>
+Outcome fit(Policy policy, FitOptions const& options, Index batch_size = 4,
+            Optimizer optimizer = {.learning_rate = 1e-2}) {
+  Trainer trainer{Model{}, optimizer, std::move(policy), 5};
+  auto batches = loader(batch_size);
+  auto held_out = data::DataLoader{data::InMemoryDataset{texts(9, 2)},
+                                   data::SequentialSampler{},
+                                   data::PadCollate{},
+                                   {.batch_size = 4, .workers = 0}};
+  auto record = trainer.fit(batches, train::Evaluation{held_out, train::Accuracy{&Text::label}}, options);
+  return {{trainer.values().begin(), trainer.values().end()},
+          {trainer.buffers().begin(), trainer.buffers().end()},
+          std::move(record)};
+}
+/// By two ranks; the first one's outcome.
+Outcome fit_ranks(FitOptions const& options) {
+  std::vector<Outcome> all(2);
+  launch::Options ranks;
+  ranks.threads = 2;
+  launch::run(ranks, [&](launch::World& world) {
+    auto own = options;
+    if (world.rank > 0) own.checkpoints = {};  // the first one's counts
+    all[static_cast<std::size_t>(world.rank)] =
+        fit(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, own, 2);
+    return 0;
+  });
+  CHECK(all[0].values == all[1].values);
+  return all[0];
+}
+
+std::string step_file(std::string const& folder, Index step) {
+  return folder + "/step_" + std::to_string(step) + ".safetensors";
+}
+
+/// Trains 4 epochs in one go, and again with pauses after `first` and `second` steps: nobody can tell.
+template <class Fit>
+void check_pauses(Fit const& fit_with, Index first, Index second) {
+  CAPTURE(first);
+  lockstep_test::TemporaryFolder const folder;
+  auto const whole = fit_with({.epochs = 4, .accumulation = 2, .clip_norm = 0.5});
+  auto const part = [&](Index from, Index to) {
+    return fit_with({.epochs = 4,
+                     .max_steps = to,
+                     .accumulation = 2,
+                     .clip_norm = 0.5,
+                     .checkpoints = {.folder = folder / "checkpoints",
+                                     .resume = from == 0 ? "" : step_file(folder / "checkpoints", from)}});
+  };
+  part(0, first), part(first, second);
+  auto const last = part(second, 12);
+  CHECK(last.values == whole.values);
+  CHECK(last.buffers == whole.buffers);
+  CHECK(last.record.steps == 12);
+  CHECK(last.record.samples == whole.record.samples);
+  CHECK(last.record.resumed_at == std::vector<Index>{first, second});
+  CHECK(last.record.step_seconds.size() == static_cast<std::size_t>(12 - second));
+  CHECK(last.record.train_loss == whole.record.train_loss);
+  CHECK(last.record.evaluations.back().loss == whole.record.evaluations.back().loss);
+  CHECK(last.record.evaluations.back().step == 12);
+}
+
+struct Steps : train::Observer {
+  train::StartReport began;
+  std::vector<train::StepReport> steps;
+  Index throws_after = 0;
+  void start(train::StartReport const& report) override { began = report; }
+  void step(train::StepReport const& report) override {
+    steps.push_back(report);
+    if (report.step == throws_after) throw Error("pulled the plug");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
+  for (auto [first, second] : {std::pair<Index, Index>{1, 2}, {3, 7}, {4, 9}, {10, 11}}) {
+    check_pauses([](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); }, first, second);
+    check_pauses([](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); },
+                 first, second);
+    check_pauses(fit_ranks, first, second);
+  }
+}
+
+TEST_CASE("other optimizers, and other numbers of devices, go on too") {
+  check_pauses(
+      [](FitOptions const& o) {
+        return fit(parallel::SingleDevice{.threads = 1}, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9});
+      },
+      4, 5);
+  // One device began, two ranks went on and two devices ended: as two ranks that were handed the same checkpoint did.
+  lockstep_test::TemporaryFolder const folder;
+  auto const part = [&](auto const& fit_with, std::string const& to, std::string const& from, Index steps) {
+    return fit_with(FitOptions{
+        .epochs = 4, .max_steps = steps, .accumulation = 2, .checkpoints = {.folder = folder / to, .resume = from}});
+  };
+  auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); };
+  auto const dp = [](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); };
+  part(single, "a", "", 4);
+  part(fit_ranks, "b", step_file(folder / "a", 4), 8);
+  auto const mixed = part(dp, "c", step_file(folder / "b", 8), 12);
+  auto const ranks = part(fit_ranks, "d", step_file(folder / "a", 4), 12);
+  CHECK(mixed.values == ranks.values);
+  CHECK(mixed.record.samples == 4 * samples);
+}
+
+TEST_CASE("checkpoints come every so many steps and after the last; who dies goes on from the newest") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const checkpoints = folder / "checkpoints";
+  CHECK(train::newest_checkpoint(checkpoints).empty());
+  FitOptions options{.epochs = 4, .accumulation = 2, .checkpoints = {.folder = checkpoints, .every = 5}};
+  auto const whole = fit(parallel::SingleDevice{.threads = 1}, {.epochs = 4, .accumulation = 2});
+  Steps dies;
+  dies.throws_after = 8;
+  options.observers = {&dies};
+  CHECK_THROWS_AS(fit(parallel::SingleDevice{.threads = 1}, options), Error);
+  CHECK(train::newest_checkpoint(checkpoints) == step_file(checkpoints, 5));
+
+  Steps goes_on;
+  options.observers = {&goes_on};
+  options.checkpoints.resume = train::newest_checkpoint(checkpoints);
+  auto const rest = fit(parallel::SingleDevice{.threads = 1}, options);
+  CHECK(rest.values == whole.values);
+  CHECK(goes_on.began.resumed == 5);
+  CHECK(goes_on.began.steps == 12);
+  REQUIRE(goes_on.steps.size() == 7);
+  CHECK(goes_on.steps[0].step == 6);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(goes_on.steps[i].loss == dies.steps[5 + i].loss);
+  CHECK(goes_on.steps[0].seconds > dies.steps[4].seconds);  // the pause does not count, what came before it does
+  CHECK(train::newest_checkpoint(checkpoints) == step_file(checkpoints, 12));  // not step_10, as text would have it
+
+  // A run that is over stays as it is.
+  Steps hears_nothing;
+  options.observers = {&hears_nothing};
+  options.checkpoints.resume = step_file(checkpoints, 12);
+  auto const again = fit(parallel::SingleDevice{.threads = 1}, options);
+  CHECK(again.values == whole.values);
+  CHECK(again.record.steps == 12);
+  CHECK(again.record.train_loss == whole.record.train_loss);
+  CHECK(again.record.evaluations.back().loss == whole.record.evaluations.back().loss);
+  CHECK(hears_nothing.steps.empty());
+}
+
+TEST_CASE("patience outlasts a pause, and what was evaluated is remembered") {
+  lockstep_test::TemporaryFolder const folder;
+  FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3};
+  for (auto ranks : {false, true}) {
+    auto const fit_with = [&](FitOptions const& o) {
+      return ranks ? fit_ranks(o) : fit(parallel::SingleDevice{.threads = 1}, o);
+    };
+    options.checkpoints = {.folder = folder / (ranks ? "ranks" : "one"), .every = 2};
+    options.checkpoints.resume.clear();
+    auto const whole = fit_with(options);
+    REQUIRE(whole.record.steps > 10);  // or nothing would be remembered
+    REQUIRE(whole.record.steps < 180);
+    for (Index step : {4, 10}) {
+      options.checkpoints = {.resume = step_file(folder / (ranks ? "ranks" : "one"), step)};
+      auto const rest = fit_with(options);
+      CHECK(rest.record.steps == whole.record.steps);
+      CHECK(rest.values == whole.values);
+      REQUIRE(rest.record.evaluations.size() == whole.record.evaluations.size());
+      for (std::size_t i = 0; i < whole.record.evaluations.size(); ++i) {
+        CHECK(rest.record.evaluations[i].loss == whole.record.evaluations[i].loss);
+        CHECK(rest.record.evaluations[i].best == whole.record.evaluations[i].best);
+      }
+    }
+    options.checkpoints = {.resume = train::newest_checkpoint(folder / (ranks ? "ranks" : "one"))};
+    CHECK(fit_with(options).record.steps == whole.record.steps);
+    CHECK(fit_with(options).record.step_seconds.empty());
+  }
+}
+
+TEST_CASE("a checkpoint is a file of parameters too") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const outcome = fit(parallel::SingleDevice{.threads = 1},
+                           {.checkpoints = {.folder = folder / "saved", .metadata = {{"classes", "a b c"}}}});
+  train::Predictor const predictor(Model{}, train::newest_checkpoint(folder / "saved"));
+  REQUIRE_FALSE(predictor.metadata().empty());
+  CHECK(predictor.metadata()[0] == std::pair<std::string, std::string>{"classes", "a b c"});
+  std::vector<float> values(outcome.values.size()), buffers(outcome.buffers.size());
+  train::load_parameters(train::newest_checkpoint(folder / "saved"), predictor.layout(), values, buffers);
+  CHECK(values == outcome.values);
+  CHECK(buffers == outcome.buffers);
+}
+
+TEST_CASE("what does not belong to the run is refused, by name and with both values") {
+  lockstep_test::TemporaryFolder const folder;
+  fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
+  auto const file = step_file(folder / "saved", 2);
+  auto const refused = [&](auto const& words, auto const& train) {
+    CHECK_THROWS_WITH(train(FitOptions{.epochs = 2, .checkpoints = {.resume = file}}), doctest::Contains(words));
+  };
+  parallel::SingleDevice const single{.threads = 1};
+  refused("was saved with an effective batch of 4 and training would go on with 8",
+          [&](FitOptions const& o) { fit(single, o, 8); });
+  refused("holds \"optimizer.1.embedding.token\", which neither the model nor its optimizer has",
+          [&](FitOptions const& o) { fit(single, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9}); });
+  refused("was saved with the seed 5 and training would go on with 6", [&](FitOptions const& o) {
+    Trainer trainer{Model{}, optim::AdamW{}, single, 6};
+    auto batches = loader(4);
+    trainer.fit(batches, train::NoEvaluation{}, o);
+  });
+  refused("resume with the data, sampler and seed of the earlier run", [&](FitOptions const& o) {
+    Trainer trainer{Model{}, optim::AdamW{}, single, 5};
+    auto batches = loader(4, 2);
+    trainer.fit(batches, train::NoEvaluation{}, o);
+  });
+  refused("has shape", [&](FitOptions const& o) {
+    Trainer trainer{Model{16}, optim::AdamW{}, single, 5};
+    auto batches = loader(4);
+    trainer.fit(batches, train::NoEvaluation{}, o);
+  });
+  auto const path = folder / "parameters.safetensors";
+  Trainer trainer{Model{}, optim::AdamW{}, single, 5};
+  train::save_parameters(path, trainer.layout(), trainer.values(), {}, trainer.buffers());
+  CHECK_THROWS_WITH_AS(fit(single, {.checkpoints = {.resume = path}}),
+                       doctest::Contains("holds parameters without the state of training"), DataError);
+  CHECK_THROWS_WITH_AS(fit(single, {.checkpoints = {.resume = folder / "none"}}),
+                       doctest::Contains("none: cannot be opened"), DataError);
+  CHECK_THROWS_WITH_AS(fit(single, {.checkpoints = {.folder = folder / "no/such"}}),
+                       doctest::Contains("cannot make the folder for checkpoints"), DataError);
+}
+
+TEST_CASE("progress is read as it was written, and nothing else is taken for it") {
+  train::Progress const was{7,
+                            8,
+                            ~std::uint64_t{0},
+                            {0.1, 3},
+                            1.5,
+                            {2, 4},
+                            {{4, 1, 9, 0.25, {{"accuracy", 0.5}, {"f1", std::nan("")}}, 0.5, true}},
+                            {1, 8, 23, "abc"}};
+  auto const is = train::Progress::from_json(was.to_json(), "x");
+  CHECK(is.to_json() == was.to_json());
+  CHECK(is.seed == was.seed);
+  CHECK(is.epoch_loss.sum == 0.1);
+  REQUIRE(is.evaluations.size() == 1);
+  CHECK(is.evaluations[0].metrics[0] == was.evaluations[0].metrics[0]);
+  CHECK(std::isnan(is.evaluations[0].metrics[1].second));
+  CHECK(is.data == was.data);
+  CHECK_THROWS_WITH_AS(train::Progress::from_json(R"({"version":2})", "x"),
+                       doctest::Contains("x: the state of training has version 2"), DataError);
+  CHECK_THROWS_AS(train::Progress::from_json("{}", "x"), DataError);
+}
