@@ -70,6 +70,7 @@ TEST_CASE("errors that a user can do something about say what") {
             "; the driver is for CUDA 12.2 and the program was built with CUDA 12.4: update the driver"));
   cuda_emulation::driver = 12080;
   CHECK(has(text(cudaErrorNoDevice), "CUDA_VISIBLE_DEVICES hides"));
+  CHECK(has(text(cudaErrorInvalidDevice), "; this process sees 1 GPU, numbered from 0"));
   for (auto const status : {cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
     CHECK(has(text(status), "-DCMAKE_CUDA_ARCHITECTURES=native"));
   CHECK(has(text(cudaErrorIllegalAddress), "compute-sanitizer"));

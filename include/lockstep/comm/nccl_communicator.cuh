@@ -103,7 +103,7 @@ class NcclCommunicator {
     return world.local_rank % gpus;  // without one, the call before has thrown
   }
   static launch::World const& on(int gpu, launch::World const& world) {
-    memory::check_cuda(cudaSetDevice(gpu), "cudaSetDevice");
+    memory::check_cuda(cudaSetDevice(gpu), ("cudaSetDevice(" + std::to_string(gpu) + ")").c_str());
     return world;
   }
   static void release(void* owner, std::byte* data, std::size_t) noexcept {

@@ -28,6 +28,11 @@ namespace detail {
     }
     case cudaErrorNoDevice:
       return "; nvidia-smi lists the GPUs, of which CUDA_VISIBLE_DEVICES hides those that it does not name";
+    case cudaErrorInvalidDevice: {
+      int gpus = 0;
+      if (cudaGetDeviceCount(&gpus) != cudaSuccess) return "";
+      return "; this process sees " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") + ", numbered from 0";
+    }
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
       return "; the program was not built for this GPU: configure with -DCMAKE_CUDA_ARCHITECTURES=native on this "
@@ -47,9 +52,10 @@ namespace detail {
 /// @throws CudaError
 inline void check_cuda(cudaError_t status, char const* call) {
   if (status == cudaSuccess) return;
+  auto const text = std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
+                    detail::cuda_remedy(status);
   static_cast<void>(cudaGetLastError());  // told once: CUB asks for it after each launch, and would fail by ours
-  throw CudaError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
-                  detail::cuda_remedy(status));
+  throw CudaError(text);
 }
 
 namespace detail {
