@@ -2,16 +2,19 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/sample_hash.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Samples held in memory: those of a vector, or all of another dataset, read once. `get` gives a reference, so that a
-/// collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction.
+/// collate copies each byte once. Copies share the samples. Thread-safe: nothing changes after construction. The groups
+/// of another dataset are not kept: `hold_out` comes first.
 template <class Sample>
 class InMemoryDataset {
  public:
@@ -26,6 +29,15 @@ class InMemoryDataset {
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(samples_->size()); }
   [[nodiscard]] Sample const& get(Index i) const noexcept { return (*samples_)[static_cast<std::size_t>(i)]; }
+  /// Of every byte of every sample, where these are made of numbers, enums, std::string, std::array, std::optional,
+  /// std::vector and nested aggregates. For others, derive a dataset that has a fingerprint: without one a run is
+  /// resumed with whatever samples there are.
+  /// @cost a pass over all samples; a DataLoader asks once, when its first state is made or resumed
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept requires detail::HasContent<Sample> {
+    std::uint64_t hash = samples_->size();
+    for (Sample const& sample : *samples_) hash = detail::hash_on(hash, sample);
+    return hash;
+  }
 
  private:
   template <Dataset D>

@@ -11,7 +11,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/content_hash.hpp>
+#include <lockstep/data/detail/content_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {

@@ -9,15 +9,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/source/detail/content_hash.hpp>
+#include <lockstep/data/detail/sample_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
@@ -65,11 +63,7 @@ class UciHarDataset {
         held->groups = std::max(held->groups, held->subjects.back() + 1);
       }
     }
-    for (auto const& each : held->samples) {
-      std::string_view const signals(reinterpret_cast<char const*>(each.signals.data()),
-                                     each.signals.size() * sizeof each.signals[0]);
-      held->hash = mix(held->hash, detail::content_hash(signals), static_cast<std::uint64_t>(each.label));
-    }
+    for (auto const& each : held->samples) held->hash = detail::hash_on(held->hash, each);
     held_ = std::move(held);
   }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/aggregate.hpp>
+#include <lockstep/data/detail/content_hash.hpp>
+#include <lockstep/data/sample_extent.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// Numbers, side by side: every byte counts. (A long double has some that do not; a pointer is another in each run.)
+template <class T>
+inline constexpr bool plain_bytes = std::is_enum_v<T> || (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>);
+template <class T, std::size_t N>
+inline constexpr bool plain_bytes<std::array<T, N>> = plain_bytes<T>;
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+/// Not of aggregates that containers hold: these need not be such as can be listed.
+template <class T>
+consteval bool has_plain_content() {
+  if constexpr (plain_bytes<T> || std::is_same_v<T, std::string>) {
+    return true;
+  } else if constexpr (variable_length<T> || is_optional<T> || standard_array<T>) {
+    return has_plain_content<typename T::value_type>();
+  } else {
+    return false;
+  }
+}
+template <class T>
+consteval bool has_content();
+template <class... Member>
+consteval bool all_have_content(std::tuple<Member&...>*) {
+  return (has_content<Member>() && ...);
+}
+template <class T>
+consteval bool has_content() {
+  if constexpr (has_plain_content<T>()) {
+    return true;
+  } else if constexpr (Aggregate<T>) {
+    if constexpr (member_count<T> >= 1 && member_count<T> <= most_members) {
+      return all_have_content(static_cast<MembersOf<T>*>(nullptr));
+    } else {
+      return false;
+    }
+  } else {
+    return false;
+  }
+}
+
+/// A value that hash_on can read to its last byte.
+template <class T>
+concept HasContent = has_content<T>();
+
+/// Changes with any byte of a value, its lengths included, and with what was hashed before.
+template <class T>
+std::uint64_t hash_on(std::uint64_t hash, T const& value) noexcept {
+  auto const add = [&](void const* first, std::size_t bytes) {
+    hash = mix(hash, content_hash({static_cast<char const*>(first), bytes}));
+  };
+  if constexpr (plain_bytes<T>) {
+    add(&value, sizeof value);
+  } else if constexpr (is_optional<T>) {
+    hash = mix(hash, value.has_value());
+    if (value) hash = hash_on(hash, *value);
+  } else if constexpr (variable_length<T> || standard_array<T>) {
+    using Element = typename T::value_type;
+    if constexpr (plain_bytes<Element> && !std::is_same_v<T, std::vector<bool>>) {
+      add(value.data(), value.size() * sizeof(Element));
+    } else {
+      hash = mix(hash, value.size());
+      for (Element const& each : value) hash = hash_on(hash, each);
+    }
+  } else {
+    std::apply([&](auto const&... member) { ((hash = hash_on(hash, member)), ...); }, members(value));
+  }
+  return hash;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
