@@ -69,3 +69,18 @@ TEST_CASE("threads may ask for the same samples at once") {
   CHECK(wrong == 0);
   CHECK(budget - cache.bytes_left() < 100 * (bytes_least + 16));  // what came second is not counted
 }
+
+TEST_CASE("groups stay the dataset's") {
+  struct Pairs {
+    Index size() const { return 4; }
+    int get(Index) const { return 0; }
+    Index groups() const { return 2; }
+    Index group(Index i) const { return i / 2; }
+  };
+  data::Cache const cache{Pairs{}, 100};
+  CHECK(cache.groups() == 2);
+  CHECK(cache.group(2) == 1);
+  std::atomic<int> reads = 0;
+  static_assert(!data::GroupedDataset<data::Cache<Counting>>);
+  CHECK(data::Cache{Counting{&reads}, 0}.fingerprint() == data::Cache{Counting{&reads}, 100}.fingerprint());
+}

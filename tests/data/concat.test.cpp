@@ -71,3 +71,19 @@ TEST_CASE("parts that draw get the loader's key, beside parts that do not") {
   CHECK(both.get(0, {7, 3, 4}).ids == std::vector<int>{0});
   CHECK(both.get(2, {7, 3, 4}).ids == std::vector<int>{11, 304});
 }
+
+TEST_CASE("groups of all parts are groups of the whole, each its own") {
+  struct Pairs {
+    Index count;
+    Index size() const { return count; }
+    int get(Index) const { return 0; }
+    Index groups() const { return (count + 1) / 2; }
+    Index group(Index i) const { return i / 2; }
+  };
+  data::Concat const all{Pairs{4}, Pairs{0}, Pairs{3}};
+  CHECK(all.groups() == 4);
+  std::vector<Index> groups;
+  for (Index i = 0; i < all.size(); ++i) groups.push_back(all.group(i));
+  CHECK(groups == std::vector<Index>{0, 0, 1, 1, 2, 2, 3});
+  static_assert(!data::GroupedDataset<data::Concat<Pairs, data::InMemoryDataset<int>>>);
+}

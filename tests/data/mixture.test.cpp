@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -43,7 +45,7 @@ TEST_CASE("each dataset goes through its samples before one comes again") {
     CHECK(sample < parts[d].count);
   }
   std::vector<std::vector<int>> times{std::vector<int>(7), std::vector<int>(100), std::vector<int>(1000)};
-  for (Index i = 0; i < 1'000; ++i) {
+  for (Index i = 0; i < 3'000; ++i) {
     auto const [dataset, sample] = mixture.source(i);
     ++times[static_cast<std::size_t>(dataset)][static_cast<std::size_t>(sample)];
   }
@@ -75,6 +77,7 @@ TEST_CASE("what cannot be mixed is refused") {
   CHECK_THROWS_WITH_AS(make({part}, {1, 2}), doctest::Contains("1 datasets and 2 weights"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part, part}, {1, 0}), doctest::Contains("weight 1 is 0.0"), ConfigError);
   CHECK_THROWS_AS(make({part, part}, {1, std::nan("")}), ConfigError);
+  CHECK_THROWS_WITH_AS(make({part, part}, {1e308, 1e308}), doctest::Contains("sum of the weights is inf"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part, part}, {1, 1e-6}), doctest::Contains("less than a thousandth"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part, Part{0, 1}}, {1, 1}), doctest::Contains("dataset 1 is empty"), ConfigError);
   CHECK_THROWS_WITH_AS(make({part}, {1}, -1), doctest::Contains("samples is -1"), ConfigError);
@@ -88,4 +91,17 @@ TEST_CASE("datasets that draw get the loader's key") {
   data::Mixture const mixture(std::vector<Drawn>{{{7, 1}}, {{7, 2}}}, {1, 1});
   CHECK(mixture.get(3, {0, 0, 4}) == mixture.get(3) + 400'000);
   static_assert(!data::DrawsSamples<data::Mixture<Part>>);
+}
+
+TEST_CASE("the fingerprint changes with datasets, weights and seed") {
+  Part const a{10, 0}, b{20, 1};
+  std::set<std::uint64_t> seen;
+  seen.insert(data::Mixture(std::vector{a, b}, {1, 1}).fingerprint());
+  seen.insert(data::Mixture(std::vector{b, a}, {1, 1}).fingerprint());
+  seen.insert(data::Mixture(std::vector{a, b}, {1, 2}).fingerprint());
+  seen.insert(data::Mixture(std::vector{a, b}, {1, 1}, 0, 1).fingerprint());
+  seen.insert(data::Mixture(std::vector{a, b, b}, {1, 1, 1}).fingerprint());
+  CHECK(seen.size() == 5);
+  CHECK(data::Mixture(std::vector{a, b}, {2, 2}, 30).fingerprint() ==
+        data::Mixture(std::vector{a, b}, {1, 1}).fingerprint());
 }

@@ -60,6 +60,8 @@ class Cache {
   }
   /// Bytes of the budget that are still free.
   [[nodiscard]] Index bytes_left() const noexcept { return kept_->left.load(std::memory_order_relaxed); }
+  [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
+  [[nodiscard]] Index group(Index i) const requires GroupedDataset<D> { return dataset_.group(i); }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
   [[nodiscard]] std::uint64_t fingerprint() const { return detail::fingerprint_of_part(dataset_); }
 

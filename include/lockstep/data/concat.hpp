@@ -17,8 +17,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Datasets of the same sample type, one after the other. What all of them offer, it offers: references, extents and
-/// rows read in place.
+/// Datasets of the same sample type, one after the other. What all of them offer, it offers: references, extents, rows
+/// read in place, groups. Those that draw samples get the loader's key.
 template <Dataset First, Dataset... Rest>
 class Concat {
   static_assert((std::same_as<SampleOf<First>, SampleOf<Rest>> && ...),
@@ -58,6 +58,18 @@ class Concat {
   [[nodiscard]] std::uint64_t fingerprint() const {
     return std::apply([](auto const&... part) { return mix(detail::fingerprint_of_part(part)..., std::uint64_t{0}); },
                       parts_);
+  }
+
+  [[nodiscard]] Index groups() const requires(GroupedDataset<First>&&...&& GroupedDataset<Rest>) {
+    return std::apply([](auto const&... part) { return (Index{0} + ... + static_cast<Index>(part.groups())); }, parts_);
+  }
+  [[nodiscard]] Index group(Index i) const requires(GroupedDataset<First>&&...&& GroupedDataset<Rest>) {
+    Index before = 0;
+    std::size_t part = 0;
+    std::apply(
+        [&](auto const&... each) { ((before += i < ends_[++part] ? 0 : static_cast<Index>(each.groups())), ...); },
+        parts_);
+    return before + visit<Index>(i, [](auto const& each, Index k) -> Index { return each.group(k); });
   }
 
  private:

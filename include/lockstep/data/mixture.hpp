@@ -14,6 +14,7 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -43,6 +44,7 @@ class Mixture {
       total += weights[d];
       if (samples == 0) size_ += datasets[d].size();
     }
+    require(std::isfinite(total), "the sum of the weights is infinite; make them smaller");
     auto plan = std::make_shared<Plan>();
     plan->datasets = std::move(datasets);
     // The period's first share of each dataset is the integer next to the cumulated weight: the shares add up.
@@ -58,7 +60,8 @@ class Mixture {
       plan->share.push_back(end - begin);
       begin = end;
     }
-    KeyedPermutation const shuffled(period, mix(mix("lockstep.data.mixture"), seed));
+    plan->key = mix(mix("lockstep.data.mixture"), seed);
+    KeyedPermutation const shuffled(period, plan->key);
     std::vector<Index> given(weights.size());
     for (Index p = 0; p < period; ++p) {
       auto turn = turns[static_cast<std::size_t>(shuffled(p))];
@@ -93,6 +96,13 @@ class Mixture {
       return "sample " + std::to_string(sample) + " " + where;
     }
   }
+  /// Of the datasets, their shares and the seed.
+  [[nodiscard]] std::uint64_t fingerprint() const {
+    auto hash = plan_->key;
+    for (std::size_t d = 0; d < plan_->datasets.size(); ++d)
+      hash = mix(hash, detail::fingerprint_of_part(plan_->datasets[d]), static_cast<std::uint64_t>(plan_->share[d]));
+    return hash;
+  }
 
  private:
   static constexpr Index period = 1000;
@@ -103,6 +113,7 @@ class Mixture {
     std::vector<D> datasets;
     std::vector<Index> share;  // of each dataset in a period
     std::vector<Turn> turns;   // [period]
+    std::uint64_t key = 0;     // of their order
   };
   static void require(bool holds, std::string const& what) {
     if (!holds) throw ConfigError("Mixture: " + what);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -33,17 +34,10 @@ class Transform {
     }
   }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires(draws || DrawsSamples<D>) {
-    auto const input = [&]() -> decltype(auto) {
-      if constexpr (DrawsSamples<D>) {
-        return dataset_.get(i, key);
-      } else {
-        return dataset_.get(i);
-      }
-    };
     if constexpr (draws) {
-      return function_(input(), key);
+      return function_(detail::get_of_part(dataset_, i, key), key);
     } else {
-      return function_(input());
+      return function_(detail::get_of_part(dataset_, i, key));
     }
   }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
