@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <string>
@@ -17,7 +19,10 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
+#include "../no_threads.hpp"
+
 using namespace lockstep;
+using namespace lockstep_test;
 
 namespace {
 
@@ -176,6 +181,21 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
   }
 }
 
+TEST_CASE("a deadline beyond all clocks is none") {
+  struct Slow : Breaking {
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return sample(i);
+    }
+  };
+  for (double const seconds : {1e10, 1e300, std::numeric_limits<double>::infinity()}) {
+    data::DataLoader loader{
+        Slow{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .deadline_seconds = seconds}};
+    loader.start({}, 0, 0, 1);
+    CHECK(loader.next().rows() == 4);
+  }
+}
+
 TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the same batches") {
   struct Slow : Breaking {
     std::atomic<bool>* open;
@@ -294,6 +314,31 @@ TEST_CASE("workers are added while all are busy and training waits, up to a cap"
   CHECK(loader.stats().workers <= 3);
 }
 
+TEST_CASE("a worker that the system refuses is an error; one that would only have helped is done without") {
+  struct Slow : Breaking {
+    Sample get(Index i) const {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      return sample(i);
+    }
+  };
+  auto const make = [](int most) {
+    return data::DataLoader{
+        Slow{{40}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .most_workers = most}};
+  };
+  auto refused = make(0), one = make(3);
+  one.start({}, 0, 0, 1);
+  {
+    NoThreads const now;
+    CHECK_THROWS_WITH_AS(refused.start({}, 0, 0, 1), doctest::Contains("the system refused worker 1 of 1 ("),
+                         ConfigError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(refused.next()), doctest::Contains("no batch is left"), ConfigError);
+    for (Index i = 0; i < 5; ++i) CHECK(one.next().step() == i);
+    CHECK(one.stats().workers == 1);
+  }
+  refused.start({}, 0, 0, 1);
+  for (Index i = 0; i < 10; ++i) CHECK(refused.next().step() == i);
+}
+
 TEST_CASE("each worker has a reader of its own where the dataset makes them") {
   struct Decoding {
     struct Worker {
@@ -377,5 +422,7 @@ TEST_CASE("options out of range are refused by name") {
   };
   CHECK_THROWS_WITH_AS(make({.most_workers = 1025}), doctest::Contains("most_workers is 1025"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = -1}), doctest::Contains("deadline_seconds is -1"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = -0.5}), doctest::Contains("deadline_seconds is -0.5"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.deadline_seconds = std::nan("")}), doctest::Contains("is nan"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
 }

@@ -2,12 +2,14 @@
 #include <lockstep/data/loader_state.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
@@ -62,6 +64,7 @@ TEST_CASE("what is no state is refused") {
                        doctest::Contains("version 2; this library reads version 1"), DataError);
   CHECK_THROWS_WITH_AS(read(R"({"version":1,"epoch":0,"position":7,"samples":5,"fingerprint":""})"),
                        doctest::Contains("position 7 of 5"), DataError);
+  CHECK_THROWS_AS(read(R"({"version":1,"epoch":0,"position":-1,"samples":5,"fingerprint":""})"), DataError);
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":-1,"position":0,"samples":5,"fingerprint":""})"), DataError);
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":"0","position":0,"samples":5,"fingerprint":""})"), DataError);
 }
@@ -126,4 +129,30 @@ TEST_CASE("other data or another order are refused with both fingerprints") {
   CHECK_THROWS_WITH_AS(shuffled_otherwise.resume({}, state, 1), doctest::Contains(state.fingerprint.c_str()),
                        DataError);
   CHECK_THROWS_WITH_AS(loader.resume({0, 1, 0}, state, 1), doctest::Contains("split.all is 0"), ConfigError);
+}
+
+TEST_CASE("samples in memory that have changed are refused, and are looked through once") {
+  auto const over = [](std::vector<Number> const& numbers) {
+    return data::DataLoader{
+        data::InMemoryDataset{numbers}, data::ShuffledSampler{}, data::PadCollate{}, {.workers = 0}};
+  };
+  auto before = over({{1}, {2}, {3}}), same = over({{1}, {2}, {3}}), changed = over({{1}, {2}, {4}});
+  before.start({}, 0, 0, 1);
+  auto const state = before.state_after(before.next());
+  same.resume({}, state, 1);
+  CHECK(same.next().batches()[0].positions()(0) == 1);
+  CHECK_THROWS_WITH_AS(changed.resume({}, state, 1), doctest::Contains(state.fingerprint.c_str()), DataError);
+
+  struct Costly : Numbers {
+    int* asked;
+    std::uint64_t fingerprint() const { return static_cast<std::uint64_t>(++*asked); }
+  };
+  int asked = 0;
+  data::DataLoader loader{Costly{{8}, &asked}, data::ShuffledSampler{}, data::PadCollate{}, {.workers = 0}};
+  loader.start({}, 0, 0, 1);
+  auto last = loader.state_after(loader.next());
+  for (int i = 0; i < 3; ++i) last = loader.state_after(loader.next());
+  auto moved = std::move(loader);
+  moved.resume({}, last, 1);
+  CHECK(asked == 1);
 }

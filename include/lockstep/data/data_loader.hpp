@@ -102,7 +102,7 @@ class DataLoader {
     require(options.most_workers >= 0 && options.most_workers <= most_threads, "most_workers", options.most_workers,
             "within [0, 1024]");
     require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 stands for no limit");
-    require(options.deadline_seconds >= 0, "deadline_seconds", static_cast<Index>(options.deadline_seconds),
+    require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
             "at least 0; 0 stands for none");
     auto order = sampler.over(dataset);
     if constexpr (BatchOrder<OrderType>) {
@@ -120,6 +120,7 @@ class DataLoader {
   DataLoader& operator=(DataLoader&& other) noexcept {
     if (core_) core_->stop();
     core_ = std::move(other.core_);
+    fingerprint_ = std::move(other.fingerprint_);
     return *this;
   }
   ~DataLoader() {
@@ -198,7 +199,11 @@ class DataLoader {
   static constexpr Index most_rows = (Index{1} << 31) - 1;
   static constexpr int most_threads = 1024, most_slots = 1024;
 
-  [[nodiscard]] std::string fingerprint() const { return data::fingerprint(core_->dataset(), core_->order()); }
+  /// Made when first asked for: it may be of all the data.
+  [[nodiscard]] std::string const& fingerprint() const {
+    if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order());
+    return fingerprint_;
+  }
   void check(Split const& split, Index epoch, Index last_epoch) const {
     require(split.all >= 1, "split.all", split.all, "at least 1");
     require(split.count >= 1, "split.count", split.count, "at least 1");
@@ -211,13 +216,15 @@ class DataLoader {
     }
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
   }
-  static void require(bool holds, char const* what, Index value, std::string const& rule) {
+  template <class T>
+  static void require(bool holds, char const* what, T value, std::string const& rule) {
     if (!holds) {
       throw ConfigError(std::string("DataLoader: ") + what + " is " + std::to_string(value) + "; it must be " + rule);
     }
   }
 
   std::shared_ptr<Core> core_;
+  mutable std::string fingerprint_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,6 +65,8 @@ class LoaderCore {
   void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch) {
     std::unique_lock lock(mutex_);
     cancel(lock);
+    while (static_cast<int>(threads_.size()) < options().workers) add_worker();
+    if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(dataset()));
     for (auto& slot : slots_) {
       // What the user still holds stays theirs alone.
       bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
@@ -82,8 +85,6 @@ class LoaderCore {
     last_epoch_ = layout(split, epoch).steps() == 0 ? epoch : last_epoch;
     if (step_ >= layout_.steps()) advance_epoch();
     if (started_ == 0) started_ = Clock::seconds();
-    while (static_cast<int>(threads_.size()) < options().workers) add_worker();
-    if (workers_.empty()) workers_.push_back(std::make_unique<Worker>(dataset()));
     if (!threads_.empty()) assign(slots_.size());
     work_.notify_all();
   }
@@ -100,7 +101,7 @@ class LoaderCore {
     if (!deliverable()) {
       auto const begin = Clock::seconds();
       if (!threads_.empty()) {
-        if (static_cast<int>(threads_.size()) < options().most_workers && all_busy()) add_worker();
+        if (static_cast<int>(threads_.size()) < options().most_workers && all_busy()) add_worker_if_possible();
         wait_ready(lock);
       } else {
         while (!deliverable()) run_one(lock, *workers_.front());
@@ -131,14 +132,15 @@ class LoaderCore {
 
   /// Ends the threads; what is held stays valid.
   void stop() noexcept {
+    std::vector<std::thread> threads;
     {
       std::unique_lock lock(mutex_);
       cancel(lock);
       stopped_ = true;
+      threads.swap(threads_);  // here, as other threads may let go of what they hold
       work_.notify_all();
     }
-    for (auto& thread : threads_) thread.join();
-    threads_.clear();
+    for (auto& thread : threads) thread.join();
   }
 
   [[nodiscard]] LoaderStats stats() const {
@@ -162,7 +164,19 @@ class LoaderCore {
 
   void add_worker() {
     workers_.push_back(std::make_unique<Worker>(dataset()));
-    threads_.emplace_back([this, &worker = *workers_.back()] { work(worker); });
+    try {
+      threads_.emplace_back([this, &worker = *workers_.back()] { work(worker); });
+    } catch (std::system_error const& error) {
+      workers_.pop_back();
+      throw ConfigError("DataLoader: the system refused worker " + std::to_string(threads_.size() + 1) + " of " +
+                        std::to_string(options().workers) + " (" + error.what() + "); ask for fewer workers");
+    }
+  }
+  void add_worker_if_possible() {
+    try {
+      add_worker();
+    } catch (ConfigError const&) {  // those that there are will do
+    }
   }
   [[nodiscard]] bool all_busy() const noexcept {
     return std::all_of(workers_.begin(), workers_.end(), [](auto const& each) { return each->phase != Phase::done; });
@@ -263,8 +277,9 @@ class LoaderCore {
   }
   void wait_ready(std::unique_lock<std::mutex>& lock) {
     auto const is_ready = [&] { return deliverable() != nullptr; };
-    if (options().deadline_seconds <= 0) return ready_.wait(lock, is_ready);
-    auto const limit = std::chrono::duration<double>(options().deadline_seconds);
+    auto const seconds = options().deadline_seconds;
+    if (seconds == 0 || seconds >= 1e9) return ready_.wait(lock, is_ready);  // beyond, clocks overflow
+    auto const limit = std::chrono::duration<double>(seconds);
     if (!ready_.wait_for(lock, limit, is_ready)) throw DataError(late());
   }
   /// Who keeps `next` waiting.
