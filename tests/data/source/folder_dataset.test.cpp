@@ -66,6 +66,14 @@ TEST_CASE("files that change or go are errors that name them") {
   CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "*.none"), doctest::Contains("matches no file"), DataError);
 }
 
+TEST_CASE("a file that a pattern matches in two ways is one sample") {
+  TemporaryFolder const tree;
+  std::filesystem::create_directories(tree / "b/b");
+  write_file(tree / "b/b/1.bin", "x");
+  CHECK(data::FolderDataset(tree / "**/b/**/1.bin").size() == 1);
+  CHECK(data::FolderDataset(tree / "**/**/1.bin").size() == 1);
+}
+
 TEST_CASE("a file that goes or shrinks while training fails its batch, by name, or is left out; the others come") {
   for (bool const gone : {true, false}) {
     for (auto const policy : {data::OnFailure::raise, data::OnFailure::skip}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/source/tar_dataset.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -118,6 +119,29 @@ TEST_CASE("the index is built once, kept beside the archive, and made anew for a
     write_file(archive / "a.tar.index", head + lines);
     CHECK_THROWS_AS(data::TarDataset(archive / "a.tar"), DataError);
   }
+}
+
+TEST_CASE("an index of an archive that was written anew is made anew, be it as long and alike at both ends") {
+  Archive const archive;
+  auto const middle = [](std::string const& name) {
+    return member("a.txt", std::string(8192, 'a')) + member(name, "b") + member("z.txt", std::string(8192, 'z')) + end;
+  };
+  CHECK(archive.open(middle("b.txt"), data::TarIndex::keep).get(1).key == "b");
+  CHECK(archive.entries() == 2);
+  auto const path = std::filesystem::path(archive / "a.tar");
+  auto const before = std::filesystem::last_write_time(path);
+  write_file(path, middle("c.txt"));
+  std::filesystem::last_write_time(path, before + std::chrono::milliseconds(1));
+  CHECK(data::TarDataset(archive / "a.tar").get(1).key == "c");
+}
+
+TEST_CASE("sparse files are refused, GNU's and pax's") {
+  Archive const archive;
+  CHECK_THROWS_WITH_AS(archive.open(member("a", "x") + member("b", "x", 'S') + end),
+                       doctest::Contains("a sparse file at byte 1024, which cannot be read"), DataError);
+  CHECK_THROWS_WITH_AS(
+      archive.open(member("p", "22 GNU.sparse.major=1\n", 'x') + member("GNUSparseFile.0/b", "0\n") + end),
+      doctest::Contains("a sparse file at byte 0"), DataError);
 }
 
 TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while they are read") {

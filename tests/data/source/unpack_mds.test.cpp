@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/source/unpack_mds.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <lockstep/data/source/mds_dataset.hpp>
@@ -53,6 +56,25 @@ TEST_CASE("shards are decompressed once, beside them") {
     write_file(folder / "shard.mds.zstd", "gone");
     CHECK(data::MdsDataset(data::unpack_mds(folder.name())).get(0).text("x") == each);
   }
+}
+
+TEST_CASE("threads may unpack the same folder at once") {
+  Folder const folder;
+  auto const plain = shard(std::string(1 << 20, 'x'));
+  folder.index(plain.size());
+  write_file(folder / "shard.mds.zstd", packed(plain));
+  std::atomic<int> whole = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      try {
+        whole += data::MdsDataset(data::unpack_mds(folder.name())).get(0).text("x").size() == std::size_t{1} << 20;
+      } catch (DataError const&) {
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(whole == 4);
+  CHECK(folder.entries() == 3);
 }
 
 TEST_CASE("what cannot be decompressed is refused, by name, and leaves nothing behind") {

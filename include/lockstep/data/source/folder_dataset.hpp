@@ -44,7 +44,6 @@ class FolderDataset {
       throw DataError("FolderDataset: the pattern \"" + std::string(pattern) +
                       "\" matches no file; check the path, and quote the pattern so that the shell leaves it alone");
     }
-    std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
     auto list = std::make_shared<List>();
     for (auto const& file : found) list->classes.push_back(class_of(file.path));
     std::sort(list->classes.begin(), list->classes.end());

@@ -157,7 +157,7 @@ class LabelledFilesDataset {
                         LabelledFilesOptions const& options) {
     std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
     std::erase_if(found, [&](auto const& file) {
-      return head(file.bytes) + options.least_bytes > file.bytes || !first_seen(seen, file.device, file.inode);
+      return file.bytes - head(file.bytes) < options.least_bytes || !first_seen(seen, file.device, file.inode);
     });
     if (found.empty()) {
       throw DataError("LabelledFilesDataset: no file of class " + index.classes[label] + " has " +

@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/partial_path.hpp>
 #include <lockstep/data/source/detail/tar_index.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -111,7 +112,8 @@ class TarDataset {
 
   /// Says which archive an index is of.
   [[nodiscard]] std::string head() const {
-    return "lockstep tar index 1 " + std::to_string(file_->size()) + " " + std::to_string(file_->fingerprint()) + "\n";
+    return "lockstep tar index 2 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +
+           std::to_string(file_->fingerprint()) + "\n";
   }
   /// Empty when there is none for this archive: then it is made anew.
   [[nodiscard]] std::vector<detail::TarMember> read_index(std::string const& beside) const {
@@ -148,8 +150,8 @@ class TarDataset {
       text += std::to_string(member.offset) + " " + std::to_string(member.bytes) + " " + member.name + "\n";
     }
     text += "end\n";
-    auto const partial = beside + "." + std::to_string(::getpid());
-    auto* const file = std::fopen(partial.c_str(), "wb");
+    auto const partial = detail::partial_path(beside);
+    auto* const file = std::fopen(partial.c_str(), "wbx");
     if (file == nullptr) return;  // a folder that is read only: the next run walks the archive again
     bool const whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     bool const closed = std::fclose(file) == 0;

@@ -14,8 +14,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 #if defined(LOCKSTEP_ZSTD)
 
 /// Decompresses the shards of an MDS folder that are compressed with zstd, beside them and once: what is there already
-/// is left alone. `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes may do so at
-/// the same time.
+/// is left alone. `MdsDataset{unpack_mds(folder)}` then reads any sample with one call. Several processes and
+/// threads may do so at the same time.
 /// @returns the folder
 /// @throws DataError when index or shards are damaged or compressed in another way, or a file cannot be written
 inline std::string unpack_mds(std::string const& folder) {

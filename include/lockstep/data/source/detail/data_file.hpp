@@ -31,10 +31,12 @@ class DataFile {
     if (::fstat(file_.get(), &status) != 0) throw DataError(path_ + ": cannot be examined: " + system_message(errno));
     if (!S_ISREG(status.st_mode)) throw DataError(path_ + ": is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
+    modified_ns_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   }
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }  // when it was opened
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }               // when it was opened
+  [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }  // since 1970, likewise
   [[nodiscard]] std::uint64_t size_now() const noexcept {
     struct ::stat status {};
     return ::fstat(file_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
@@ -82,6 +84,7 @@ class DataFile {
   std::string path_;
   Descriptor file_;
   std::uint64_t size_ = 0;
+  std::int64_t modified_ns_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

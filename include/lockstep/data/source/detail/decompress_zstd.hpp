@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #if defined(LOCKSTEP_ZSTD)
-#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/partial_path.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
@@ -35,8 +35,8 @@ inline void decompress_zstd(DataFile const& from, std::string const& to, std::ui
       if (!holds) throw DataError(path + ": cannot be written: " + system_message(errno));
     }
   };
-  auto const partial = to + "." + std::to_string(::getpid());
-  Output out{to, partial, std::fopen(partial.c_str(), "wb")};
+  auto const partial = partial_path(to);
+  Output out{to, partial, std::fopen(partial.c_str(), "wbx")};
   out.expect(out.file != nullptr);
   std::unique_ptr<::ZSTD_DCtx, std::size_t (*)(::ZSTD_DCtx*)> const context(::ZSTD_createDCtx(), ::ZSTD_freeDCtx);
   if (!context) throw std::bad_alloc();

@@ -92,8 +92,14 @@ class FileSearch {
   std::vector<FoundFile> found_;
 };
 
-/// Regular files whose path matches, in no order. `*`, `?` and `[...]` match within a name, `**` any depth of folders;
-/// names that begin with a dot must be asked for.
-inline std::vector<FoundFile> find_files(std::string_view pattern) { return FileSearch(pattern).take(); }
+/// Regular files whose path matches, each once, in the order of their paths. `*`, `?` and `[...]` match within a name,
+/// `**` any depth of folders; names that begin with a dot must be asked for.
+inline std::vector<FoundFile> find_files(std::string_view pattern) {
+  auto found = FileSearch(pattern).take();
+  std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
+  auto const same = [](auto const& a, auto const& b) { return a.path == b.path; };  // a pattern may match in two ways
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());
+  return found;
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

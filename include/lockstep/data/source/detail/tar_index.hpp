@@ -47,6 +47,7 @@ class TarWalk {
       next_name_ = next_name_.substr(0, next_name_.find('\0'));
       return;
     }
+    if (type == 'S') sparse();
     if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
     if (type == '0' || type == '\0') members_.push_back({name(header), data, bytes});
     next_name_.clear();
@@ -72,6 +73,7 @@ class TarWalk {
       auto const equals = record.find('=');
       if (equals == std::string_view::npos) damaged("a pax header");
       auto const key = record.substr(0, equals), value = record.substr(equals + 1);
+      if (key.starts_with("GNU.sparse.")) sparse();
       if (key == "path") next_name_ = value;
       if (key == "size") {
         auto const [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), next_bytes_);
@@ -104,6 +106,10 @@ class TarWalk {
     for (std::size_t i = 0; i < block; ++i)
       sum += i >= 148 && i < 156 ? std::uint64_t{' '} : static_cast<unsigned char>(header[i]);
     if (sum != number(header, 148, 8)) damaged("the checksum of the header");
+  }
+  [[noreturn]] void sparse() const {
+    file_.fail("holds a sparse file at byte " + std::to_string(at_) +
+               ", which cannot be read; write it without --sparse");
   }
   [[noreturn]] void damaged(char const* what) const {
     file_.fail("cannot be read as tar: " + std::string(what) + " at byte " + std::to_string(at_) +
