@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -138,6 +139,21 @@ TEST_CASE("a sample whose length is not the announced one is refused") {
                        DataError);
 }
 
+TEST_CASE("texts keep to the announced length, and an optional's padding is refused before any row is written") {
+  struct Note {
+    std::string text;
+    std::optional<int> mark;
+  };
+  std::vector<data::SampleExtent<Note>> const extents{{{2}}};
+  std::vector<Index> const positions{0};
+  data::Slab slab;
+  data::BatchPlan<Note> const plan{extents, positions, 0};
+  auto const batch = data::PadCollate{}.plan(plan, slab);
+  CHECK_THROWS_WITH_AS(data::PadCollate{}.row(batch, 0, Note{"abc", {}}),
+                       doctest::Contains("length 3 where 2 was announced"), DataError);
+  CHECK_THROWS_AS(static_cast<void>(data::PadCollate{.value = 0.5}.plan(plan, slab)), ConfigError);
+}
+
 TEST_CASE("rows are as long as asked for") {
   std::vector<Words> const samples{{{1, 2, 3}}, {{}}, {{4, 5, 6, 7, 8}}};
   auto const length = [&](data::PadCollate collate) {
@@ -154,6 +170,8 @@ TEST_CASE("rows are as long as asked for") {
   CHECK_THROWS_WITH_AS(length({.length = 4}),
                        doctest::Contains("the sample in row 2 has length 5, and rows are padded to 4"), DataError);
   CHECK_THROWS_WITH_AS(length({.multiple = 0}), doctest::Contains("multiple is 0"), ConfigError);
+  CHECK_THROWS_WITH_AS(length({.multiple = Index{1} << 62}), doctest::Contains("below 2^31"), ConfigError);
+  CHECK_THROWS_WITH_AS(length({.length = Index{1} << 62}), doctest::Contains("below 2^31"), ConfigError);
   CHECK_THROWS_WITH_AS(length({.length = -1}), doctest::Contains("length is -1"), ConfigError);
   CHECK_THROWS_WITH_AS(length({.multiple = 4, .length = 6}), doctest::Contains("length is 6"), ConfigError);
 }
@@ -268,5 +286,39 @@ TEST_CASE("rows are padded at the same time") {
     std::size_t frames = 0;
     for (auto const& sample : samples) frames += sample.frames.size();
     CHECK(sum == 512.0 * static_cast<double>(frames));
+  }
+}
+
+TEST_CASE("several columns whose padding is remembered keep apart, and a mask of before is overwritten") {
+  struct Two {
+    std::vector<float> a;
+    std::vector<std::array<float, 2>> b;
+  };
+  Collated<Two> collated({Two{}});
+  for (std::size_t round = 0; round < 12; ++round) {
+    std::vector<Two> samples(3);
+    for (std::size_t r = 0; r < 3; ++r) {
+      samples[r].a.assign(1500 + (round * 7 + r * 311) % 977, 1);
+      samples[r].b.assign(1500 + (round * 13 + r * 577) % 983, {1, 1});
+    }
+    auto const side = round % 3 == 0 ? data::Side::start : data::Side::end;
+    collated.make(samples, {.side = side, .mask = data::Mask::build});
+    auto const check = [&](auto const& column, auto member, Index width) {
+      auto const length = column.values.extent[1];
+      Index wrong = 0;
+      for (Index row = 0; row < 3; ++row) {
+        auto const used = static_cast<Index>((samples[static_cast<std::size_t>(row)].*member).size());
+        auto const first = side == data::Side::start ? length - used : 0;
+        for (Index i = 0; i < length; ++i) {
+          bool const there = i >= first && i < first + used;
+          wrong += column.mask(row, i) != there;
+          for (Index k = 0; k < width; ++k)
+            wrong += column.values.data[(row * length + i) * width + k] != (there ? 1.f : 0.f);
+        }
+      }
+      CHECK(wrong == 0);
+    };
+    check(collated.batch[&Two::a], &Two::a, 1);
+    check(collated.batch[&Two::b], &Two::b, 2);
   }
 }

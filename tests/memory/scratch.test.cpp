@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <vector>
 
+using lockstep::Index;
 using lockstep::memory::Block;
 using lockstep::memory::HostResource;
 using lockstep::memory::Scratch;
@@ -168,4 +170,46 @@ TEST_CASE("it tells when memory was allocated, and when it is about to move") {
   scratch.rewind();
   CHECK_FALSE(scratch.in_pieces());
   CHECK(scratch.allocations() == 3);
+}
+
+TEST_CASE("more than any memory is refused, and no sum overflows") {
+  Scratch<> scratch;
+  auto* const first = scratch.take(64);
+  constexpr auto most = std::numeric_limits<std::size_t>::max();
+  for (auto const bytes : {most, most - 62, most / 2 + 1})
+    CHECK_THROWS_AS(static_cast<void>(scratch.take(bytes)), std::bad_alloc);
+  for (Index const count : {Index{-1}, std::numeric_limits<Index>::min(), Index{1} << 61, Index{1} << 62})
+    CHECK_THROWS_AS(static_cast<void>(scratch.take_elements<double>(count)), std::bad_alloc);
+  CHECK(scratch.take(64) == first + 64);
+}
+
+TEST_CASE("a place's chunk is found, be chunks neighbours or in falling order of their addresses") {
+  struct Neighbours {
+    std::byte* arena;
+    int* next;
+    int step;
+    Block allocate(std::size_t bytes) {
+      auto* const data = arena + *next * static_cast<std::ptrdiff_t>(mebibyte);
+      *next += step;
+      return {data, bytes, nullptr};
+    }
+  };
+  static_assert(lockstep::memory::MemoryResource<Neighbours>);
+  auto const memory = HostResource{}.allocate(2 * mebibyte);
+  for (int const step : {1, -1}) {
+    int next = step == 1 ? 0 : 1;
+    Scratch scratch(Neighbours{memory.data(), &next, step});
+    auto* const first = scratch.take(mebibyte);
+    auto* const second = scratch.take(64);
+    CHECK(second - first == step * static_cast<std::ptrdiff_t>(mebibyte));
+    CHECK(scratch.chunk_of(first) == 0);
+    CHECK(scratch.chunk_of(first + mebibyte - 1) == 0);
+    CHECK(scratch.chunk_of(second) == 1);
+  }
+}
+
+TEST_CASE("chunks double, so that there are few") {
+  Scratch<> scratch;
+  for (int i = 0; i < 64; ++i) static_cast<void>(scratch.take(mebibyte));
+  CHECK(scratch.allocations() <= 8);
 }

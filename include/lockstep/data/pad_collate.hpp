@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include <lockstep/core/error.hpp>
@@ -32,8 +34,10 @@ struct PadCollate {
   /// Fixes the layout of a batch; its memory is taken from `slab`, which is rewound.
   template <class Sample>
   [[nodiscard]] Columns<Sample, HostSpace> plan(BatchPlan<Sample> const& plan, Slab& slab) const {
-    require(multiple >= 1, "multiple", multiple, "at least 1");
-    require(length >= 0, "length", length, "at least 0; 0 stands for the longest sample of the batch");
+    constexpr Index most = std::numeric_limits<std::int32_t>::max();
+    require(multiple >= 1 && multiple <= most, "multiple", multiple, "at least 1 and below 2^31");
+    require(length >= 0 && length <= most, "length", length,
+            "at least 0 and below 2^31; 0 stands for the longest sample of the batch");
     require(length % multiple == 0, "length", length, "a multiple of `multiple`");
     return detail::plan_columns<Sequences::padded>(plan, slab, rules());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ class Scratch {
 
   /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
+    if (bytes > most) throw std::bad_alloc();  // else the sums below overflow
     bytes = whole(bytes);
     for (; current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes(); ++current_) used_ = 0;
     if (current_ == chunks_.size()) grow(bytes);
@@ -40,6 +42,7 @@ class Scratch {
 
   template <class T>
   [[nodiscard]] T* take_elements(Index count) {
+    if (count < 0 || static_cast<std::size_t>(count) > most / sizeof(T)) throw std::bad_alloc();
     return reinterpret_cast<T*>(take(static_cast<std::size_t>(count) * sizeof(T)));
   }
 
@@ -90,6 +93,7 @@ class Scratch {
 
  private:
   static constexpr std::size_t smallest_chunk = std::size_t{1} << 20;
+  static constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX);
 
   void grow(std::size_t bytes) {
     if (!chunks_.empty()) bytes += bytes / 8;  // what is taken next, if it is little, and a little more next time

@@ -72,3 +72,18 @@ TEST_CASE("no samples, and classes that do not fit") {
   CHECK_THROWS_WITH_AS((static_cast<void>(data::ClassBalancedSampler{.classes = {1, -3}}.over(Dataset{2}))),
                        doctest::Contains("sample 1 is -3"), ConfigError);
 }
+
+TEST_CASE("classes come in another order in each epoch, and a class's samples in each turn") {
+  std::vector<std::int32_t> all(40, 0);
+  std::fill_n(all.begin(), 8, 1);  // class 1 comes four times as often as it has samples
+  auto const order = data::ClassBalancedSampler{.classes = all, .seed = 5}.over(Dataset{40});
+  std::vector<std::vector<Index>> turns(4);
+  int same = 0;
+  for (Index p = 0; p < order.size(); ++p) {
+    auto const i = order.index(0, p);
+    if (i < 8) turns[static_cast<std::size_t>(p / 16)].push_back(i);
+    same += all[static_cast<std::size_t>(i)] == all[static_cast<std::size_t>(order.index(1, p))];
+  }
+  CHECK(same < order.size());
+  CHECK(std::set<std::vector<Index>>(turns.begin(), turns.end()).size() == 4);
+}

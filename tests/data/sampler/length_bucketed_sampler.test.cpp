@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -106,6 +109,20 @@ TEST_CASE("the order changes with epoch and seed, and not with who asks") {
   CHECK(seeds < 30);
 }
 
+TEST_CASE("a window, or a batch, without bounds is the whole dataset") {
+  std::vector<std::int32_t> const all{3, 1, 2, 5, 4};
+  constexpr auto most = std::numeric_limits<Index>::max();
+  auto const order = [&](Index batch, Index window) {
+    auto const of =
+        data::LengthBucketedSampler{.lengths = all, .global_batch = batch, .window = window}.over(Dataset{5});
+    std::vector<Index> out;
+    for (Index p = 0; p < 5; ++p) out.push_back(of.index(1, p));
+    return out;
+  };
+  CHECK(order(2, most) == order(2, 5));
+  CHECK(order(most, most) == std::vector<Index>{1, 2, 0, 4, 3});
+}
+
 TEST_CASE("options out of range are refused") {
   CHECK_THROWS_WITH_AS((static_cast<void>(data::LengthBucketedSampler{.lengths = {1}}.over(Dataset{2}))),
                        doctest::Contains("1 lengths for 2 samples"), ConfigError);
@@ -114,4 +131,30 @@ TEST_CASE("options out of range are refused") {
       doctest::Contains("global_batch is 0"), ConfigError);
   CHECK_THROWS_WITH_AS((static_cast<void>(data::LengthBucketedSampler{.lengths = {1}, .window = 0}.over(Dataset{1}))),
                        doctest::Contains("window is 0"), ConfigError);
+}
+
+TEST_CASE("windows are whole batches, their batches shuffled in another way each; one thread may ask in any order") {
+  auto const all = lengths(480);
+  auto const order =
+      data::LengthBucketedSampler{.lengths = all, .global_batch = 4, .window = 10, .seed = 6}.over(Dataset{480});
+  auto place = order.in(2);
+  std::set<std::vector<std::size_t>> ranks;  // of a window's batches by length
+  for (Index window = 0; window < 480; window += 12) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> batches;  // shortest and longest
+    for (Index p = window; p < window + 12; ++p) {
+      REQUIRE(place(p) == order.index(2, p));
+      auto const length = all[static_cast<std::size_t>(place(p))];
+      if (p % 4 == 0) batches.emplace_back(length, length);
+      auto& [shortest, longest] = batches.back();
+      shortest = std::min(shortest, length);
+      longest = std::max(longest, length);
+    }
+    CHECK(place(479 - window) == order.index(2, 479 - window));
+    std::vector<std::size_t> rank{0, 1, 2};
+    std::sort(rank.begin(), rank.end(), [&](auto a, auto b) { return batches[a] < batches[b]; });
+    CHECK(batches[rank[0]].second <= batches[rank[1]].first);
+    CHECK(batches[rank[1]].second <= batches[rank[2]].first);
+    ranks.insert(rank);
+  }
+  CHECK(ranks.size() == 6);
 }

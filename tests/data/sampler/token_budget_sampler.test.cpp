@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -216,4 +217,34 @@ TEST_CASE("options out of range are refused") {
   std::vector<std::int32_t> const all{1, 2};
   CHECK_THROWS_WITH_AS(loader_of(all, {.batch_size = 32}), doctest::Contains("batch_size is 32; it must be left at 1"),
                        ConfigError);
+}
+
+TEST_CASE("rows, buckets and their order keep to the options") {
+  using Lengths = std::vector<std::int32_t>;
+  auto const over = [](Lengths const& all, data::TokenBudgetSampler sampler) {
+    sampler.lengths = all;
+    return sampler.over(Samples{&all});
+  };
+  CHECK(over(Lengths(100, 1), {.tokens = 1000, .most_rows = 8}).batches() == 13);
+  CHECK(over(Lengths(3, 1), {.tokens = 1000}).most_rows() == 3);
+  CHECK(over(Lengths(4, 0), {.tokens = 4}).batches() == 1);  // costs as much as length 1
+  // Half as long is within the spread, so that one bucket of two rows holds them all.
+  CHECK(over({10, 5, 5, 5}, {.tokens = 20, .spread = 0.5, .fewest_batches = 1}).most_rows() == 2);
+
+  Lengths falling;
+  for (std::int32_t i = 0; i < 16; ++i) falling.push_back(100 - i);
+  auto const order = over(falling, {.tokens = 200, .spread = 0, .fewest_batches = 4});
+  REQUIRE(order.most_rows() == 2);
+  std::set<Index> partners;                // of the longest
+  std::set<std::vector<bool>> of_buckets;  // which batches are of the longer half
+  for (Index epoch = 0; epoch < 30; ++epoch) {
+    std::vector<bool> longer;
+    for (Index p = 0; p < order.size(); ++p) {
+      if (order.index(epoch, p) == 0) partners.insert(order.index(epoch, p ^ 1));
+      longer.push_back(order.index(epoch, p) < 8);
+    }
+    of_buckets.insert(longer);
+  }
+  CHECK(partners.size() == 7);
+  CHECK(of_buckets.size() > 10);
 }

@@ -34,8 +34,12 @@ void check_counts(std::vector<double> const& counts, std::vector<double> const& 
 }  // namespace
 
 TEST_CASE("with replacement each position draws by weight") {
-  for (std::vector<double> const& weights :
-       {std::vector<double>{1}, {1, 1}, {0, 3, 1}, {1e-3, 5, 0, 0, 2, 1e3}, std::vector<double>(33, 0.1)}) {
+  for (std::vector<double> const& weights : {std::vector<double>{1},
+                                             {1, 1},
+                                             {0, 3, 1},
+                                             {1e-3, 5, 0, 0, 2, 1e3},
+                                             {1, 1, 5, 5, 7},
+                                             std::vector<double>(33, 0.1)}) {
     data::WeightedSampler const sampler{.weights = weights, .samples = 20'000, .seed = 3};
     auto const order = sampler.over(Dataset{static_cast<Index>(weights.size())});
     CHECK(order.size() == 20'000);
@@ -43,6 +47,16 @@ TEST_CASE("with replacement each position draws by weight") {
     for (Index epoch = 0; epoch < 2; ++epoch)
       for (Index p = 0; p < order.size(); ++p) ++counts[static_cast<std::size_t>(order.in(epoch)(p))];
     check_counts(counts, weights, 40'000);
+  }
+}
+
+TEST_CASE("a weight of zero is never drawn, however the others are rounded") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    std::vector<double> weights;
+    for (std::uint64_t i = 0; i < 9; ++i) weights.push_back(i % 3 == 0 ? 0 : uniform(Philox(seed), i) + 0.01);
+    auto const order = data::WeightedSampler{.weights = weights, .samples = 200, .seed = seed}.over(Dataset{9});
+    auto const at = order.in(0);
+    for (Index p = 0; p < order.size(); ++p) REQUIRE(at(p) % 3 != 0);
   }
 }
 
@@ -90,6 +104,7 @@ TEST_CASE("weights that cannot be drawn by are refused") {
   CHECK_THROWS_WITH_AS(over({.weights = {1, -2}}, 2), doctest::Contains("sample 1 is -2.0"), ConfigError);
   CHECK_THROWS_AS(over({.weights = {1, std::nan("")}}, 2), ConfigError);
   CHECK_THROWS_AS(over({.weights = {1, std::numeric_limits<double>::infinity()}}, 2), ConfigError);
+  CHECK_THROWS_WITH_AS(over({.weights = {1e308, 1e308}}, 2), doctest::Contains("sum of the weights"), ConfigError);
   CHECK_THROWS_WITH_AS(over({.weights = {0, 0}}, 2), doctest::Contains("no weight is positive"), ConfigError);
   CHECK_THROWS_AS(over({.weights = {1, 1}, .samples = -1}, 2), ConfigError);
   CHECK_THROWS_WITH_AS(over({.weights = {1, 0, 1}, .samples = 3, .replacement = Replacement::without}, 3),

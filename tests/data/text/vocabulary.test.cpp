@@ -2,6 +2,7 @@
 #include <lockstep/data/text/vocabulary.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -52,6 +53,15 @@ TEST_CASE("the text form is one token a line and comes back") {
     data::Vocabulary const words{{tokens.begin(), tokens.end()}};
     RC_ASSERT(data::Vocabulary::from_text(words.to_text()) == words);
   }));
+}
+
+TEST_CASE("a limit bounds the ids and reserves no more than a text can hold") {
+  data::Vocabulary const words{{"a", "b"}};
+  auto const letters = data::NgramTokenizer{.width = 1};
+  CHECK(words.encode("abab", letters, std::numeric_limits<Index>::max()) == std::vector<std::int32_t>{2, 3, 2, 3});
+  CHECK(words.encode("abab", letters, 3) == std::vector<std::int32_t>{2, 3, 2});
+  CHECK(words.encode("abab", letters, 0) == std::vector<std::int32_t>{1});
+  CHECK(words.encode("abab", letters, -1) == std::vector<std::int32_t>{1});
 }
 
 TEST_CASE("a damaged text form is refused with its line") {

@@ -32,10 +32,10 @@ struct LengthBucketedSampler {
   class OrderOf {
    public:
     explicit OrderOf(LengthBucketedSampler const& sampler)
-        : batch_(sampler.global_batch),
-          window_((sampler.window + batch_ - 1) / batch_ * batch_),
+        : lengths_(std::make_shared<std::vector<std::int32_t> const>(sampler.lengths)),
+          batch_(std::min(sampler.global_batch, std::max<Index>(size(), 1))),
+          window_((std::min(sampler.window, std::max<Index>(size(), 1)) + batch_ - 1) / batch_ * batch_),
           seed_(sampler.seed),
-          lengths_(std::make_shared<std::vector<std::int32_t> const>(sampler.lengths)),
           recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
 
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
@@ -73,9 +73,9 @@ struct LengthBucketedSampler {
                  static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));
     }
 
+    std::shared_ptr<std::vector<std::int32_t> const> lengths_;
     Index batch_, window_;
     std::uint64_t seed_;
-    std::shared_ptr<std::vector<std::int32_t> const> lengths_;
     std::shared_ptr<detail::RecentTables> recent_;
   };
 

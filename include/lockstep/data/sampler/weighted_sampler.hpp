@@ -152,13 +152,17 @@ struct WeightedSampler {
                         " samples; give one weight per sample");
     }
     Index positive = 0;
+    double total = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (!(weights[i] >= 0 && std::isfinite(weights[i]))) {
         throw ConfigError("WeightedSampler: the weight of sample " + std::to_string(i) + " is " +
                           std::to_string(weights[i]) + "; weights are finite and at least 0");
       }
       positive += weights[i] > 0;
+      total += weights[i];
     }
+    if (!std::isfinite(total))
+      throw ConfigError("WeightedSampler: the sum of the weights is infinite; make them smaller");
     if (positive == 0 && size > 0) throw ConfigError("WeightedSampler: no weight is positive; nothing could be drawn");
     auto const most = replacement == Replacement::with ? size : positive;
     auto const drawn = samples == 0 ? most : samples;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -62,7 +63,7 @@ class Vocabulary {
   template <class Tokenizer>
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, Tokenizer const& tokenizer, Index limit) const {
     std::vector<std::int32_t> ids;
-    ids.reserve(static_cast<std::size_t>(limit));
+    ids.reserve(static_cast<std::size_t>(std::clamp<Index>(limit, 0, static_cast<Index>(text.size()))));
     tokenizer(text, [&](std::string_view token) {
       if (static_cast<Index>(ids.size()) < limit) ids.push_back(id(token));
     });
