@@ -56,6 +56,9 @@ TEST_CASE("strings") {
   CHECK(parse(R"("\"\\\/\b\f\n\r\t")").string() == "\"\\/\b\f\n\r\t");
   CHECK(parse(R"("\u0041\u00e9\u20AC\ud83d\ude00")").string() == "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
   CHECK(parse(R"("\u0000")").string() == std::string(1, '\0'));
+  CHECK(parse(R"("\u007f\u0080\u07ff\u0800\uffff")").string() == "\x7F\xC2\x80\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBF");
+  CHECK(parse(R"("\ud7ff\ue000\ud800\udc00\udbff\udfff")").string() ==
+        "\xED\x9F\xBF\xEE\x80\x80\xF0\x90\x80\x80\xF4\x8F\xBF\xBF");
   CHECK(parse("\"\xC3\xA9\xF4\x8F\xBF\xBF\"").string() == "\xC3\xA9\xF4\x8F\xBF\xBF");
 }
 
@@ -82,12 +85,13 @@ TEST_CASE("what is refused, and what is said") {
       {"1.x", "a digit is needed after the '.', not 'x'"},
       {"1e", "a digit is needed in the exponent, not the end of the text"},
       {"1e+", "a digit is needed in the exponent"},
-      {"9223372036854775808", "9223372036854775808 is beyond the range of a signed 64-bit integer"},
+      {" 9223372036854775808", "column 2: 9223372036854775808 is beyond the range of a signed 64-bit integer"},
       {"1e999", "1e999 is beyond the range of a double"},
       {"'a'", "a value is needed, not '''"},
       {"// c\n1", "a value is needed, not '/'"},
       {"\"abc", "column 5: the text ends inside a string"},
       {"\"a\nb\"", "a string holds the control character byte 10; escape it"},
+      {"\"a\x1f\"", "a string holds the control character byte 31; escape it"},
       {"\"\\x\"", "a '\\' is followed by 'x'"},
       {"\"\\u12g4\"", "four hexadecimal digits"},
       {"\"\\u-123\"", "four hexadecimal digits"},
@@ -95,11 +99,14 @@ TEST_CASE("what is refused, and what is said") {
       {"\"\\udc00\"", "second half of a surrogate pair comes without the first"},
       {"\"\\ud800x\"", "first half of a surrogate pair comes without the second"},
       {"\"\\ud800\\n\"", "first half of a surrogate pair comes without the second"},
+      {"\"\\ud800\\ue000\"", "first half of a surrogate pair comes without the second"},
       {"\"\\ud800\\u0041\"", "first half of a surrogate pair comes without the second"},
       {"\"\xFF\"", "bytes that are not UTF-8"},
       {"\"\xC0\x80\"", "bytes that are not UTF-8"},
       {"\"\xE0\x9F\xBF\"", "bytes that are not UTF-8"},
       {"\"\xED\xA0\x80\"", "bytes that are not UTF-8"},
+      {"\"\xF0\x8F\xBF\xBF\"", "bytes that are not UTF-8"},
+      {"\"\xF5\x80\x80\x80\"", "bytes that are not UTF-8"},
       {"\"\xF4\x90\x80\x80\"", "bytes that are not UTF-8"},
       {"\"\xE2\x82\"", "bytes that are not UTF-8"},
       {"\xEF\xBB\xBF{}", "a value is needed, not '\xEF\xBB\xBF'"},
@@ -115,7 +122,16 @@ TEST_CASE("what is refused, and what is said") {
   }
 }
 
-TEST_CASE("depth is bounded") {
+TEST_CASE("what stands behind the text is not read") {
+  std::string_view const digits = "\"\\u0041", euro = "\"\xE2\x82\xAC";
+  CHECK(message(digits.substr(0, 5)).find("four hexadecimal digits") != std::string::npos);
+  CHECK(message(euro.substr(0, 3)).find("bytes that are not UTF-8") != std::string::npos);
+}
+
+TEST_CASE("depth is bounded, and counts what is open") {
+  std::string wide = "[[]";
+  for (int i = 0; i < 300; ++i) wide += ",[{}]";
+  CHECK(message(wide + "]") == "accepted");
   CHECK(message(std::string(256, '[') + std::string(256, ']')) == "accepted");
   CHECK(message(std::string(257, '[') + std::string(257, ']')).find("nested more than 256 deep") != std::string::npos);
   CHECK(message(std::string(1'000'000, '[')).find("nested more than 256 deep") != std::string::npos);

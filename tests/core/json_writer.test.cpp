@@ -86,6 +86,11 @@ TEST_CASE("pieces make a text") {
   writer.clear();
   writer.value("again");
   CHECK(writer.text() == "\"again\"");
+  writer.clear();
+  writer.begin_object().key("left open");
+  writer.clear();
+  writer.begin_object().member("a", 1).end_object();
+  CHECK(writer.text() == R"({"a":1})");
 }
 
 TEST_CASE("indented for people") {

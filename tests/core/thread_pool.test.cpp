@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "malloc_count.hpp"
+#include "no_threads.hpp"
 
 using lockstep::Index;
 using lockstep::ThreadPool;
@@ -158,8 +159,22 @@ TEST_CASE("run allocates nothing" * doctest::skip(!lockstep_test::counts_mallocs
   CHECK(sums[63] == 200.0);
 }
 
+TEST_CASE("no task, or less, is none") {
+  ThreadPool pool(2);
+  for (Index tasks : {0, -1, -100}) {
+    pool.run(tasks, [](Index) { FAIL("a task"); });
+    pool.for_ranges(tasks, 8, [](Index, Index) { FAIL("a range"); });
+  }
+}
+
 TEST_CASE("at least one thread is needed") {
   CHECK_THROWS_WITH_AS(ThreadPool(0), doctest::Contains("0 threads; at least 1"), lockstep::ConfigError);
+}
+
+TEST_CASE("a thread that the system refuses is an error, and those before it end") {
+  lockstep_test::NoThreads const refused;
+  CHECK_THROWS_WITH_AS(ThreadPool(3), doctest::Contains("the system refused thread 2 of 3 ("), lockstep::ConfigError);
+  CHECK(ThreadPool(1).threads() == 1);
 }
 
 TEST_CASE("pools that never ran come and go") {

@@ -40,3 +40,17 @@ TEST_CASE("a fingerprint changes with length, sampler, seed and the dataset's ow
   }
   CHECK(seen.size() == 25);
 }
+
+TEST_CASE("a fingerprint tells datasets of one order apart by length, and orders by their later epochs") {
+  data::SequentialSampler::Order const two(2);
+  CHECK(data::fingerprint(Plain{2}, two) != data::fingerprint(Plain{3}, two));
+  struct Later {
+    Index shift;
+    Index size() const { return 64; }
+    Index index(Index epoch, Index position) const { return epoch == 0 ? position : (position + shift) % 64; }
+    auto in(Index epoch) const {
+      return [*this, epoch](Index position) { return index(epoch, position); };
+    }
+  };
+  CHECK(data::fingerprint(Plain{64}, Later{1}) != data::fingerprint(Plain{64}, Later{2}));
+}

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/concat.hpp>
+#include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
@@ -55,6 +58,13 @@ TEST_CASE("what the dataset offers, its subset does: extents, rows read in place
   CHECK(some.extent(0).lengths[0] == 5);
   CHECK(some.name(1) == "file 1");
   CHECK(some.fingerprint() != data::Subset{Direct{}, {1, 5}}.fingerprint());
+  CHECK(some.fingerprint() != data::Subset{data::Concat{Direct{}, Direct{}}, {5, 1}}.fingerprint());
+  data::DataLoader loader{some, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2, .workers = 0}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& ids = held.batches()[0][&Sample::ids].values;
+  CHECK(ids(0, 0) == 5);
+  CHECK(ids(1, 0) == 1);
 }
 
 TEST_CASE("a subset of samples that are drawn passes the loader's key on") {

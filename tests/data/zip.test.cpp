@@ -2,6 +2,7 @@
 #include <lockstep/data/zip.hpp>
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -36,6 +37,14 @@ TEST_CASE("partners arrive in one batch, each with its columns") {
   auto const& batch = held.batches()[0];
   CHECK(batch[&Pair::first][&Text::ids].values(0, 1) == 2);
   CHECK(batch[&Pair::second][&Label::value].values(1) == 8);
+}
+
+TEST_CASE("the fingerprint changes with either") {
+  data::InMemoryDataset const a{std::vector<Label>{{1}}}, b{std::vector<Label>{{2}}};
+  std::set<std::uint64_t> seen;
+  for (auto const& first : {a, b})
+    for (auto const& second : {a, b}) seen.insert(data::Zip{first, second}.fingerprint());
+  CHECK(seen.size() == 4);
 }
 
 TEST_CASE("datasets of different lengths are refused") {

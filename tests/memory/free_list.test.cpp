@@ -23,8 +23,13 @@ TEST_CASE("the smallest part that is large enough is handed out, from its beginn
   list.give(arena, 1, 0);  // a whole line
   CHECK(list.take(64) == arena);
   list.give(arena, 64, 0);
+  static_cast<void>(list.enter());
   list.clear();
   CHECK(list.take(64) == nullptr);
+  list.give(arena, 0, 0);  // nothing
+  CHECK(list.take(0) == nullptr);
+  list.give(arena, 64, 0);
+  CHECK(list.take(64) == arena);
 }
 
 TEST_CASE("neighbours become one, in any order, but never those of different chunks") {
@@ -34,11 +39,13 @@ TEST_CASE("neighbours become one, in any order, but never those of different chu
     for (int i : order) list.give(arena + 128 * i, 128, 0);
     CHECK(list.take(384) == arena);
   }
-  FreeList list;
-  list.give(arena, 128, 0);
-  list.give(arena + 128, 128, 1);
-  CHECK(list.take(256) == nullptr);
-  CHECK(list.take(128) == arena);
+  for (int const first : {0, 1}) {
+    FreeList list;
+    list.give(arena + 128 * first, 128, static_cast<std::size_t>(first));
+    list.give(arena + 128 * (1 - first), 128, static_cast<std::size_t>(1 - first));
+    CHECK(list.take(256) == nullptr);
+    CHECK(list.take(128) == arena);
+  }
 }
 
 TEST_CASE("inside, only what was given inside is taken, and forgotten at the end") {
@@ -47,6 +54,8 @@ TEST_CASE("inside, only what was given inside is taken, and forgotten at the end
   list.give(arena + 128, 128, 0);
   auto const outer = list.enter();
   CHECK(list.take(64) == nullptr);
+  list.give(arena + 256, 64, 0);
+  CHECK(list.take(64) == arena + 256);  // not joined with what lies before it outside
   list.give(arena, 128, 0);
   CHECK(list.take(256) == nullptr);
   auto const inner = list.enter();
@@ -54,6 +63,7 @@ TEST_CASE("inside, only what was given inside is taken, and forgotten at the end
   list.give(arena + 256, 64, 0);
   list.leave(inner);
   CHECK(list.take(128) == arena);
+  CHECK(list.take(64) == nullptr);
   list.give(arena, 128, 0);
   list.leave(outer);
   CHECK(list.take(256) == nullptr);

@@ -109,7 +109,7 @@ class Parser {
 
   void escape(std::string& out) {
     constexpr std::string_view letters = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
-    if (auto const known = letters.find(peek()); peek() != '\0' && known != std::string_view::npos) {
+    if (auto const known = letters.find(peek()); known != std::string_view::npos) {
       out += meanings[known];
       ++at_;
       return;

@@ -40,8 +40,7 @@ class EpochLayout {
   [[nodiscard]] Index steps() const noexcept { return (end_ - first_ + global_batch() - 1) / global_batch(); }
   /// The rows of a shard in a micro-step; 0 where the epoch's rest is shorter than the number of shards.
   [[nodiscard]] Index rows(Index step, int shard) const noexcept {
-    auto const count = end(step) - begin(step) - shard;
-    return count <= 0 ? 0 : (count + shards_ - 1) / shards_;
+    return (end(step) - begin(step) - shard + shards_ - 1) / shards_;
   }
   /// The position of a row; at or past the number of samples where Tail::pad starts the order again.
   [[nodiscard]] Index position(Index step, int shard, Index row) const noexcept {

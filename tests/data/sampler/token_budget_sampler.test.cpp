@@ -225,15 +225,15 @@ TEST_CASE("rows, buckets and their order keep to the options") {
     sampler.lengths = all;
     return sampler.over(Samples{&all});
   };
-  CHECK(over(Lengths(100, 1), {.tokens = 1000, .most_rows = 8}).batches() == 13);
-  CHECK(over(Lengths(3, 1), {.tokens = 1000}).most_rows() == 3);
-  CHECK(over(Lengths(4, 0), {.tokens = 4}).batches() == 1);  // costs as much as length 1
+  CHECK(over(Lengths(100, 1), {.lengths = {}, .tokens = 1000, .most_rows = 8}).batches() == 13);
+  CHECK(over(Lengths(3, 1), {.lengths = {}, .tokens = 1000}).most_rows() == 3);
+  CHECK(over(Lengths(4, 0), {.lengths = {}, .tokens = 4}).batches() == 1);  // costs as much as length 1
   // Half as long is within the spread, so that one bucket of two rows holds them all.
-  CHECK(over({10, 5, 5, 5}, {.tokens = 20, .spread = 0.5, .fewest_batches = 1}).most_rows() == 2);
+  CHECK(over({10, 5, 5, 5}, {.lengths = {}, .tokens = 20, .spread = 0.5, .fewest_batches = 1}).most_rows() == 2);
 
   Lengths falling;
   for (std::int32_t i = 0; i < 16; ++i) falling.push_back(100 - i);
-  auto const order = over(falling, {.tokens = 200, .spread = 0, .fewest_batches = 4});
+  auto const order = over(falling, {.lengths = {}, .tokens = 200, .spread = 0, .fewest_batches = 4});
   REQUIRE(order.most_rows() == 2);
   std::set<Index> partners;                // of the longest
   std::set<std::vector<bool>> of_buckets;  // which batches are of the longer half

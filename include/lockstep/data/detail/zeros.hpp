@@ -44,7 +44,7 @@ class Zeros {
                                   [](std::byte const* place, Run const& each) { return place < each.end; });
     for (; known != earlier_.end() && known->begin < run.end; ++known) {
       if (at < known->begin) stream_fill(at, known->begin, std::byte{});
-      at = std::max(at, std::min(known->end, run.end));
+      at = std::max(at, known->end);
     }
     if (at < run.end) stream_fill(at, run.end, std::byte{});
     noted_[static_cast<std::size_t>(number)] = run;
