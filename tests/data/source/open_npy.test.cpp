@@ -55,6 +55,8 @@ TEST_CASE("what is damaged or cannot be read is refused, by file and reason") {
     CHECK_THROWS_AS(file.open(whole.substr(0, length)), DataError);
   refused("\x93NUMPZ" + whole.substr(6), "does not begin as a .npy file does");
   refused(npy("{}", "", 4), "version 4");
+  refused(npy("{}", "", 0), "version 0");
+  refused(npy_of("<f4x", "(1,)", "abcd"), "of the type \"<f4x\"");
   refused(npy_of("<f4", "()", "abcd"), "is a single number");
   refused(npy_of("<f4", "(-1,)", ""), "the extent \"-1\"");
   refused(npy_of("<f4", "(x,)", ""), "the extent \"x\"");

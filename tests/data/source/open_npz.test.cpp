@@ -56,6 +56,12 @@ TEST_CASE("what is damaged or compressed is refused") {
   reaching[9] = '\1';
   CHECK_THROWS_WITH_AS(file.open(zip({{"x.npy", reaching}, {"y.npy", std::string(1000, ' ')}}), "x"),
                        doctest::Contains("is larger than its place in the file"), DataError);
+  auto const short_data = npy_of("<f4", "(4, 2)", std::string(24, 'x'));
+  CHECK_THROWS_WITH_AS(file.open(zip({{"x.npy", short_data}, {"y.npy", std::string(1000, ' ')}}), "x"),
+                       doctest::Contains("is larger than its place in the file"), DataError);
+  auto encrypted = zip(files());
+  encrypted[encrypted.find("PK\x01\x02") + 8] |= 1;
+  CHECK_THROWS_WITH_AS(file.open(encrypted, "label"), doctest::Contains("\"x.npy\" is encrypted"), DataError);
   for (bool zip64 : {false, true}) {
     auto const whole = zip(files(), zip64);
     for (std::size_t length = 0; length < whole.size(); ++length)

@@ -23,6 +23,13 @@ std::string octal(std::size_t value, std::size_t digits) {
   for (; value > 0; value >>= 3) out[--digits] = static_cast<char>('0' + (value & 7));
   return out;
 }
+/// Writes the checksum of the header that a text begins with.
+void sign(std::string& text) {
+  text.replace(148, 8, 8, ' ');
+  std::size_t sum = 0;
+  for (char c : text.substr(0, 512)) sum += static_cast<unsigned char>(c);
+  text.replace(148, 8, octal(sum, 6) + '\0' + ' ');
+}
 std::string member(std::string const& name, std::string const& data, char type = '0', std::string size = "") {
   std::string header(512, '\0');
   header.replace(0, name.size(), name);
@@ -32,10 +39,7 @@ std::string member(std::string const& name, std::string const& data, char type =
                  std::string("ustar\0"
                              "00",
                              8));
-  header.replace(148, 8, 8, ' ');
-  std::size_t sum = 0;
-  for (char c : header) sum += static_cast<unsigned char>(c);
-  header.replace(148, 8, octal(sum, 6) + '\0' + ' ');
+  sign(header);
   return header + data + std::string((512 - data.size() % 512) % 512, '\0');
 }
 std::string const end(1024, '\0');
@@ -115,7 +119,8 @@ TEST_CASE("the index is built once, kept beside the archive, and made anew for a
   }
   auto const good = read_file(archive / "a.tar.index");
   auto const head = good.substr(0, good.find('\n') + 1);
-  for (auto const* lines : {"x 3 a\nend\n", "512\nend\n", "512 3 a\n\nend\n", "512 99999999 a\nend\n"}) {
+  for (auto const* lines : {"x 3 a\nend\n", "512\nend\n", "512 3 a\n\nend\n", "512 99999999 a\nend\n", "512:3 a\nend\n",
+                            "512 3:a\nend\n"}) {
     write_file(archive / "a.tar.index", head + lines);
     CHECK_THROWS_AS(data::TarDataset(archive / "a.tar"), DataError);
   }
@@ -133,6 +138,53 @@ TEST_CASE("an index of an archive that was written anew is made anew, be it as l
   write_file(path, middle("c.txt"));
   std::filesystem::last_write_time(path, before + std::chrono::milliseconds(1));
   CHECK(data::TarDataset(archive / "a.tar").get(1).key == "c");
+}
+
+TEST_CASE("an index that was cut off is made anew, and names with line breaks are not kept in one") {
+  Archive const archive;
+  CHECK(archive.open(samples(), data::TarIndex::keep).size() == 3);
+  auto const index = read_file(archive / "a.tar.index");
+  for (auto const kept : {index.size() - 4, index.size() - 5, index.find("0002.cls")}) {
+    write_file(archive / "a.tar.index", index.substr(0, kept));
+    CHECK(data::TarDataset(archive / "a.tar").size() == 3);
+    CHECK(read_file(archive / "a.tar.index") == index);
+  }
+  Archive const other;
+  auto const broken = member("p", "14 path=a\nb.c\n", 'x') + member("short", "1") + end;
+  for (int time = 0; time < 2; ++time) {
+    CHECK(other.open(broken, data::TarIndex::keep).get(0).key == "a\nb");
+    CHECK(other.entries() == 1);
+  }
+}
+
+TEST_CASE("headers as other programs write them") {
+  Archive const archive;
+  auto prefixed = member("key.txt", "abc");
+  prefixed.replace(345, 3, "dir");
+  auto gnu = prefixed;
+  sign(prefixed);
+  CHECK(archive.open(prefixed + end).get(0).key == "dir/key");
+  gnu.replace(257, 8, std::string("ustar  \0", 8));  // which has times where ustar has a prefix
+  sign(gnu);
+  CHECK(archive.open(gnu + end).get(0).key == "key");
+  CHECK(archive.open(member("old.txt", "x", '\0') + end).get(0).key == "old");
+  CHECK(text(archive.open(member("a.b", "abc", '0', "         3 " + std::string(1, '\0')) + end).get(0).at("b")) ==
+        "abc");
+}
+
+TEST_CASE("what a header cannot say is refused for what it is") {
+  Archive const archive;
+  auto const refuses = [&](std::string const& content, char const* why) {
+    CHECK_THROWS_WITH_AS(archive.open(content), doctest::Contains(why), DataError);
+  };
+  auto const file = member("a", "a");
+  refuses(file, "has no end of the archive after byte 1024");
+  refuses(member("a", "a", '0', octal(9999, 11) + '\0') + end, "the member at byte 0 needs 9999 bytes");
+  refuses(member("a", std::string(9, 'a'), '0', std::string("00000000009\0", 12)) + end, "a number at byte 0");
+  refuses(member("a", "abc", '0', std::string("\x80\x01\0\0\0\0\0\0\0\0\0\x03", 12)) + end, "a size at byte 0");
+  for (auto const* record : {"99 path=x\n", "0 path=x\n", "1 path=x\n", "2 path=x\n", "6 abc\n", "x path=y\n",
+                             "33 size=999999999999999999999999\n", "11 size=3x\n"})
+    refuses(member("p", record, 'x') + file + end, "a pax header at byte 0 is damaged");
 }
 
 TEST_CASE("sparse files are refused, GNU's and pax's") {
