@@ -55,6 +55,9 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
   constexpr Index rows = rows_, vectors = vectors_, lanes = bytes / sizeof(T), width = vectors * lanes;
   constexpr Index line = 64 / sizeof(T), steps_ahead = 8;
+  constexpr std::integral_constant<Index, 1> one;
+  constexpr std::integral_constant<Index, 4> several;
+  constexpr std::integral_constant<Index, width> packed;
   Vector sum[rows_][vectors_];
   T const* row[rows_];
   auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
@@ -77,13 +80,25 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
     // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
     if (step == 1)
       for (Index i = 0; i < rows; ++i) __builtin_prefetch(row[i] + p + rows * a_row);
-    for (Index const end = p + line < k ? p + line : k; p < end; ++p, b += b_step) {
-      if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
-      unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
-        T const x = row[i][p * step];
-        unrolled<vectors>(
-            [&](auto v) LOCKSTEP_INLINED_BODY { sum[i][v] += x * *reinterpret_cast<Unaligned const*>(b + v * lanes); });
+    Index const end = p + line < k ? p + line : k;
+    auto const multiply = [&](auto count, auto a_by, auto b_by) LOCKSTEP_INLINED_BODY {
+      unrolled<count>([&](auto u) LOCKSTEP_INLINED_BODY {
+        unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
+          T const x = row[i][p * a_by + u * a_by];
+          unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
+            sum[i][v] += x * *reinterpret_cast<Unaligned const*>(b + u * b_by + v * lanes);
+          });
+        });
       });
+      p += count;
+      b += count * b_by;
+    };
+    // Where both strides are constants, several steps share the arithmetic of their addresses.
+    if (step == 1 && b_step == width)
+      while (p + several <= end) multiply(several, one, packed);
+    while (p < end) {
+      if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
+      multiply(one, step, b_step);
     }
   }
   if (tile.ahead) *tile.ahead = ahead;
