@@ -5,11 +5,13 @@
 
 #include <lockstep/launch/run.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/conformance.hpp"
@@ -173,6 +175,31 @@ TEST_CASE("a rank that throws with pieces under way leaves no dangling memory be
     return 0;
   };
   CHECK_THROWS_WITH_AS(launch::run(ranks(3), train), "in the middle", std::domain_error);
+}
+
+TEST_CASE("memory that a rank gives up in the middle of a sum stays as it is for the others") {
+  std::atomic<int> turn = 0;
+  auto const until = [&](int which) {
+    while (turn.load() != which) std::this_thread::yield();
+  };
+  constexpr Index count = 100000;
+  auto const train = [&](launch::World& world) {
+    auto c = comm::connect(world);
+    auto memory = c.allocate(count * sizeof(float));
+    auto* const data = reinterpret_cast<float*>(memory.data());
+    std::fill(data, data + count, 1.0f);
+    comm::Piece piece{.data = data, .count = count};
+    if (world.rank == 0) until(1);  // so that it does its part as it starts
+    c.start(piece);
+    if (world.rank == 0) memory = {};
+    turn = 2 - world.rank;
+    if (world.rank == 0) return 0;
+    until(2);
+    c.finish();
+    CHECK(std::count(data, data + count, 2.0f) == count);
+    return 0;
+  };
+  CHECK_NOTHROW(launch::run(ranks(2), train));
 }
 
 TEST_CASE("a rank that has ended its work is lost to who waits for it") {

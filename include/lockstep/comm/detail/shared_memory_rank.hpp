@@ -86,7 +86,10 @@ class SharedMemoryRank {
     }
     return data;
   }
+  /// Others may still be at work on what this rank gave up in the middle: that stays as it is until the run ends, or
+  /// they would complete a sum with what is there instead.
   void give_back(std::byte* data, std::size_t bytes) noexcept {
+    if (is_under_way(data, bytes)) return;
     memory_.forget(data, (bytes + page - 1) / page * page);
     heap_->give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
   }
@@ -169,6 +172,14 @@ class SharedMemoryRank {
         throw;
       }
     }
+  }
+
+  /// Whether a piece that has not completed lies there.
+  [[nodiscard]] bool is_under_way(std::byte const* data, std::size_t bytes) noexcept {
+    auto const begin = memory_.offset(data), end = begin + static_cast<Index>(bytes);
+    for (auto number = requests_.first(); number != requests_.end(); ++number)
+      if (begin <= requests_[number].address && requests_[number].address < end) return true;
+    return false;
   }
 
   [[nodiscard]] std::byte* place(std::size_t bytes) {
