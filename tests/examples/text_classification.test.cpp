@@ -113,6 +113,8 @@ TEST_CASE("a run leaves run.json, metrics and parameters, and says what it does 
   CHECK(run.at("final").at("eval_samples").integer() == 10);
   CHECK(run.at("samples_per_second").number() > 0);
   CHECK(run.at("peak_bytes_per_device").array().size() == 2);
+  REQUIRE(run.at("ranks_ms").array().size() == 2);
+  for (auto const& rank : run.at("ranks_ms").array()) CHECK(rank.at("compute").number() > 0);
 
   auto const metrics = read_file(folder / "deep/run/metrics.jsonl");
   CHECK(std::ranges::count(metrics, '\n') >= 10);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/scaling/profile_of.hpp>
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 using namespace lockstep;
@@ -27,6 +29,22 @@ TEST_CASE("a profile is the record's seconds over its steps") {
   CHECK(profile.communication_ms == doctest::Approx(10));
   CHECK(profile.optimizer_ms == doctest::Approx(40));
   CHECK(profile.data_wait_ms == doctest::Approx(30));
+}
+
+TEST_CASE("the slowest rank is the one with most work of its own, waiting left out") {
+  train::RunRecord record;
+  record.steps = 10;
+  record.ranks = {{.data_wait = 0.1, .compute = 1, .communication = 5},
+                  {.data_wait = 0.2, .compute = 3, .optimizer = 1},
+                  {.data_wait = 2, .compute = 0.5, .communication = 9}};
+  auto const slowest = scaling::profile_of(record).slowest;
+  CHECK(slowest.rank == 1);
+  CHECK(slowest.lag_ms == doctest::Approx(310));
+  CHECK(std::string(slowest.phase) == "compute");
+  CHECK(slowest.ms == doctest::Approx(300));
+  CHECK(slowest.least_ms == doctest::Approx(100));
+  record.ranks.resize(1);
+  CHECK(scaling::profile_of(record).slowest.lag_ms == 0);
 }
 
 TEST_CASE("no steps give a profile of zeros") { CHECK(scaling::profile_of({}).forward_ms == 0); }

@@ -5,6 +5,19 @@
 
 using namespace lockstep;
 
+TEST_CASE("a rank that the others wait for is named, with what keeps it; a small lag is not") {
+  scaling::StepProfile profile{.communication_ms = 60,
+                               .pass_ms = 40,
+                               .slowest = {.rank = 3, .phase = "data", .ms = 70.25, .least_ms = 1.5, .lag_ms = 60}};
+  auto const verdict = scaling::judge(profile);
+  CHECK(verdict.bound == "communication");
+  CHECK(
+      verdict.says.ends_with("60 % of a step; the others wait for rank 3, whose data takes 70.2 ms of a step, where "
+                             "the fastest rank's takes 1.5 ms"));
+  profile.slowest.lag_ms = 19;
+  CHECK(scaling::judge(profile).says.ends_with("a larger batch per device would make that rarer"));
+}
+
 TEST_CASE("a run is bound by the phase that takes most of its steps") {
   using P = scaling::StepProfile;
   CHECK(scaling::judge(P{.forward_ms = 3, .backward_ms = 3, .communication_ms = 4}).bound == "compute");

@@ -15,6 +15,7 @@ train::RunRecord record() {
   r.parallel = "ddp", r.engine = "process", r.world_size = 2, r.batch_size = 32, r.effective_batch_size = 64;
   r.steps = 2, r.samples = 100, r.training_seconds = 0.5, r.step_seconds = {0.2, 0.3}, r.epoch_seconds = {0.6};
   r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.step_began = 10;
+  r.ranks = {{0.002, 0.3, 0.01, 0.04}, {0.2, 0.25, 0, 0.04}};
   r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}, {"head.bias"}};
   r.train_loss = 0.41;
   r.evaluations = {{1, 0, 50, 0.9, {{"accuracy", 0.1}}, 1, true}, {2, 1, 50, 0.47, {{"accuracy", 0.852}}, 2}};
@@ -35,6 +36,11 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(phases.at("data_wait").number() == doctest::Approx(1));
   CHECK(phases.at("backward").number() == doctest::Approx(100));
   CHECK(phases.at("communication_exposed").number() == doctest::Approx(5));
+  auto const& second = json.at("ranks_ms").at(std::size_t{1});
+  CHECK(second.at("data_wait").number() == doctest::Approx(100));
+  CHECK(second.at("compute").number() == doctest::Approx(125));
+  CHECK(second.at("communication_exposed").number() == 0);
+  CHECK(second.at("optimizer").number() == doctest::Approx(20));
   auto const& bucket = json.at("buckets").at(std::size_t{0});
   CHECK(bucket.at("bytes").integer() == 1024);
   CHECK(bucket.at("end_ms").number() == doctest::Approx(4));
@@ -51,9 +57,11 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
 TEST_CASE("forward and backward of a GPU are one phase") {
   auto r = record();
   r.phases = {.communication = 0.01, .pass = 0.3};
+  r.ranks.resize(1);
   auto const json = json::parse(train::run_json(r, {}), "run.json");
   CHECK(json.at("phases_ms").at("forward_and_backward").number() == doctest::Approx(150));
   CHECK(json.at("phases_ms").find("forward") == nullptr);
+  CHECK(json.find("ranks_ms") == nullptr);
 }
 
 TEST_CASE("a run without evaluation or steps says nothing of them") {

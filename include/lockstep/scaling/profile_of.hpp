@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <utility>
+
 #include <lockstep/scaling/step_profile.hpp>
 #include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// Who keeps the others waiting.
+[[nodiscard]] inline SlowestRank slowest_of(train::RunRecord const& record) {
+  auto const own = [](train::RankSeconds const& r) { return r.data_wait + r.compute + r.optimizer; };
+  auto const [least, most] = std::ranges::minmax_element(record.ranks, {}, own);
+  if (least == record.ranks.end()) return {};
+  SlowestRank out{.rank = static_cast<int>(most - record.ranks.begin()),
+                  .lag_ms = record.milliseconds_of_step(own(*most) - own(*least))};
+  for (auto const& [phase, seconds] : {std::pair{"compute", &train::RankSeconds::compute},
+                                       {"optimizer", &train::RankSeconds::optimizer},
+                                       {"data", &train::RankSeconds::data_wait}}) {
+    auto const ms = record.milliseconds_of_step((*most).*seconds),
+               least_ms = record.milliseconds_of_step((*least).*seconds);
+    if (ms - least_ms > out.ms - out.least_ms) out.phase = phase, out.ms = ms, out.least_ms = least_ms;
+  }
+  return out;
+}
 
 /// What a run's record says of its average step.
 [[nodiscard]] inline StepProfile profile_of(train::RunRecord const& record) {
@@ -16,7 +36,8 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
           .backward_ms = record.milliseconds_of_step(record.phases.backward),
           .communication_ms = record.milliseconds_of_step(record.phases.communication),
           .optimizer_ms = record.milliseconds_of_step(record.phases.optimizer),
-          .pass_ms = record.milliseconds_of_step(record.phases.pass)};
+          .pass_ms = record.milliseconds_of_step(record.phases.pass),
+          .slowest = slowest_of(record)};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::scaling

@@ -4,6 +4,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
+/// The rank that does most of a step by itself, so that the others wait for it, and what it needs more time for than
+/// the rank that does least.
+struct SlowestRank {
+  int rank = 0;
+  char const* phase = "";  ///< "compute", "optimizer" or "data"
+  double ms = 0;           ///< of that phase
+  double least_ms = 0;     ///< of that phase, on the other
+  double lag_ms = 0;       ///< of all phases, more than on the other; 0 with one rank
+};
+
 /// How fast a run was and where the milliseconds of one step of rank 0 went: what run.json records of it.
 struct StepProfile {
   Index shards = 1;   ///< ranks x devices
@@ -16,6 +26,7 @@ struct StepProfile {
   double communication_ms = 0;  ///< not hidden behind backward
   double optimizer_ms = 0;
   double pass_ms = 0;  ///< forward and backward together, where they are one piece of work
+  SlowestRank slowest{};
 
   /// Processors at work.
   [[nodiscard]] Index processors() const noexcept { return shards * threads; }

@@ -15,7 +15,8 @@ struct Verdict {
   std::string says;
 };
 
-/// Judges a run by the phase that its steps spend most time in.
+/// Judges a run by the phase that rank 0's steps spend most time in. Where the others wait for one rank for a fifth of
+/// a step or more, it is named, with what keeps it.
 [[nodiscard]] inline Verdict judge(StepProfile const& profile) {
   struct Phase {
     char const* name;
@@ -35,8 +36,14 @@ struct Verdict {
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];
   std::snprintf(share, sizeof share, "%.0f %%", total == 0 ? 0 : 100 * largest.ms / total);
-  return {largest.name, "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; " +
-                            largest.advice};
+  std::string says = "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; ";
+  auto const& slowest = profile.slowest;
+  if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {largest.name, says + largest.advice};
+  char waited[160];
+  std::snprintf(waited, sizeof waited,
+                "the others wait for rank %d, whose %s takes %.1f ms of a step, where the fastest rank's takes %.1f ms",
+                slowest.rank, slowest.phase, slowest.ms, slowest.least_ms);
+  return {largest.name, says + waited};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::scaling

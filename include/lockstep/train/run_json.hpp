@@ -35,6 +35,17 @@ inline void write_phases(json::Writer& out, RunRecord const& record) {
   out.end_object();
 }
 
+inline void write_ranks(json::Writer& out, RunRecord const& record) {
+  out.key("ranks_ms").begin_array();
+  for (auto const& rank : record.ranks) {
+    out.begin_object().member("data_wait", record.milliseconds_of_step(rank.data_wait));
+    out.member("compute", record.milliseconds_of_step(rank.compute));
+    out.member("communication_exposed", record.milliseconds_of_step(rank.communication));
+    out.member("optimizer", record.milliseconds_of_step(rank.optimizer)).end_object();
+  }
+  out.end_array();
+}
+
 inline void write_buckets(json::Writer& out, RunRecord const& record) {
   auto const since = [&](double seconds) { return (seconds - record.step_began) * 1e3; };
   out.key("buckets").begin_array();
@@ -66,7 +77,8 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 
 }  // namespace detail
 
-/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average; `buckets` are of the last
+/// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
+/// several; `buckets` are of the last
 /// step, in milliseconds from its start.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
@@ -85,6 +97,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
       .member("p95", record.step_quantile(0.95) * 1e3);
   out.end_object().member("epoch_seconds", record.epoch_seconds);
   detail::write_phases(out, record);
+  if (record.ranks.size() > 1) detail::write_ranks(out, record);
   detail::write_buckets(out, record);
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
   out.member("unused_parameters", record.session.unused_parameters);

@@ -9,6 +9,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
+/// Where the seconds of a rank's run went.
+struct RankSeconds {
+  double data_wait = 0;
+  double compute = 0;        ///< forward and backward
+  double communication = 0;  ///< not hidden behind backward, waiting for slower ranks included
+  double optimizer = 0;
+};
+
 /// What a run was and how it went: everything that run.json says and the verdict is drawn from. Seconds are of this
 /// process; losses, samples and metrics are of all.
 struct RunRecord {
@@ -27,7 +35,8 @@ struct RunRecord {
   std::vector<double> step_seconds;
   std::vector<double> epoch_seconds;
   double data_wait_seconds = 0;
-  parallel::PhaseSeconds phases;  ///< of the whole run
+  parallel::PhaseSeconds phases;   ///< of the whole run
+  std::vector<RankSeconds> ranks;  ///< of each, in order
   parallel::SessionReport session;
   double run_began = 0;   ///< Clock::seconds(); as though there had been no pause
   double step_began = 0;  ///< Clock::seconds() at the start of the last step: zero of the buckets' times

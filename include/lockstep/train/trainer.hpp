@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -270,10 +271,27 @@ class Trainer {
       checkpoints.leave(record, epoch_loss, over());
     }
     record.phases = session_.take_phases();
+    record.ranks = seconds_of_ranks(record);
     record.session = session_.report();
     if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
     return record;
+  }
+
+  /// @collective with DistributedDataParallel
+  std::vector<train::RankSeconds> seconds_of_ranks(train::RunRecord const& record) {
+    constexpr std::size_t each = 4;
+    auto const world = static_cast<std::size_t>(record.world_size);
+    auto const rank = static_cast<std::size_t>(policy_.first_shard() / policy_.shards());
+    auto const& phases = record.phases;
+    std::vector<double> all(each * world, 0.0);
+    std::ranges::copy(std::array<double, each>{record.data_wait_seconds, phases.forward + phases.backward + phases.pass,
+                                               phases.communication, phases.optimizer},
+                      all.begin() + static_cast<std::ptrdiff_t>(each * rank));
+    session_.all_reduce(all);
+    std::vector<train::RankSeconds> out;
+    for (auto const* at = all.data(); out.size() < world; at += each) out.push_back({at[0], at[1], at[2], at[3]});
+    return out;
   }
 
   /// Before anything is trained.
