@@ -426,3 +426,13 @@ TEST_CASE("options out of range are refused by name") {
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = std::nan("")}), doctest::Contains("is nan"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
 }
+
+TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {
+  data::DataLoader loader{Breaking{.count = 0}, data::ShuffledSampler{}, data::PadCollate{}};
+  CHECK(loader.steps() == 0);
+  loader.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("an epoch of 0 samples has no batch"),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS((data::DataLoader{Breaking{.count = -3}, data::ShuffledSampler{}, data::PadCollate{}}),
+                       doctest::Contains("the dataset's size() is -3; it must be at least 0"), ConfigError);
+}

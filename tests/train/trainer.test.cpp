@@ -79,6 +79,13 @@ TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and
   }
 }
 
+TEST_CASE("a fit that has nothing to train on says so") {
+  auto loader = line::loader(0, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("nothing to train on: 0 samples give batches of 4 on 1"),
+                       DataError);
+}
+
 TEST_CASE("it learns, and one device, two replicas and accumulation learn the same") {
   auto fit = [](auto policy, Index batch, int accumulation) {
     auto loader = line::loader(22, batch), again = line::loader(22, 5);

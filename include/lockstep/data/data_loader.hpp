@@ -104,6 +104,8 @@ class DataLoader {
     require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 stands for no limit");
     require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
             "at least 0; 0 stands for none");
+    auto const samples = static_cast<Index>(dataset.size());
+    require(samples >= 0, "the dataset's size()", samples, "at least 0");
     auto order = sampler.over(dataset);
     if constexpr (BatchOrder<OrderType>) {
       require(options.batch_size == 1, "batch_size", options.batch_size,

@@ -215,6 +215,11 @@ class Trainer {
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
+    if (loader.steps(split()) == 0)
+      throw DataError(
+          "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
+          std::to_string(record.batch_size) + " on " + std::to_string(policy_.all_shards()) +
+          " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
     train::detail::FitPlan const plan(loader.samples(), loader.steps(split()), record.batch_size * policy_.all_shards(),
                                       std::max<Index>(1, options.accumulation), options.epochs, options.max_steps);
     train::detail::Checkpointing const checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_,
