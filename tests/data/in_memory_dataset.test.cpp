@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/in_memory_dataset.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -93,6 +94,16 @@ TEST_CASE("the fingerprint changes with any value, length and place, of whatever
   changed([](Sample& s) { s.names = {"xy", ""}; });
   CHECK(seen.size() == 4 + 13 * 3);
   CHECK(print({sample}) == print({sample}));
+}
+
+TEST_CASE("the fingerprint changes with the order of equal words, and with zeros at the end") {
+  using Bytes = std::vector<std::uint8_t>;
+  auto const print = [](Bytes const& bytes) { return data::InMemoryDataset(std::vector{bytes}).fingerprint(); };
+  Bytes words(16, 1), swapped(16, 2);
+  std::fill_n(words.begin(), 8, std::uint8_t{2});
+  std::fill_n(swapped.begin(), 8, std::uint8_t{1});
+  CHECK(print(words) != print(swapped));
+  CHECK(print({1}) != print({1, 0}));
 }
 
 TEST_CASE("what cannot be read to its last byte has no fingerprint but its user's") {

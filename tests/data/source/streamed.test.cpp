@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -234,4 +235,40 @@ TEST_CASE("what a stream cannot do is refused") {
   CHECK_THROWS_WITH_AS(loader_of(stream, {.tail = data::Tail::pad}), doctest::Contains("a stream has no other samples"),
                        ConfigError);
   CHECK_THROWS_AS(loader_of(stream, {.on_failure = data::OnFailure::substitute}), ConfigError);
+}
+
+TEST_CASE("places may be asked for in any order, also over the border of an epoch, and errors keep their place") {
+  struct Marked {  // 100 * epoch + 10 * lane + number, and how often a lane was opened before
+    std::atomic<int>* opened;
+    struct Lane {
+      int first, opened, number = 0;
+      std::optional<std::pair<int, int>> next() {
+        auto const at = number++;
+        if (first == 200 && at == 1) throw DataError("broken");
+        return std::pair(first + at, opened);
+      }
+    };
+    Index lanes() const { return 2; }
+    Lane lane(Index k, Index epoch) const { return {static_cast<int>(100 * epoch + 10 * k), (*opened)++}; }
+  };
+  std::atomic<int> opened = 0;
+  data::Streamed const stream(Marked{&opened}, 6);
+  auto const at = [&](Index epoch, Index position) { return stream.take({0, epoch, position}).value().first; };
+  CHECK(at(0, 4) == 2);
+  CHECK(at(1, 2) == 101);
+  CHECK(at(0, 2) == 1);
+  CHECK(at(1, 0) == 100);
+  CHECK(at(0, 0) == 0);
+  CHECK(at(2, 4) == 202);
+  CHECK_THROWS_WITH_AS(at(2, 2), "broken", DataError);
+  CHECK(at(2, 0) == 200);
+  CHECK_THROWS_AS(at(2, 0), ConfigError);
+
+  stream.rewind(0, 3);
+  CHECK_THROWS_AS(at(0, 2), ConfigError);  // used already
+  CHECK(at(0, 5) == 12);
+  auto const before = opened.load();
+  stream.rewind(0, 0);
+  CHECK(stream.take({0, 0, 3}).value().second >= before);  // nothing that was kept is given again
+  CHECK(at(0, 1) == 10);
 }
