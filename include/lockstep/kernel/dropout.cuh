@@ -6,6 +6,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/dropout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {

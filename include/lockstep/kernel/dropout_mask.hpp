@@ -42,8 +42,16 @@ struct DropoutMask {
   }
   /// One element at a time, for tests and for devices.
   [[nodiscard]] constexpr bool keeps(std::uint64_t position, std::uint64_t element) const noexcept {
-    auto const word = Philox(resolved().key)(position, element / 8)[element % 8 / 2];
-    return (word >> (16 * (element % 2)) & 0xffff) >= dropped;
+    return keeps(Philox(resolved().key)(position, element / 8), static_cast<unsigned>(element % 8));
+  }
+  /// The same by an element's place among the 8 of its block. Words are chosen, not indexed: an index would move the
+  /// block from a device's registers into memory.
+  [[nodiscard]] constexpr bool keeps(Philox::Block const& block, unsigned place) const noexcept {
+    auto word = block[0];
+    word = place / 2 == 1 ? block[1] : word;
+    word = place / 2 == 2 ? block[2] : word;
+    word = place / 2 == 3 ? block[3] : word;
+    return (word >> (16 * (place % 2)) & 0xffff) >= dropped;
   }
 };
 

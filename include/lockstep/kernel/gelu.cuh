@@ -29,7 +29,7 @@ struct Gelu<CudaSpace> {
       Accumulate<T> const at = x.data[i];
       auto const normal = detail::device_normal_distribution(at);
       y.data[i] = static_cast<T>(at * normal.integral);
-      slope.data[i] = static_cast<T>(normal.integral + at * normal.density);
+      slope.data[i] = static_cast<T>(detail::gelu_slope(at, normal));
     });
   }
 

@@ -8,6 +8,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
+#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
@@ -38,7 +39,7 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
       } else {
         auto const normal = device_normal_distribution(h);
         y[at] = static_cast<T>(product(h * normal.integral, factor));
-        if (slope) slope[at] = static_cast<T>(product(normal.integral + h * normal.density, factor));
+        if (slope) slope[at] = static_cast<T>(product(gelu_slope(h, normal), factor));
       }
     }
   }

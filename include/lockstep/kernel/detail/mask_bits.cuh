@@ -6,7 +6,6 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
-#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -24,12 +23,7 @@ class MaskBits {
       block_ = e / 8;
       words_ = Philox(mask_.key)(position_, block_);
     }
-    auto const lane = static_cast<unsigned>(e % 8);
-    std::uint32_t word = words_[0];  // chosen, not indexed: an index would push the block into memory
-    word = lane / 2 == 1 ? words_[1] : word;
-    word = lane / 2 == 2 ? words_[2] : word;
-    word = lane / 2 == 3 ? words_[3] : word;
-    return (word >> (16 * (lane % 2)) & 0xffff) >= mask_.dropped;
+    return mask_.keeps(words_, static_cast<unsigned>(e % 8));
   }
 
  private:
