@@ -16,7 +16,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A team takes a row. `gradient` may be the logits: a thread writes only what it alone has yet to read.
+/// A team takes a row. `gradient` may be the logits: once all have read the label's, a thread writes only what it alone
+/// has yet to read.
 template <class Team, class T, class Label>
 LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits,
                                              Label const* labels, double* losses, double* weights, T* gradient,
@@ -55,6 +56,7 @@ LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, C
                                static_cast<double>(at_label) - static_cast<double>(most), static_cast<double>(spread));
     }
     if (!dx) continue;
+    Team::meet();
     auto const scale = known ? static_cast<Sum>(terms.total(of)) / total : at_label;
     for (auto c = Team::member(); c < classes; c += Team::size) {
       Sum value = std::exp(static_cast<Sum>(x[c]) - most) * scale;

@@ -13,6 +13,9 @@ struct WarpTeam {
   [[nodiscard]] static __device__ Index first() noexcept { return grid_warp(); }
   [[nodiscard]] static __device__ Index count() noexcept { return grid_warps(); }
   [[nodiscard]] static __device__ Index member() noexcept { return lane(); }
+  /// Nobody goes on before all have come, and what was done before is done. Sums, which exchange registers, order no
+  /// memory.
+  static __device__ void meet() noexcept { __syncwarp(); }
   template <class T>
   [[nodiscard]] static __device__ T sum(T value) noexcept {
     return warp_sum(value);
@@ -30,6 +33,7 @@ struct BlockTeam {
   [[nodiscard]] static __device__ Index first() noexcept { return blockIdx.x; }
   [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
   [[nodiscard]] static __device__ Index member() noexcept { return threadIdx.x; }
+  static __device__ void meet() noexcept { __syncthreads(); }
   template <class T>
   [[nodiscard]] static __device__ T sum(T value) noexcept {
     return combine(warp_sum(value), [](T a, T b) { return a + b; });
