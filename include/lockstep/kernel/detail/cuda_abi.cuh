@@ -12,11 +12,31 @@
 #define LOCKSTEP_CUDA_JOIN_6(a, b, c, d, e, f) sm_##a##_##b##_##c##_##d##_##e##_##f
 #define LOCKSTEP_CUDA_JOIN_7(a, b, c, d, e, f, g) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g
 #define LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h) sm_##a##_##b##_##c##_##d##_##e##_##f##_##g##_##h
-#define LOCKSTEP_CUDA_PICK(a, b, c, d, e, f, g, h, join, ...) join
-#define LOCKSTEP_CUDA_JOIN(...)                                                                              \
-  LOCKSTEP_CUDA_PICK(__VA_ARGS__, LOCKSTEP_CUDA_JOIN_8, LOCKSTEP_CUDA_JOIN_7, LOCKSTEP_CUDA_JOIN_6,          \
-                     LOCKSTEP_CUDA_JOIN_5, LOCKSTEP_CUDA_JOIN_4, LOCKSTEP_CUDA_JOIN_3, LOCKSTEP_CUDA_JOIN_2, \
-                     LOCKSTEP_CUDA_JOIN_1, )                                                                 \
+#define LOCKSTEP_CUDA_JOIN_9(a, b, c, d, e, f, g, h, i) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_1(i))
+#define LOCKSTEP_CUDA_JOIN_10(a, b, c, d, e, f, g, h, i, j) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_2(i, j))
+#define LOCKSTEP_CUDA_JOIN_11(a, b, c, d, e, f, g, h, i, j, k) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_3(i, j, k))
+#define LOCKSTEP_CUDA_JOIN_12(a, b, c, d, e, f, g, h, i, j, k, l) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_4(i, j, k, l))
+#define LOCKSTEP_CUDA_JOIN_13(a, b, c, d, e, f, g, h, i, j, k, l, m) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_5(i, j, k, l, m))
+#define LOCKSTEP_CUDA_JOIN_14(a, b, c, d, e, f, g, h, i, j, k, l, m, n) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_6(i, j, k, l, m, n))
+#define LOCKSTEP_CUDA_JOIN_15(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_7(i, j, k, l, m, n, o))
+#define LOCKSTEP_CUDA_JOIN_16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) \
+  LOCKSTEP_CUDA_GLUE(LOCKSTEP_CUDA_JOIN_8(a, b, c, d, e, f, g, h), LOCKSTEP_CUDA_JOIN_8(i, j, k, l, m, n, o, p))
+#define LOCKSTEP_CUDA_GLUE(a, b) LOCKSTEP_CUDA_GLUED(a, b)
+#define LOCKSTEP_CUDA_GLUED(a, b) a##_##b
+#define LOCKSTEP_CUDA_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, join, ...) join
+#define LOCKSTEP_CUDA_JOIN(...)                                                                                  \
+  LOCKSTEP_CUDA_PICK(__VA_ARGS__, LOCKSTEP_CUDA_JOIN_16, LOCKSTEP_CUDA_JOIN_15, LOCKSTEP_CUDA_JOIN_14,           \
+                     LOCKSTEP_CUDA_JOIN_13, LOCKSTEP_CUDA_JOIN_12, LOCKSTEP_CUDA_JOIN_11, LOCKSTEP_CUDA_JOIN_10, \
+                     LOCKSTEP_CUDA_JOIN_9, LOCKSTEP_CUDA_JOIN_8, LOCKSTEP_CUDA_JOIN_7, LOCKSTEP_CUDA_JOIN_6,     \
+                     LOCKSTEP_CUDA_JOIN_5, LOCKSTEP_CUDA_JOIN_4, LOCKSTEP_CUDA_JOIN_3, LOCKSTEP_CUDA_JOIN_2,     \
+                     LOCKSTEP_CUDA_JOIN_1, )                                                                     \
   (__VA_ARGS__)
 #define LOCKSTEP_CUDA_ABI LOCKSTEP_CUDA_JOIN(__CUDA_ARCH_LIST__)
 
