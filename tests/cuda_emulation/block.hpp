@@ -5,12 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
+
+#include "device.hpp"
 
 /// Runs CUDA kernels on the host, a fiber for each thread of a block, so that their logic can be tested where there is
 /// no GPU. Blocks run one after the other and threads in one order, then in the opposite one with the next launch, so
@@ -23,6 +24,13 @@ struct Three {
 };
 
 inline constexpr unsigned warp_size = 32, most_threads = 1024;
+
+/// The line of a kernel at which its threads meet.
+struct Site {
+  char const* file = "";
+  int line = 0;
+  bool operator==(Site const& other) const noexcept { return line == other.line && !std::strcmp(file, other.file); }
+};
 
 class Machine {
  public:
@@ -42,25 +50,32 @@ class Machine {
     call_ = [](void* b) { (*static_cast<Body*>(b))(); };
     body_ = &body;
     backwards_ = !backwards_;
-    for (unsigned i = 0; i < grid.x * grid.y; ++i) {
-      auto const number = backwards_ ? grid.x * grid.y - 1 - i : i;
-      block = {number % grid.x, number / grid.x, 0};
+    auto const count = std::uint64_t{grid.x} * grid.y;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto const number = backwards_ ? count - 1 - i : i;
+      block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x), 0};
       run_block();
     }
   }
 
-  void wait_for_block() { wait(block_barrier_, count()); }
-  void wait_for_warp() { wait(warp_barriers_[current_ / warp_size], warp_size); }
+  void wait_for_block(Site site) { wait(block_barrier_, count(), site); }
+  /// Whole warps only: `mask` names the lanes that meet.
+  void wait_for_warp(unsigned mask, Site site) {
+    if (mask != ~0u)
+      refuse_to_go_on("a warp meets at " + name(site) + " in parts; the emulation knows whole warps only");
+    wait(warp_barriers_[current_ / warp_size], warp_size, site);
+  }
 
   /// Every lane leaves a value and takes that of another, all at once.
   template <class T>
-  T exchange(T value, unsigned from) {
+  T exchange(unsigned mask, T value, unsigned from, Site site) {
     static_assert(sizeof(T) <= sizeof(std::uint64_t));
+    if (from >= warp_size) refuse_to_go_on("lane " + std::to_string(from) + " is asked for at " + name(site));
     auto* const warp = &exchanged_[current_ / warp_size * warp_size];
     std::memcpy(&warp[current_ % warp_size], &value, sizeof value);
-    wait_for_warp();
-    std::memcpy(&value, &warp[from % warp_size], sizeof value);
-    wait_for_warp();
+    wait_for_warp(mask, site);
+    std::memcpy(&value, &warp[from], sizeof value);
+    wait_for_warp(mask, site);
     return value;
   }
   [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
@@ -76,6 +91,7 @@ class Machine {
   };
   struct Barrier {
     unsigned arrived = 0, opened = 0;
+    Site site{};  // of those that have arrived
   };
 
   [[nodiscard]] unsigned count() const noexcept { return threads.x * threads.y; }
@@ -93,8 +109,19 @@ class Machine {
         resume(fiber);
         if (fiber.finished) --left, ++progress_;
       }
-      if (progress_ == before) fail("the threads of a block wait at different barriers, or some have returned");
+      if (progress_ == before) fail_of_waiting();
     }
+  }
+  /// Nobody can go on.
+  [[noreturn]] void fail_of_waiting() {
+    std::string where;
+    auto const add = [&](Barrier const& barrier) {
+      if (barrier.arrived > 0) where += (where.empty() ? "" : ", ") + name(barrier.site);
+    };
+    add(block_barrier_);
+    for (auto const& barrier : warp_barriers_) add(barrier);
+    refuse_to_go_on("threads of a block wait at " + where +
+                    " for others, which wait elsewhere, have returned or do not exist");
   }
 
   void add_fiber() {
@@ -125,7 +152,11 @@ class Machine {
     }
   }
 
-  void wait(Barrier& barrier, unsigned expected) {
+  void wait(Barrier& barrier, unsigned expected, Site site) {
+    if (barrier.arrived == 0)
+      barrier.site = site;
+    else if (!(barrier.site == site))
+      refuse_to_go_on("threads that should meet wait at " + name(barrier.site) + " and at " + name(site));
     auto const opened = barrier.opened;
     if (++barrier.arrived == expected) {
       barrier.arrived = 0;
@@ -136,10 +167,7 @@ class Machine {
     }
   }
 
-  [[noreturn]] static void fail(char const* why) {
-    std::fprintf(stderr, "CUDA emulation: %s\n", why);
-    std::abort();
-  }
+  [[nodiscard]] static std::string name(Site site) { return std::string(site.file) + ":" + std::to_string(site.line); }
 
   std::mutex mutex_;
   jmp_buf scheduler_;

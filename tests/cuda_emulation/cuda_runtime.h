@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.hpp"
 #include "block.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -38,12 +39,6 @@ using std::min;
 struct dim3 : cuda_emulation::Three {
   constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)  // NOLINT(google-explicit-constructor)
       : Three{x_size, y_size, z_size} {}
-};
-struct float2 {
-  float x, y;
-};
-struct alignas(16) float4 {
-  float x, y, z, w;
 };
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
@@ -361,34 +356,44 @@ class OfDevice {
 
 }  // namespace cuda_emulation
 
-/// An address of another device, which a GPU meets later, is met at once.
+/// Grids of two dimensions, and no dynamic shared memory. An address of another device, which a GPU meets later, is met
+/// at once.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
+  static_assert((std::is_trivially_copy_constructible_v<Parameters> && ...), "arguments are copied byte by byte");
+  static_assert((std::size_t{0} + ... + sizeof(Parameters)) <= cuda_emulation::most_argument_bytes);
   auto const& grid = config->gridDim;
   auto const& block = config->blockDim;
-  bool const valid = grid.x > 0 && grid.y > 0 && grid.y < 65536 && grid.z == 1 && block.x * block.y > 0 &&
-                     block.x * block.y <= cuda_emulation::most_threads && block.z == 1;
+  bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z == 1 && block.x > 0 &&
+                     block.y > 0 && std::uint64_t{block.x} * block.y <= cuda_emulation::most_threads && block.z == 1;
   if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
+  if (config->dynamicSmemBytes > 0) return cuda_emulation::refuse(cudaErrorInvalidValue);
   std::tuple<Parameters...> const values(std::forward<Arguments>(arguments)...);
   if (std::apply([](auto const&... each) { return (cuda_emulation::reaches_another_device(each) || ...); }, values))
     return cuda_emulation::refuse(cudaErrorIllegalAddress);
+  auto const check = [values] {
+    std::apply([](auto const&... each) { cuda_emulation::check_arguments<Parameters...>(each...); }, values);
+  };
+  check();
   return cuda_emulation::queue(config->stream, [=] {
+    check();  // a recording may be older than its memory
     auto body = [&] { std::apply(kernel, values); };
     cuda_emulation::Machine::instance().run(grid, block, body);
   });
 }
 
-inline void __syncthreads() { cuda_emulation::Machine::instance().wait_for_block(); }
-inline void __syncwarp() { cuda_emulation::Machine::instance().wait_for_warp(); }
-template <class T>
-T __shfl_sync(unsigned, T value, unsigned lane) {
-  return cuda_emulation::Machine::instance().exchange(value, lane);
+inline void __syncthreads(char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  cuda_emulation::Machine::instance().wait_for_block({file, line});
+}
+inline void __syncwarp(unsigned mask = ~0u, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  cuda_emulation::Machine::instance().wait_for_warp(mask, {file, line});
 }
 template <class T>
-T __shfl_xor_sync(unsigned, T value, unsigned mask) {
+T __shfl_xor_sync(unsigned mask, T value, unsigned distance, char const* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   auto& machine = cuda_emulation::Machine::instance();
-  return machine.exchange(value, machine.lane() ^ mask);
+  return machine.exchange(mask, value, machine.lane() ^ distance, {file, line});
 }
 
 inline float __fmul_rn(float a, float b) { return a * b; }

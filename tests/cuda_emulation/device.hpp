@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,8 +35,8 @@ struct Work {
 };
 
 /// For what CUDA leaves undefined: the program ends.
-[[noreturn]] inline void refuse_to_go_on(char const* why) {
-  std::fprintf(stderr, "CUDA emulation: %s\n", why);
+[[noreturn]] inline void refuse_to_go_on(std::string const& why) {
+  std::fprintf(stderr, "CUDA emulation: %s\n", why.c_str());
   std::abort();
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime.h>
+
+#define __CUDA_ARCH_LIST__ 750, 800, 860, 870, 880, 890, 900, 1000, 1030, 1100, 1200, 1210  // NOLINT: nvcc's for `all`
+#include <lockstep/kernel/detail/cuda_abi.cuh>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace {
+
+cudaLaunchConfig_t shape(dim3 grid, dim3 block) {
+  cudaLaunchConfig_t config;
+  config.gridDim = grid;
+  config.blockDim = block;
+  return config;
+}
+template <class... Parameters, class... Arguments>
+cudaError_t launch(dim3 grid, dim3 block, void (*kernel)(Parameters...), Arguments... arguments) {
+  auto const config = shape(grid, block);
+  auto const status = cudaLaunchKernelEx(&config, kernel, arguments...);
+  static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess ? cudaDeviceSynchronize() : status;
+}
+
+/// A process of its own runs two warps of the kernel, and dies of what is wrong with it.
+template <class... Parameters, class... Arguments>
+void check_death(std::string const& why, void (*kernel)(Parameters...), Arguments... arguments) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  auto const child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    std::signal(SIGABRT, SIG_DFL);
+    static_cast<void>(launch(1, 64, kernel, arguments...));
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char text[256];
+  for (ssize_t n; (n = ::read(ends[0], text, sizeof text)) > 0;) said.append(text, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK_MESSAGE(said.find(why) != std::string::npos, said);
+}
+
+namespace LOCKSTEP_CUDA_ABI {
+void nothing() {}
+}  // namespace LOCKSTEP_CUDA_ABI
+using sm_750_800_860_870_880_890_900_1000_sm_1030_1100_1200_1210::nothing;  // however many there are
+
+struct Rows {
+  int* data;
+  long rows;
+};
+void read_rows(Rows) {}
+void read_pointer(int const*) {}
+
+void meet() {
+  __syncthreads();
+  __syncwarp();
+  auto const other = __shfl_xor_sync(~0u, threadIdx.x, 1u);
+  if (other != (threadIdx.x ^ 1)) cuda_emulation::refuse_to_go_on("a lane has the wrong value");
+  __syncthreads();
+}
+void meet_here_and_there() {
+  if (threadIdx.x < 32)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+void meet_without_some() {
+  if (threadIdx.x == 33) return;
+  __syncthreads();
+}
+void exchange_without_some() {
+  if (threadIdx.x == 5) return;
+  static_cast<void>(__shfl_xor_sync(~0u, 1, 1u));
+}
+void exchange_with_few() {
+  if (threadIdx.x < 40) static_cast<void>(__shfl_xor_sync(~0u, 1, 1u));
+}
+void exchange_or_wait() {
+  if (threadIdx.x % 2)
+    static_cast<void>(__shfl_xor_sync(~0u, 1, 1u));
+  else
+    __syncwarp();
+}
+void exchange_in_parts() { static_cast<void>(__shfl_xor_sync(0xffffu, 1, 1u)); }
+void exchange_too_far() { static_cast<void>(__shfl_xor_sync(~0u, 1, 32u)); }
+
+}  // namespace
+
+TEST_CASE("grids and blocks of a size that CUDA refuses are refused") {
+  CHECK(launch(1, 1024, nothing) == cudaSuccess);
+  CHECK(launch(1, {32, 32}, nothing) == cudaSuccess);
+  CHECK(launch({1, 65535}, 1, nothing) == cudaSuccess);
+  for (dim3 const grid : {dim3(0), dim3(1, 0), dim3(1u << 31), dim3(1, 65536), dim3(1, 1, 2)})
+    CHECK(launch(grid, 32, nothing) == cudaErrorInvalidConfiguration);
+  for (dim3 const block : {dim3(0), dim3(1, 0), dim3(1025), dim3(32, 33), dim3(1u << 16, 1u << 16), dim3(1, 1, 2)})
+    CHECK(launch(1, block, nothing) == cudaErrorInvalidConfiguration);
+  auto config = shape(1, 32);
+  config.dynamicSmemBytes = 1;
+  CHECK(cudaLaunchKernelEx(&config, nothing) == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("what a kernel is given is memory of the device, and aligned") {
+  int* data = nullptr;
+  REQUIRE(cudaMalloc(&data, 40 * sizeof(int)) == cudaSuccess);
+  CHECK(launch(1, 1, read_rows, Rows{data, 40}) == cudaSuccess);
+  CHECK(launch(1, 1, read_pointer, data + 40) == cudaSuccess);
+  CHECK(launch(1, 1, read_rows, Rows{nullptr, 0}) == cudaSuccess);
+  auto const* const beside = reinterpret_cast<int const*>(reinterpret_cast<char const*>(data) + 1);
+  check_death("argument 0 of a kernel is not aligned", read_pointer, beside);
+  std::vector<int> on_heap(1000);
+  int on_stack = 0;
+  for (int* const on_host : {on_heap.data(), &on_stack})
+    check_death("argument 0 of a kernel has the address of host memory at byte 0", read_rows, Rows{on_host, 1});
+  CHECK(cudaFree(data) == cudaSuccess);
+}
+
+TEST_CASE("threads of a block meet all, and at one place") {
+  CHECK(launch(2, 64, meet) == cudaSuccess);
+  check_death("threads that should meet wait at", meet_here_and_there);
+  check_death("for others, which wait elsewhere, have returned", meet_without_some);
+  check_death("for others, which wait elsewhere, have returned", exchange_without_some);
+  check_death("or do not exist", exchange_with_few);
+  check_death("threads that should meet wait at", exchange_or_wait);
+  check_death("in parts", exchange_in_parts);
+  check_death("is asked for at", exchange_too_far);
+}
