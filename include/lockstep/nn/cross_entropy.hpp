@@ -62,4 +62,15 @@ requires requires(Column const& column) { column.values; }
   return cross_entropy(context, logits, labels.values, options);
 }
 
+/// Labels are no texts: says so.
+template <class Context, class Logits, class Column>
+requires requires(Column const& column) { column.characters; }
+Loss<typename Context::Space> cross_entropy(Context&, Logits const&, Column const&, CrossEntropyOptions const& = {}) {
+  static_assert(
+      !std::is_same_v<Column, Column>,
+      "Lockstep: cross_entropy got texts as labels, and takes integers or enumerators: number the classes when "
+      "samples are made; see docs/how-to/bring-your-data.md");
+  return {};
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn
