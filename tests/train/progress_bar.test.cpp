@@ -21,6 +21,7 @@ std::string written(Index steps, std::vector<std::string> unused = {}, Index few
   bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1, true});
   train::RunRecord record;
   record.steps = steps - fewer;
+  record.evaluations = {{1, 4, 10, 0.5, {}, 1, true}, {2, 6, 10, 0.4, {}, 2, true}, {3, 7, 10, 0.6, {}, 3}};
   record.session.unused_parameters = std::move(unused);
   bar.finish(record);
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
@@ -49,6 +50,6 @@ TEST_CASE("parameters that no step used are named at the end") {
 }
 
 TEST_CASE("a run that ends before its steps says which evaluation was the best") {
-  CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than that after epoch 1\n"));
+  CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than that after epoch 7\n"));
   CHECK(written(4).find("ends here") == std::string::npos);
 }

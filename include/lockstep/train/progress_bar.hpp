@@ -40,7 +40,6 @@ class ProgressBar final : public Observer {
   }
 
   void evaluation(EvaluationReport const& report) override {
-    if (report.best) best_epoch_ = report.epoch;
     std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) +
                        ": evaluation loss " + number("%.4f", report.loss);
     for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
@@ -50,9 +49,12 @@ class ProgressBar final : public Observer {
   }
 
   void finish(RunRecord const& record) override {
-    if (record.steps < steps_) {
+    Index best_epoch = -1;  // of a run that went on, those before count too
+    for (auto const& each : record.evaluations)
+      if (each.best) best_epoch = each.epoch;
+    if (record.steps < steps_ && best_epoch >= 0) {
       std::fprintf(out_, "ends here: no evaluation was better than that after epoch %lld\n",
-                   static_cast<long long>(best_epoch_ + 1));
+                   static_cast<long long>(best_epoch + 1));
       std::fflush(out_);
     }
     std::string names;
@@ -87,7 +89,7 @@ class ProgressBar final : public Observer {
 
   std::FILE* out_;
   bool terminal_;
-  Index epochs_ = 0, steps_ = 0, best_epoch_ = 0;
+  Index epochs_ = 0, steps_ = 0;
   double drawn_ = -1;  // seconds of the run
   Index tenths_ = 0;
 };
