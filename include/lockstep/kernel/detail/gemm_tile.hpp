@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <type_traits>
 #include <utility>
 
 #include <lockstep/core/index.hpp>
@@ -27,39 +26,37 @@ struct GemmTile {
   Ahead* ahead;  ///< what is read after this tile, or null
 };
 
-#if defined(__GNUC__)
-#define LOCKSTEP_INLINED_BODY __attribute__((always_inline))
-#else
-#define LOCKSTEP_INLINED_BODY
-#endif
-
-/// f(i) for each i below `count`, a constant every time: arrays that it indexes can stay in registers.
-template <Index count, class F>
-LOCKSTEP_INLINED void unrolled(F&& f) {
-  [&]<Index... i>(std::integer_sequence<Index, i...>) LOCKSTEP_INLINED_BODY {
-    (f(std::integral_constant<Index, i>{}), ...);
+/// C from the sums of a tile with fewer columns than its `width`: nothing of C beyond them is read or written. One for
+/// all tiles: they are few, and each takes long to compile.
+template <class T>
+[[gnu::noinline]] void store_narrow(GemmTile<T> const& tile, T const* sums, Index width) {
+  for (Index i = 0; i < tile.rows; ++i) {
+    for (Index j = 0; j < tile.columns; ++j) {
+      auto& to = tile.c[i * tile.c_row + j];
+      T out = tile.alpha * sums[i * width + j] + (tile.bias ? tile.bias[j] : T(0));
+      if (tile.beta != 0) out += tile.beta * to;
+      to = out;
+    }
   }
-  (std::make_integer_sequence<Index, count>{});
 }
 
 /// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
 /// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
 /// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
 /// has to be waited for.
-template <class T, std::size_t bytes, std::size_t rows_, std::size_t vectors_>
-LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
+/// `at` counts the accumulators: constants, as indices of arrays that are to stay in registers must be.
+template <class T, std::size_t bytes, Index rows, Index vectors, Index... at>
+LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequence<Index, at...>) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
   typedef T Vector __attribute__((vector_size(bytes)));
   typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
-  constexpr Index rows = rows_, vectors = vectors_, lanes = bytes / sizeof(T), width = vectors * lanes;
-  constexpr Index line = 64 / sizeof(T), steps_ahead = 8;
-  constexpr std::integral_constant<Index, 1> one;
-  constexpr std::integral_constant<Index, 4> several;
-  constexpr std::integral_constant<Index, width> packed;
-  Vector sum[rows_][vectors_];
-  T const* row[rows_];
+  constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
+  constexpr Index steps_ahead = 8, several = 4;
+  Vector sum[sizeof...(at)] = {};
+  T const* row[std::size_t{rows}];
+  Vector y[std::size_t{vectors}];
   auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
   auto ahead = tile.ahead ? *tile.ahead : Ahead{};
@@ -71,9 +68,6 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
     if (i >= k / line) fetch_c(i);
     row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
   }
-  unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
-    unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY { sum[i][v] = Vector{}; });
-  });
   for (Index p = 0; p < k;) {
     if (p / line < rows) fetch_c(p / line);
     ahead.fetch();
@@ -81,24 +75,19 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
     if (step == 1)
       for (Index i = 0; i < rows; ++i) __builtin_prefetch(row[i] + p + rows * a_row);
     Index const end = p + line < k ? p + line : k;
-    auto const multiply = [&](auto count, auto a_by, auto b_by) LOCKSTEP_INLINED_BODY {
-      unrolled<count>([&](auto u) LOCKSTEP_INLINED_BODY {
-        unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
-          T const x = row[i][p * a_by + u * a_by];
-          unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
-            sum[i][v] += x * *reinterpret_cast<Unaligned const*>(b + u * b_by + v * lanes);
-          });
-        });
-      });
-      p += count;
-      b += count * b_by;
-    };
     // Where both strides are constants, several steps share the arithmetic of their addresses.
-    if (step == 1 && b_step == width)
-      while (p + several <= end) multiply(several, one, packed);
-    while (p < end) {
+    if (step == 1 && b_step == width) {
+      for (; p + several <= end; p += several, b += several * width) {
+        for (Index u = 0; u < several; ++u) {
+          for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + u * width + v * lanes);
+          ((sum[at] += row[at / vectors][p + u] * y[at % vectors]), ...);
+        }
+      }
+    }
+    for (; p < end; ++p, b += b_step) {
       if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
-      multiply(one, step, b_step);
+      for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + v * lanes);
+      ((sum[at] += row[at / vectors][p * step] * y[at % vectors]), ...);
     }
   }
   if (tile.ahead) *tile.ahead = ahead;
@@ -107,35 +96,23 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile) {
   auto const* const bias = tile.bias;
   auto* const c = tile.c;
   if (tile.columns == width) {
-    Vector constant[vectors_];
-    unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
-      constant[v] = bias ? *reinterpret_cast<Unaligned const*>(bias + v * lanes) : Vector{};
-    });
-    unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
-      if (i >= valid) return;
-      unrolled<vectors>([&](auto v) LOCKSTEP_INLINED_BODY {
-        auto& to = *reinterpret_cast<Unaligned*>(c + i * c_row + v * lanes);
-        Vector out = alpha * sum[i][v] + constant[v];
-        if (beta != 0) out += beta * to;
-        to = out;
-      });
-    });
+    Vector constant[std::size_t{vectors}] = {};
+    for (Index v = 0; bias && v < vectors; ++v) constant[v] = *reinterpret_cast<Unaligned const*>(bias + v * lanes);
+    ((sum[at] = alpha * sum[at] + constant[at % vectors]), ...);
+    if (beta != 0)
+      ((sum[at] += at / vectors < valid
+                       ? beta * *reinterpret_cast<Unaligned const*>(c + at / vectors * c_row + at % vectors * lanes)
+                       : Vector{}),
+       ...);
+    ((at / vectors < valid
+          ? void(*reinterpret_cast<Unaligned*>(c + at / vectors * c_row + at % vectors * lanes) = sum[at])
+          : void()),
+     ...);
     return;
   }
-  // The sums of a narrow tile pass through full rows, so that nothing of C beyond its columns is read or written.
-  T full[rows_][vectors_ * bytes / sizeof(T)];
-  unrolled<rows>([&](auto i) LOCKSTEP_INLINED_BODY {
-    unrolled<vectors>([&](auto v)
-                          LOCKSTEP_INLINED_BODY { *reinterpret_cast<Unaligned*>(full[i] + v * lanes) = sum[i][v]; });
-  });
-  for (Index i = 0; i < valid; ++i) {
-    for (Index j = 0; j < tile.columns; ++j) {
-      auto& to = c[i * c_row + j];
-      T out = alpha * full[i][j] + (bias ? bias[j] : T(0));
-      if (beta != 0) out += beta * to;
-      to = out;
-    }
-  }
+  T full[sizeof...(at) * bytes / sizeof(T)];
+  ((*reinterpret_cast<Unaligned*>(full + at * lanes) = sum[at]), ...);
+  store_narrow(tile, full, width);
 }
 
 // A multiply-add that rounds once is wanted here, and only here: it is twice as fast and closer to the exact sum.
@@ -163,7 +140,9 @@ struct BaselineTile {
   using Low = BaselineTile;
 #endif
   static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(T)};
-  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) { multiply_tile<T, 16, rows_, vectors_>(tile); }
+  LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) {
+    multiply_tile<T, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  }
   LOCKSTEP_COMPILED_FOR() static void pack(Strided<T const> b, Index depth, Index count, T* out) {
     pack_panels<T, 16, columns>(b, depth, count, out);
   }
@@ -179,7 +158,7 @@ struct Avx2Tile {
   using Low = Avx2Tile<T, 5>;
   static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 32, rows_, 2>(tile);
+    multiply_tile<T, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
   static void pack(Strided<T const> b, Index depth, Index count, T* out) {
@@ -197,7 +176,7 @@ struct Avx512Tile {
   using Low = Avx512Tile<T, 5, 4>;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
-    multiply_tile<T, 64, rows_, vectors_>(tile);
+    multiply_tile<T, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
   static void pack(Strided<T const> b, Index depth, Index count, T* out) {
@@ -212,6 +191,5 @@ struct Avx512Tile {
 
 #undef LOCKSTEP_COMPILED_FOR
 #undef LOCKSTEP_INLINED
-#undef LOCKSTEP_INLINED_BODY
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
