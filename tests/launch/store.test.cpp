@@ -262,6 +262,11 @@ TEST_CASE("news tell once of every rank that ended or is lost, also of what was 
     end(line, 0);
   }  // that its line ends afterwards is no news
   StoreLine news(to(server, 0, 4), StoreLineKind::news);
+  {
+    auto options = to(server, 0, 4);
+    options.wait_seconds = 0.05;
+    CHECK_THROWS_WITH_AS((void)Store(options).get("never"), doctest::Contains("in vain"), CommunicationError);
+  }  // it is not lost to who waits, either
   CHECK_THROWS_WITH_AS(StoreLine(to(server, 0, 4), StoreLineKind::news), doctest::Contains("rank 0 has come already"),
                        ConfigError);
   {
