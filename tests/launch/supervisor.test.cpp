@@ -307,6 +307,27 @@ TEST_CASE("a supervisor whose children nobody waits for learns at least that the
   CHECK(Scratch::read("report").empty());
 }
 
+TEST_CASE("supervisor: starts one after the end of another whose group is gone" * doctest::skip()) {
+  ::signal(SIGCHLD, SIG_IGN);
+  launch::Options const options;
+  launch::detail::RankOutput output(options);
+  launch::detail::RankProcesses ranks;
+  sigset_t none;
+  ::sigemptyset(&none);
+  for (std::size_t rank : {0u, 1u}) {
+    ranks.spawn({"test", "--version"}, {.rank = static_cast<int>(rank), .size = 2, .memory = 0}, none, output);
+    while (::kill(ranks.all()[rank].pid, 0) == 0) ::usleep(500);
+  }
+  std::_Exit(55);
+}
+
+TEST_CASE("where SIGCHLD is ignored ranks start although the first has ended") {
+  auto const supervisor = start_case("supervisor: starts one after the end of another whose group is gone");
+  int status = 0;
+  REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
+  CHECK(WEXITSTATUS(status) == 55);
+}
+
 TEST_CASE("rank: leaves a child" * doctest::skip()) {
   be_rank([](World& world) -> int {
     if (world.rank == 1) return await_failure(world);
