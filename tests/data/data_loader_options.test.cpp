@@ -431,7 +431,7 @@ TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is 
   data::DataLoader loader{Breaking{.count = 0}, data::ShuffledSampler{}, data::PadCollate{}};
   CHECK(loader.steps() == 0);
   loader.start({}, 0, 0, 1);
-  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("an epoch of 0 samples has no batch"),
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("no batch is left of epochs with 0 samples"),
                        ConfigError);
   CHECK_THROWS_WITH_AS((data::DataLoader{Breaking{.count = -3}, data::ShuffledSampler{}, data::PadCollate{}}),
                        doctest::Contains("the dataset's size() is -3; it must be at least 0"), ConfigError);

@@ -373,11 +373,8 @@ class LoaderCore {
       throw ConfigError("DataLoader: all " + std::to_string(slots_.size()) +
                         " batches of the ring are held; let one go before asking for the next, or raise `prefetch`");
     }
-    if (layout(split_, 0).steps() == 0)
-      throw ConfigError("DataLoader: an epoch of " + std::to_string(samples_of(order())) +
-                        " samples has no batch; look at what the dataset found, or leave `tail` at exact");
-    throw ConfigError("DataLoader: no batch is left before epoch " + std::to_string(last_epoch_) +
-                      ", where start(split, epoch, step, last_epoch) ends; call start again");
+    throw ConfigError("DataLoader: no batch is left of epochs with " + std::to_string(samples_of(order())) +
+                      " samples before epoch " + std::to_string(last_epoch_) + ", the end given to start; start anew");
   }
 
   BatchMaker<D, O, C> const maker_;
