@@ -29,20 +29,26 @@ void check(Options const& options) {
   lockstep::app::check_samples(options, options.samples);
 }
 
+/// Trains `model` on one dataset, and evaluates it on another.
+template <class Options, class Known, class HeldOut, class Collate, class Model, class... Metrics>
+int fit(lockstep::app::Training<Options> const& training, Known const& known, HeldOut const& held_out,
+        Collate const& collate, Model model, Metrics... metrics) {
+  namespace data = lockstep::data;
+  auto const& options = training.options();
+  data::DataLoader batches{known, data::ShuffledSampler{.seed = options.seed}, collate, training.loader_options()};
+  data::DataLoader evaluation{held_out, data::SequentialSampler{}, collate, training.loader_options()};
+  training.fit(std::move(model), lockstep::optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               lockstep::train::Evaluation{evaluation, std::move(metrics)...});
+  return 0;
+}
+
 /// Trains `model` on the first --samples of them, and evaluates it on a tenth as many that come after.
 template <class Options, class Make, class Collate, class Model, class... Metrics>
 int train(lockstep::app::Training<Options> const& training, Make const& make, Collate const& collate, Model model,
           Metrics... metrics) {
-  namespace data = lockstep::data;
-  auto const& options = training.options();
-  auto const loader = [&](Index first, Index count, auto sampler) {
-    return data::DataLoader{Samples<Make>{make, first, count}, sampler, collate, training.loader_options()};
-  };
-  auto batches = loader(0, options.samples, data::ShuffledSampler{.seed = options.seed});
-  auto evaluation = loader(options.samples, (options.samples + 9) / 10, data::SequentialSampler{});
-  training.fit(std::move(model), lockstep::optim::AdamW{.weight_decay = options.weight_decay}, batches,
-               lockstep::train::Evaluation{evaluation, std::move(metrics)...});
-  return 0;
+  auto const count = training.options().samples;
+  return fit(training, Samples<Make>{make, 0, count}, Samples<Make>{make, count, (count + 9) / 10}, collate,
+             std::move(model), std::move(metrics)...);
 }
 
 }  // namespace generated
