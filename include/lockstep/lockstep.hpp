@@ -181,7 +181,6 @@
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/comm/reduce_scatter.hpp>
-#include <lockstep/comm/self_communicator.hpp>
 #include <lockstep/comm/work.hpp>
 
 #include <lockstep/parallel/agreement.hpp>

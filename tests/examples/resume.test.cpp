@@ -128,7 +128,7 @@ TEST_CASE("what cannot be gone on with is told in a sentence, before anything is
   refused("run", {"--resume", "auto", "--grad-accum-steps", "2"},
           "effective batch of 8 and training would go on with 16");
   refused("run", {"--resume", "auto", "--seed", "2"}, "step_4.safetensors");
-  refused("run", {"--resume", "auto", "--num-layers", "1"}, "which neither the model nor its optimizer has");
+  refused("run", {"--resume", "auto", "--num-layers", "1"}, "and the model with its optimizer has");
   refused("new", {"--resume", folder / "none"}, "none: there is no such file");
   CHECK(read_file(folder / "run/run.json") == run);
   CHECK_FALSE(std::filesystem::exists(folder / "new"));

@@ -25,6 +25,7 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
   std::set<std::string> const of_main{"comm/connect.hpp",
                                       "comm/mpi_communicator.hpp",
                                       "comm/process_communicator.hpp",
+                                      "comm/self_communicator.hpp",
                                       "comm/store_communicator.hpp",
                                       "comm/thread_communicator.hpp",
                                       "launch/environment.hpp",

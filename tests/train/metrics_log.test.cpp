@@ -44,11 +44,11 @@ TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "metrics.jsonl";
   auto const log = [&](Index resumed, Index from, Index to) {
-    train::MetricsLog log(path);
-    log.start({12, 3, resumed});
+    train::MetricsLog metrics(path);
+    metrics.start({12, 3, resumed});
     for (Index step = from; step <= to; ++step) {
-      log.step({step, 12, (step - 1) / 4, 0.5, 1e-3, 8 * step, 0.25, 100});
-      if (step % 4 == 0) log.evaluation({step, step / 4 - 1, 77, 0.75, {}, 1});
+      metrics.step({step, 12, (step - 1) / 4, 0.5, 1e-3, 8 * step, 0.25, 100});
+      if (step % 4 == 0) metrics.evaluation({step, step / 4 - 1, 77, 0.75, {}, 1});
     }
   };
   log(0, 1, 12);

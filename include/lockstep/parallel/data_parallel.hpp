@@ -119,12 +119,12 @@ struct DataParallel {
 
     [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
     [[nodiscard]] std::vector<float const*> moments() { return state_.moments(first().device()); }
-    void restore(SessionState const& state) {
+    void restore(SessionState& state) {
       each([&](int device, DeviceReplica& replica) {
         replica.device().enter();
-        replica.set_values(state.values);
-        replica.set_buffers(state.buffers);
-        if (device == 0) state_.set_moments(state.moments, replica.device());
+        replica.set_values(state.values());
+        replica.set_buffers(state.buffers());
+        if (device == 0) state_.set_moments(state, replica.device());
       });
     }
     /// Forward and backward are the first device's; its wait for slower devices counts as communication.

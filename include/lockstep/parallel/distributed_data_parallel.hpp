@@ -159,16 +159,11 @@ struct DistributedDataParallel {
     [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
     /// All ranks go on from rank 0's, and have it afterwards.   @collective
     void restore(SessionState& state) {
-      auto const broadcast = [this](auto& all) {
-        detail::broadcast_bytes(communicator_, all.data(), all.size() * sizeof all[0]);
-      };
-      broadcast(state.values);
-      broadcast(state.buffers);
-      for (auto& numbers : state.moments) broadcast(numbers);
-      broadcast(state.text);
-      replica_.set_values(state.values);
-      replica_.set_buffers(state.buffers);
-      state_.set_moments(state.moments, replica_.device());
+      detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
+      detail::broadcast_bytes(communicator_, state.text.data(), state.text.size());
+      replica_.set_values(state.values());
+      replica_.set_buffers(state.buffers());
+      state_.set_moments(state, replica_.device());
     }
     /// What communication took out of backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {

@@ -46,8 +46,8 @@ class OptimizerState {
     for (auto const& arena : arenas_) moments.push_back(arena.on_host(device).data());
     return moments;
   }
-  void set_moments(std::span<std::vector<float> const> moments, detail::Device<Space> const& device) {
-    for (std::size_t i = 0; i < arenas_.size(); ++i) device.write(std::span(moments[i]), arenas_[i].data());
+  void set_moments(SessionState& state, detail::Device<Space> const& device) {
+    for (std::size_t i = 0; i < arenas_.size(); ++i) device.write(state.moments(i), arenas_[i].data());
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,16 +64,28 @@ struct BucketTimes {
 };
 
 /// What a checkpoint brings back to a session, on the host. Alike in size on all ranks.
-struct SessionState {
-  SessionState(Index parameters, Index buffer_elements, int states)
-      : values(static_cast<std::size_t>(parameters)),
-        buffers(static_cast<std::size_t>(buffer_elements)),
-        moments(static_cast<std::size_t>(states), values) {}
+class SessionState {
+ public:
+  /// Elements of the arena of parameters and of that of buffers; how many arenas the optimizer has.
+  SessionState(Index parameters, Index buffers, int states)
+      : parameters_(static_cast<std::size_t>(parameters)),
+        states_(static_cast<std::size_t>(states)),
+        numbers_((1 + states_) * parameters_ + static_cast<std::size_t>(buffers)) {}
 
-  std::vector<float> values;                ///< [layout.size()]
-  std::vector<float> buffers;               ///< [layout.buffer_size()]
-  std::vector<std::vector<float>> moments;  ///< of the optimizer, each as values
-  std::string text = {};                    ///< what else all ranks are to know
+  [[nodiscard]] std::span<float> values() noexcept { return numbers().first(parameters_); }
+  [[nodiscard]] std::span<float> moments(std::size_t i) noexcept {
+    return numbers().subspan((1 + i) * parameters_, parameters_);
+  }
+  [[nodiscard]] std::span<float> buffers() noexcept { return numbers().subspan((1 + states_) * parameters_); }
+  [[nodiscard]] std::size_t states() const noexcept { return states_; }
+  /// All of them, one arena behind the other.
+  [[nodiscard]] std::span<float> numbers() noexcept { return numbers_; }
+
+  std::string text;  ///< what else all ranks are to know
+
+ private:
+  std::size_t parameters_, states_;
+  std::vector<float> numbers_;
 };
 
 /// What a session says of itself when training is over.

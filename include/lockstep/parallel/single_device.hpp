@@ -65,10 +65,10 @@ struct SingleDevice {
     /// The optimizer's, on the host; of a device, copies that the next call overwrites.
     [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
     /// Goes on from there.
-    void restore(SessionState const& state) {
-      replica_.set_values(state.values);
-      replica_.set_buffers(state.buffers);
-      state_.set_moments(state.moments, replica_.device());
+    void restore(SessionState& state) {
+      replica_.set_values(state.values());
+      replica_.set_buffers(state.buffers());
+      state_.set_moments(state, replica_.device());
     }
     [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
     [[nodiscard]] SessionReport report() const {

@@ -11,9 +11,13 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
 /// Who keeps the others waiting.
 [[nodiscard]] inline SlowestRank slowest_of(train::RunRecord const& record) {
   auto const own = [](train::RankSeconds const& r) { return r.data_wait + r.compute + r.optimizer; };
-  auto const [least, most] = std::ranges::minmax_element(record.ranks, {}, own);
-  if (least == record.ranks.end()) return {};
-  SlowestRank out{.rank = static_cast<int>(most - record.ranks.begin()),
+  if (record.ranks.empty()) return {};
+  auto const *least = record.ranks.data(), *most = least;
+  for (auto const& rank : record.ranks) {
+    if (own(rank) < own(*least)) least = &rank;
+    if (own(rank) >= own(*most)) most = &rank;
+  }
+  SlowestRank out{.rank = static_cast<int>(most - record.ranks.data()),
                   .lag_ms = record.milliseconds_of_step(own(*most) - own(*least))};
   for (auto const& [phase, seconds] : {std::pair{"compute", &train::RankSeconds::compute},
                                        {"optimizer", &train::RankSeconds::optimizer},

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -90,7 +89,8 @@ struct Progress {
                               {},
                               each.at("seconds").number(),
                               each.at("best").boolean()};
-      for (auto const& [name, metric] : each.at("metrics").object()) report.metrics.emplace_back(name, number(metric));
+      for (auto const& [name, metric] : each.at("metrics").object())
+        report.metrics.emplace_back(name.c_str(), number(metric));
       out.evaluations.push_back(std::move(report));
     }
     out.data = data::LoaderState::from_json(value.at("data").string());
@@ -110,11 +110,8 @@ inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& 
                             std::span<float const> buffers, std::vector<float const*> const& moments,
                             Progress const& progress, Metadata metadata = {}) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
-  std::vector<detail::Tensors<float const>> parts{{layout.entries(), values}, {layout.buffers(), buffers}};
-  for (std::size_t i = 0; i < moments.size(); ++i)
-    parts.push_back({layout.entries(), {moments[i], values.size()}, "optimizer." + std::to_string(i) + "."});
   metadata.emplace_back(Progress::key, progress.to_json());
-  detail::write_safetensors(path, parts, metadata);
+  detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
 }
 
 /// Reads what `save_checkpoint` saved; `state` only changes when all is well.
@@ -122,33 +119,29 @@ inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& 
 inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                                 parallel::SessionState& state) {
   detail::SafetensorsFile const file(path);
-  auto const metadata = file.metadata();
-  auto const found =
-      std::find_if(metadata.begin(), metadata.end(), [](auto& each) { return each.first == Progress::key; });
-  if (found == metadata.end())
+  Progress progress;
+  bool found = false;
+  for (auto const& [name, text] : file.metadata())
+    if (name == Progress::key) progress = Progress::from_json(text, path), found = true;
+  if (!found)
     throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
-  auto progress = Progress::from_json(found->second, path);
-  std::vector<detail::Tensors<float>> parts{{layout.entries(), state.values}, {layout.buffers(), state.buffers}};
-  for (std::size_t i = 0; i < state.moments.size(); ++i)
-    parts.push_back({layout.entries(), state.moments[i], "optimizer." + std::to_string(i) + "."});
-  std::vector<std::string> names{"__metadata__"};
-  for (auto const& part : parts)
-    for (auto const& entry : part.entries) names.push_back(part.prefix + entry.name);
-  for (auto const& [name, tensor] : file.header.object())
-    if (file.header.object().size() > names.size() && std::find(names.begin(), names.end(), name) == names.end())
-      throw DataError(path + ": holds \"" + name +
-                      "\", which neither the model nor its optimizer has; resume with those " + "of the earlier run");
-  file.read(path, parts);
+  std::vector<float*> moments;
+  for (std::size_t i = 0; i < state.states(); ++i) moments.push_back(state.moments(i).data());
+  auto const held = file.header.object().size() - 1,  // beside the metadata
+      tensors = (1 + moments.size()) * layout.entries().size() + layout.buffers().size();
+  if (held > tensors)
+    throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
+                    std::to_string(tensors) + "; resume with those of the earlier run");
+  file.read(path, layout, state.values().data(), state.buffers().data(), moments);
   return progress;
 }
 
 /// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
 [[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
   constexpr std::string_view before = "step_", behind = ".safetensors";
-  auto const close = [](DIR* open) { ::closedir(open); };
-  std::unique_ptr<DIR, decltype(close)> const open(::opendir(folder.c_str()), close);
   Index most = -1;
-  while (auto const* entry = open ? ::readdir(open.get()) : nullptr) {
+  auto* const open = ::opendir(folder.c_str());
+  while (auto const* entry = open ? ::readdir(open) : nullptr) {
     std::string_view const name = entry->d_name;
     if (!name.starts_with(before) || !name.ends_with(behind)) continue;
     auto const digits = name.substr(before.size(), name.size() - before.size() - behind.size());
@@ -156,6 +149,7 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
     if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size()) most = std::max(most, steps);
   }
+  if (open) ::closedir(open);
   return most < 0 ? "" : folder + "/step_" + std::to_string(most) + ".safetensors";
 }
 

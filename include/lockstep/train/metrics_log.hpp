@@ -13,6 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -53,13 +54,9 @@ class MetricsLog final : public Observer {
 
  private:
   static constexpr Index logged_steps = 100;
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   /// The bytes of the lines up to a step; one that was not written to its end is none.
   [[nodiscard]] ::off_t end_of(Index step) const {
-    std::unique_ptr<std::FILE, Close> const file(std::fopen(path_.c_str(), "re"));
+    std::unique_ptr<std::FILE, detail::CloseFile> const file(std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;
     std::string line;
     for (int c; file && (c = std::getc(file.get())) != EOF;) {
@@ -79,7 +76,7 @@ class MetricsLog final : public Observer {
   }
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, detail::CloseFile> file_;
   json::Writer line_;
 };
 

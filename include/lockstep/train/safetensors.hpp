@@ -19,6 +19,7 @@
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/detail/close_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
@@ -39,30 +40,32 @@ inline void check_arenas(char const* what, nn::ParameterLayout const& layout, st
   });
 }
 
-/// The tensors of an arena, as they are called in a file: `prefix` and their entry's name.
-template <class Number>
-struct Tensors {
-  std::vector<nn::ParameterLayout::Entry> const& entries;
-  std::span<Number> arena;
-  std::string prefix = {};
-};
+/// Calls f(name, entry, its elements) for each tensor of a file: parameters, buffers, then moments of the optimizer.
+/// Each arena is given by its first element.
+template <class Number, class F>
+void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, std::span<Number* const> moments,
+                 F&& f) {
+  for (auto const& entry : layout.entries()) f(entry.name, entry, values + entry.offset);
+  for (auto const& entry : layout.buffers()) f(entry.name, entry, buffers + entry.offset);
+  for (std::size_t i = 0; i < moments.size(); ++i)
+    for (auto const& entry : layout.entries())
+      f("optimizer." + std::to_string(i) + "." + entry.name, entry, moments[i] + entry.offset);
+}
 
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
-inline void write_safetensors(std::string const& path, std::vector<Tensors<float const>> const& parts,
-                              Metadata const& metadata) {
+inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
+                              float const* buffers, std::span<float const* const> moments, Metadata const& metadata) {
   json::Writer header;
   header.begin_object().key("__metadata__").begin_object();
   for (auto const& [name, text] : metadata) header.member(name, text);
   header.end_object();
   std::size_t begin = 0;
-  for (auto const& part : parts) {
-    for (auto const& entry : part.entries) {
-      auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
-      header.key(part.prefix + entry.name).begin_object().member("dtype", "F32").member("shape", entry.shape);
-      header.member("data_offsets", std::array{begin, end}).end_object();
-      begin = end;
-    }
-  }
+  for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float const*) {
+    auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+    header.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+    header.member("data_offsets", std::array{begin, end}).end_object();
+    begin = end;
+  });
   header.end_object();
   auto text = header.text();
   text.append((8 - text.size() % 8) % 8, ' ');
@@ -71,10 +74,9 @@ inline void write_safetensors(std::string const& path, std::vector<Tensors<float
   std::uint64_t const length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
-  for (auto const& part : parts)
-    for (auto const& entry : part.entries)
-      file.write(std::as_bytes(
-          part.arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size))));
+  for_tensors(layout, values, buffers, moments, [&](std::string const&, auto const& entry, float const* elements) {
+    file.write(std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size))));
+  });
   file.commit();
 }
 
@@ -87,7 +89,7 @@ inline void write_safetensors(std::string const& path, std::vector<Tensors<float
 inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
                             Metadata const& metadata = {}, std::span<float const> buffers = {}) {
   detail::check_arenas("save_parameters", layout, values.size(), buffers.size());
-  detail::write_safetensors(path, {{layout.entries(), values}, {layout.buffers(), buffers}}, metadata);
+  detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
 }
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
@@ -116,8 +118,7 @@ struct SafetensorsFile {
   std::vector<char> data;
 
   explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
-    auto const close = [](std::FILE* open) { std::fclose(open); };
-    std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rbe"), close);
+    std::unique_ptr<std::FILE, CloseFile> const file(std::fopen(path.c_str(), "rbe"));
     auto const read = [&](void* to, std::size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
     if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) throw DataError(path + ": cannot be opened for reading");
     auto const end = std::ftell(file.get());
@@ -146,12 +147,13 @@ struct SafetensorsFile {
   }
 
   /// Copies the tensors into their arenas, which only change when all is well.
-  void read(std::string const& path, std::vector<Tensors<float>> const& parts) const {
-    std::vector<std::pair<float*, std::span<char const>>> tensors;
-    for (auto const& part : parts)
-      for (auto const& entry : part.entries)
-        tensors.emplace_back(part.arena.data() + entry.offset, tensor(path, part.prefix + entry.name, entry));
-    for (auto const& [to, from] : tensors) std::memcpy(to, from.data(), from.size());
+  void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
+            std::span<float* const> moments) const {
+    for (bool const copies : {false, true})
+      for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
+        auto const bytes = tensor(path, name, entry);
+        if (copies) std::memcpy(elements, bytes.data(), bytes.size());
+      });
   }
 
   /// The bytes of a float32 tensor of that name and shape.
@@ -189,7 +191,7 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
                                 std::span<float> buffers) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   detail::SafetensorsFile const file(path);
-  file.read(path, {{layout.entries(), values}, {layout.buffers(), buffers}});
+  file.read(path, layout, values.data(), buffers.data(), {});
   return file.metadata();
 }
 

@@ -290,12 +290,15 @@ class Trainer {
     auto const rank = static_cast<std::size_t>(policy_.first_shard() / policy_.shards());
     auto const& phases = record.phases;
     std::vector<double> all(each * world, 0.0);
-    std::ranges::copy(std::array<double, each>{record.data_wait_seconds, phases.forward + phases.backward + phases.pass,
-                                               phases.communication, phases.optimizer},
-                      all.begin() + static_cast<std::ptrdiff_t>(each * rank));
+    auto* own = all.data() + each * rank;
+    *own++ = record.data_wait_seconds;
+    *own++ = phases.forward + phases.backward + phases.pass;
+    *own++ = phases.communication;
+    *own = phases.optimizer;
     session_.all_reduce(all);
-    std::vector<train::RankSeconds> out;
-    for (auto const* at = all.data(); out.size() < world; at += each) out.push_back({at[0], at[1], at[2], at[3]});
+    std::vector<train::RankSeconds> out(world);
+    auto const* at = all.data();
+    for (auto& seconds : out) seconds = {at[0], at[1], at[2], at[3]}, at += each;
     return out;
   }
 
