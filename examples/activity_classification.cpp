@@ -25,11 +25,10 @@ namespace {
 struct Options : app::Options {
   activity_classification::Sizes sizes;
   Index samples = 2000;
-  app::Precision precision = app::Precision::fp32;
 
   void flags(app::Command& command) {
     command.add("--width", sizes.width, 1, 4096, "Channels of the first convolution; the others have twice as many");
-    command.add("--samples", samples, 1, 10000000, "Windows to generate without --data; a tenth more for evaluation");
+    command.add("--samples", samples, 1, 1000000, "Windows to generate without --data; a tenth more for evaluation");
   }
 };
 
@@ -73,24 +72,35 @@ class Wearer {
   std::uint64_t seed_;
 };
 
-void check(Options const& options) {
-  if (options.data.empty()) return generated::check(options);
-  app::check_samples(options, data::UciHarDataset(options.data, "train").size());
-}
+using Windows = data::InMemoryDataset<HarSample>;
+struct Parts {
+  Windows training, evaluation;
+};
 
-int train_rank(app::Training<Options>& training) {
-  auto const& options = training.options();
-  ActivityClassifier const model(options.sizes);
-  train::Accuracy const accuracy(&HarSample::label);
-  if (options.data.empty())
-    return generated::train(training, Wearer(options.seed), data::PadCollate{}, model, accuracy);
-
+Parts load(Options const& options) {
+  if (options.data.empty()) {
+    Index const count = options.samples;
+    Wearer const wearer(options.seed);
+    return {Windows(generated::Samples<Wearer>{wearer, 0, count}),
+            Windows(generated::Samples<Wearer>{wearer, count, (count + 9) / 10})};
+  }
   data::UciHarDataset const known(options.data, "train");
   auto const& tests = options.eval_data.empty() ? options.data : options.eval_data;
   if (!options.eval_data.empty() || std::filesystem::exists(tests + "/test"))
-    return generated::fit(training, known, data::UciHarDataset(tests, "test"), data::PadCollate{}, model, accuracy);
+    return {Windows(known), Windows(data::UciHarDataset(tests, "test"))};
   auto const parts = data::hold_out(known, 0.1, options.seed);  // people who are not trained on
-  return generated::fit(training, parts.training, parts.evaluation, data::PadCollate{}, model, accuracy);
+  return {Windows(parts.training), Windows(parts.evaluation)};
+}
+
+void check(Options const& options) {
+  app::check_samples(options,
+                     options.data.empty() ? options.samples : data::UciHarDataset(options.data, "train").size());
+}
+
+int train_rank(app::Training<Options>& training) {
+  auto const parts = load(training.options());
+  return generated::fit(training, parts.training, parts.evaluation, data::PadCollate{},
+                        ActivityClassifier(training.options().sizes), train::Accuracy(&HarSample::label));
 }
 
 }  // namespace
