@@ -232,6 +232,7 @@ class Trainer {
     };
     if (record.resumed() > 0 && over()) return record;
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
+    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps});
 
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
