@@ -288,8 +288,8 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
   lockstep_test::TemporaryFolder const folder;
   fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
   auto const file = step_file(folder / "saved", 2);
-  auto const refused = [&](auto const& words, auto const& train) {
-    CHECK_THROWS_WITH(train(FitOptions{.epochs = 2, .checkpoints = {.resume = file}}), doctest::Contains(words));
+  auto const refused = [&](auto const& sentence, auto const& train) {
+    CHECK_THROWS_WITH(train(FitOptions{.epochs = 2, .checkpoints = {.resume = file}}), doctest::Contains(sentence));
   };
   parallel::SingleDevice const single{.threads = 1};
   refused("was saved with an effective batch of 4 and training would go on with 8",
