@@ -5,6 +5,7 @@
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/sequential.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 
 /// A convolutional network that tells from a few seconds of motion what its bearer is doing: it looks for shapes of the
@@ -19,33 +20,20 @@ struct Sizes {
 };
 
 /// Convolution, normalisation and rectifier.
-class Stage {
- public:
-  Stage(Index inputs, Index outputs, Index stride)
-      : convolution_(inputs, outputs, {.kernel = 5, .stride = stride, .padding = 2, .bias = nn::Bias::none}),
-        norm_(outputs, {.activation = nn::Activation::relu}) {}
-
-  void visit(auto&& each) {
-    each("convolution", convolution_);
-    each("norm", norm_);
-  }
-  template <class Context>
-  auto forward(Context& context, typename Context::template Variable<3> x) const {
-    return norm_.forward(context, convolution_.forward(context, x));
-  }
-
- private:
-  nn::Conv1d convolution_;
-  nn::BatchNorm norm_;
-};
+inline auto stage(Index inputs, Index outputs, Index stride) {
+  return nn::Sequential{
+      nn::Named{"convolution",
+                nn::Conv1d(inputs, outputs, {.kernel = 5, .stride = stride, .padding = 2, .bias = nn::Bias::none})},
+      nn::Named{"norm", nn::BatchNorm(outputs, {.activation = nn::Activation::relu})}};
+}
 
 /// 127,174 parameters as it stands.
 class ActivityClassifier {
  public:
   explicit ActivityClassifier(Sizes const& sizes = {})
-      : first_(signals, sizes.width, 1),
-        second_(sizes.width, 2 * sizes.width, 2),
-        third_(2 * sizes.width, 2 * sizes.width, 2),
+      : first_(stage(signals, sizes.width, 1)),
+        second_(stage(sizes.width, 2 * sizes.width, 2)),
+        third_(stage(2 * sizes.width, 2 * sizes.width, 2)),
         head_(2 * sizes.width, activities) {}
 
   void visit(auto&& each) {
@@ -68,7 +56,7 @@ class ActivityClassifier {
  private:
   static constexpr Index signals = 9, activities = 6;
 
-  Stage first_, second_, third_;
+  decltype(stage(1, 1, 1)) first_, second_, third_;
   nn::Linear head_;
 };
 

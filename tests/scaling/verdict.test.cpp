@@ -28,4 +28,5 @@ TEST_CASE("a run is bound by the phase that takes most of its steps") {
   CHECK(data.bound == "data");
   CHECK(data.says.find("bound by data, which takes 75 % of a step") != std::string::npos);
   CHECK(scaling::judge(P{}).says.find("0 %") != std::string::npos);
+  CHECK(scaling::judge(P{}).bound == "none");
 }

@@ -32,10 +32,11 @@ struct Verdict {
        {"data", profile.data_wait_ms, "batches come too slowly: more --num-workers would help where cores are left"}}};
   double total = 0;
   for (auto const& phase : phases) total += phase.ms;
+  if (total == 0) return {"none", "0 % of any step was timed here, so nothing tells what bounds the run"};
   auto const& largest =
       *std::max_element(phases.begin(), phases.end(), [](Phase const& a, Phase const& b) { return a.ms < b.ms; });
   char share[32];
-  std::snprintf(share, sizeof share, "%.0f %%", total == 0 ? 0 : 100 * largest.ms / total);
+  std::snprintf(share, sizeof share, "%.0f %%", 100 * largest.ms / total);
   std::string says = "the run is bound by " + std::string(largest.name) + ", which takes " + share + " of a step; ";
   auto const& slowest = profile.slowest;
   if (slowest.lag_ms == 0 || slowest.lag_ms < 0.2 * total) return {largest.name, says + largest.advice};
