@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <time.h>
+
 #include <memory>
 #include <set>
 #include <string>
@@ -47,4 +50,33 @@ TEST_CASE("a port that another has for IPv6 alone is taken: who looks for the st
   REQUIRE(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
   StoreServer::Options const same{.port = ntohs(name.sin6_port)};
   CHECK_THROWS_WITH_AS(StoreServer{same}, doctest::Contains("cannot be had"), ConfigError);
+}
+
+TEST_CASE("a server without a free descriptor lets who comes stand at the door, and does not spin") {
+  StoreServer const server(StoreServer::Options{});
+  launch::detail::File const guest(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(server.port());
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto const processor_seconds = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+  };
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit const none{static_cast<rlim_t>(guest.get()) + 1, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  bool const came = ::connect(guest.get(), reinterpret_cast<sockaddr const*>(&name), sizeof name) == 0;
+  auto const begin = processor_seconds();
+  ::usleep(300'000);
+  auto const used = processor_seconds() - begin;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(came);
+  CHECK(used < 0.1);
+  std::string const stranger(8, 'x');  // to whom the server says nothing, once it has let him in
+  CHECK(::send(guest.get(), stranger.data(), stranger.size(), MSG_NOSIGNAL) == 8);
+  char answer = 0;
+  CHECK(::recv(guest.get(), &answer, 1, 0) <= 0);
 }

@@ -102,8 +102,9 @@ class StoreServer {
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::vector<pollfd> polled;
     for (;;) {
-      polled = {{stop_.get(), POLLIN, 0}, {door_.get(), POLLIN, 0}};
-      auto until = no_deadline;
+      bool const open = Clock::nanoseconds() >= shut_until_;
+      polled = {{stop_.get(), POLLIN, 0}, {door_.get(), static_cast<short>(open ? POLLIN : 0), 0}};
+      auto until = open ? no_deadline : shut_until_;
       for (auto const& guest : guests_) {
         polled.push_back({guest.file.get(), static_cast<short>(guest.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
         until = std::min(until, guest.patience);
@@ -124,7 +125,10 @@ class StoreServer {
 
   void admit() {
     detail::File file(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (file.get() < 0) return;
+    if (file.get() < 0) {  // whoever stands there goes on standing, so that poll would return at once
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) shut_until_ = deadline_in(0.05);
+      return;
+    }
     Guest guest;
     guest.file = std::move(file);
     guest.patience = deadline_in(options_.silence_seconds);
@@ -311,6 +315,7 @@ class StoreServer {
   Options options_;
   detail::File door_;
   detail::File stop_{::eventfd(0, EFD_CLOEXEC)};
+  Deadline shut_until_ = 0;  // when the system had no room for who came
   std::vector<Guest> guests_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::map<int, std::string>> gatherings_;  // by rank
