@@ -35,8 +35,8 @@ constexpr Index batch = 256, steps = 16;  // an epoch of the 4,096 samples of pe
 using TokensSet = data::InMemoryDataset<Tokens>;
 using Loader = data::DataLoader<TokensSet, data::ShuffledSampler, data::PadCollate>;
 
-Loader loader_of(TokensSet const& set) {
-  Loader loader(set, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = batch, .workers = 2});
+Loader loader_of(TokensSet const& set, int workers = 2) {
+  Loader loader(set, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = batch, .workers = workers});
   loader.start({}, 0, 0, Index{1} << 40);
   return loader;
 }
@@ -47,19 +47,39 @@ double part_of(std::vector<double> waits, double part) {
 }
 double p99(std::vector<double> const& waits) { return part_of(waits, 0.99); }
 
-/// Seconds that `next` takes: at the first step of an epoch, and at the others.
+void work_for(double duration) {
+  for (auto const end = seconds(Time::wall) + duration; seconds(Time::wall) < end;) {
+  }
+}
+
+/// Seconds that `next` takes: at the first step of an epoch, and at the others. `step_seconds` are worked between.
 struct Waits {
   std::vector<double> border, within;
 
-  Waits(Loader& loader, double duration) {
+  Waits(Loader& loader, double duration, double step_seconds = 0) {
     auto const end = seconds(Time::wall) + duration;
     for (Index step = 0; seconds(Time::wall) < end || step % steps != 0; ++step) {
       auto const begin = seconds(Time::wall);
       static_cast<void>(loader.next().batches()[0].rows());
       (step % steps == 0 ? border : within).push_back(seconds(Time::wall) - begin);
+      work_for(step_seconds);
     }
   }
 };
+
+/// What a thread waits for that trains for as long as its one worker needs for two batches.
+void beside_training(Ratios& ratios, TokensSet const& set) {
+  auto loader = loader_of(set, 1);
+  std::vector<double> to_batch;
+  for (int run = 0; run < 9; ++run) {
+    Waits const bare(loader, 0.2);
+    auto const mean =
+        std::accumulate(bare.within.begin(), bare.within.end(), 0.0) / static_cast<double>(bare.within.size());
+    to_batch.push_back(mean / p99(Waits(loader, 0.8, 2 * mean).border));
+  }
+  ratios.report("epoch border, 99th percentile, 1 worker, beside training", "a batch's mean time", Spread::of(to_batch),
+                "9 runs");
+}
 
 void compare_waits(Ratios& ratios) {
   TokensSet const set{samples<Tokens>(batch * steps, [](Index) { return Tokens{}; })};
@@ -77,6 +97,7 @@ void compare_waits(Ratios& ratios) {
   ratios.report(label + "median, 2 workers", "median within an epoch", Spread::of(p50s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "99th percentile within an epoch", Spread::of(p99s), "9 runs");
   ratios.report(label + "99th percentile, 2 workers", "a batch's mean time", Spread::of(to_batch), "9 runs");
+  beside_training(ratios, set);
   if (auto peer = python_peer("loader_latency.py", {"border", "2"})) {
     ratios.compare("epoch border, 99th percentile, 2 workers", "pytorch",
                    [&](double duration) { return 1 / p99(Waits(loader, duration).border); }, std::ref(*peer),
