@@ -5,22 +5,20 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 
 using namespace lockstep;
 
 namespace {
 
-struct SavedRun {
+struct Run {
   std::string name;
   std::string parallel;
   Index ranks, devices, steps;
@@ -34,48 +32,24 @@ struct SavedRun {
 // less cannot be derived; this is the largest distance that we call agreement.
 constexpr double loss_bound = 0.02;
 
-SavedRun read(std::string const& directory) {
-  auto const file = std::filesystem::path(directory) / "run.json";
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
-    throw DataError(directory +
-                    ": holds no run.json; give directories that --save-dir named, once their runs are over");
-  std::string const text{std::istreambuf_iterator<char>(in), {}};
-  auto const json = json::parse(text, file.string());
-  try {
-    auto const& phases = json.at("phases_ms");
+Run read(std::string const& directory) {
+  scaling::SavedRun const saved(directory);
+  auto const profile = saved.profile();
+  return saved.read([&](json::Value const& json) {
     auto const& final = json.at("final");
-    auto path = std::filesystem::path(directory);
-    if (!path.has_filename()) path = path.parent_path();
-    SavedRun run;
-    run.name = path.filename().string();
-    run.parallel = json.at("parallel").string();
-    run.ranks = json.at("world_size").integer();
-    run.devices = json.at("devices").integer();
-    run.steps = json.at("steps").integer();
-    run.profile = {.shards = run.ranks * run.devices,
-                   .threads = json.at("threads").integer(),
-                   .effective_batch_size = json.at("effective_batch_size").integer(),
-                   .samples_per_second = json.at("samples_per_second").number(),
-                   .data_wait_ms = phases.at("data_wait").number(),
-                   .communication_ms = phases.at("communication_exposed").number(),
-                   .optimizer_ms = phases.at("optimizer").number()};
-    if (auto const* const pass = phases.find("forward_and_backward")) {  // of a GPU
-      run.profile.pass_ms = pass->number();
-    } else {
-      run.profile.forward_ms = phases.at("forward").number();
-      run.profile.backward_ms = phases.at("backward").number();
-    }
-    run.loss = final.at("eval_loss").number();
-    run.accuracy = final.at("eval_accuracy").number();
-    run.parameters_sha256 = json.at("parameters_sha256").string();
-    return run;
-  } catch (DataError const& error) {
-    throw DataError(file.string() + ": " + error.what());
-  }
+    return Run{.name = saved.name(),
+               .parallel = json.at("parallel").string(),
+               .ranks = json.at("world_size").integer(),
+               .devices = json.at("devices").integer(),
+               .steps = json.at("steps").integer(),
+               .profile = profile,
+               .loss = final.at("eval_loss").number(),
+               .accuracy = final.at("eval_accuracy").number(),
+               .parameters_sha256 = json.at("parameters_sha256").string()};
+  });
 }
 
-void print_table(std::vector<SavedRun> const& runs) {
+void print_table(std::vector<Run> const& runs) {
   std::printf("%-12s %5s %7s %7s %10s %9s %10s %9s %9s  %s\n", "run", "ranks", "devices", "threads", "samples/s",
               "speed-up", "efficiency", "accuracy", "eval loss", "parameters");
   for (auto const& run : runs) {
@@ -87,12 +61,12 @@ void print_table(std::vector<SavedRun> const& runs) {
   }
 }
 
-bool same_work(SavedRun const& a, SavedRun const& b) {
+bool same_work(Run const& a, Run const& b) {
   return a.profile.effective_batch_size == b.profile.effective_batch_size && a.steps == b.steps;
 }
 
 // Whether `run` learned what `other` did, and the words for it.
-bool agree(SavedRun const& run, SavedRun const& other) {
+bool agree(Run const& run, Run const& other) {
   auto const pair = run.name + " and " + other.name;
   if (run.parameters_sha256 == other.parameters_sha256) {
     std::printf("%s agree: their parameters are equal bit for bit.\n", pair.c_str());
@@ -107,7 +81,7 @@ bool agree(SavedRun const& run, SavedRun const& other) {
 }
 
 int compare(std::vector<std::string> const& directories) {
-  std::vector<SavedRun> runs;
+  std::vector<Run> runs;
   runs.reserve(directories.size());
   for (auto const& directory : directories) runs.push_back(read(directory));
   print_table(runs);

@@ -44,6 +44,7 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   auto const& bucket = json.at("buckets").at(std::size_t{0});
   CHECK(bucket.at("bytes").integer() == 1024);
   CHECK(bucket.at("end_ms").number() == doctest::Approx(4));
+  CHECK_FALSE(bucket.find("table_bytes"));
   CHECK(json.at("peak_bytes_per_device").at(std::size_t{1}).integer() == 2048);
   CHECK(json.at("unused_parameters").at(std::size_t{0}).string() == "head.bias");
   CHECK(json.at("final").at("eval_accuracy").number() == 0.852);

@@ -32,7 +32,7 @@ class GradientBuckets {
     Index begin = 0;
     auto const cut_until = [&](Index end) {
       for (Index next; begin < end; begin = next) {
-        next = std::min(end, begin + length(full, std::ssize(arena) - begin));
+        next = std::min(end, begin + next_length(full, std::ssize(arena) - begin, buckets_.empty()));
         add(begin, next);
       }
     };
@@ -50,6 +50,16 @@ class GradientBuckets {
 
   /// Written before backward, summed over ranks after `finish`.
   [[nodiscard]] std::span<double, 2> rider() noexcept { return rider_; }
+
+  /// Elements of the next bucket when `rest` are left, with buckets of `full`.
+  [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
+    auto const aligned = [](Index count) {
+      return count / nn::ParameterLayout::alignment * nn::ParameterLayout::alignment;
+    };
+    auto const least = std::max(aligned(full / 4), nn::ParameterLayout::alignment);
+    if (first) return std::min(rest, least);
+    return rest < least + least / 2 ? rest : std::clamp(aligned(rest / 2), least, full);
+  }
 
   void begin_step() noexcept {
     next_ = 0;
@@ -104,16 +114,6 @@ class GradientBuckets {
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }
 
  private:
-  /// Of the next bucket when `rest` elements are left.
-  [[nodiscard]] Index length(Index full, Index rest) const noexcept {
-    auto const aligned = [](Index count) {
-      return count / nn::ParameterLayout::alignment * nn::ParameterLayout::alignment;
-    };
-    auto const least = std::max(aligned(full / 4), nn::ParameterLayout::alignment);
-    if (buckets_.empty()) return least;
-    return rest < least + least / 2 ? rest : std::clamp(aligned(rest / 2), least, full);
-  }
-
   struct Bucket {
     comm::Piece piece;
     Index begin, end;  // elements of the arena

@@ -58,9 +58,10 @@ struct PhaseSeconds {
 /// One gradient bucket of the last step; seconds are Clock::seconds().
 struct BucketTimes {
   std::size_t bytes = 0;
-  double ready = 0;  ///< its last gradient was written
-  double start = 0;  ///< handed to the communicator
-  double end = 0;    ///< reduced
+  double ready = 0;             ///< its last gradient was written
+  double start = 0;             ///< handed to the communicator; 0 where there is none
+  double end = 0;               ///< reduced
+  std::size_t table_bytes = 0;  ///< of the whole table, where `bytes` are those of the rows that were touched; else 0
 };
 
 /// What a checkpoint brings back to a session, on the host. Alike in size on all ranks.

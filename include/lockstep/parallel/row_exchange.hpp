@@ -56,12 +56,22 @@ class RowExchange {
 
   /// One entry per table, of the last sum.
   void add_times(std::vector<BucketTimes>& times) const {
-    for (auto const& piece : pieces_)
-      times.push_back({static_cast<std::size_t>(piece.count) * sizeof(float), ready_, piece.started_seconds,
-                       piece.finished_seconds});
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+      times.push_back({static_cast<std::size_t>(pieces_[i].count) * sizeof(float), ready_, pieces_[i].started_seconds,
+                       pieces_[i].finished_seconds, bytes(tables_[i])});
+  }
+  /// The same of a rank that has nobody to exchange rows with, whose backward ended at `ready`.
+  static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
+    for (auto const& table : tables)
+      times.push_back(
+          {static_cast<std::size_t>(table.count() * table.width) * sizeof(float), ready, 0, 0, bytes(table)});
   }
 
  private:
+  [[nodiscard]] static std::size_t bytes(kernel::TouchedRows const& table) noexcept {
+    return static_cast<std::size_t>(table.rows * table.width) * sizeof(float);
+  }
+
   /// Moves the rows of the union to the front, in order, with zeros for those that this rank has not touched. Row k of
   /// the list lies at k or behind it, so what is overwritten has been moved already; `scatter` goes back in reverse.
   static void gather(kernel::TouchedRows const& table, std::uint64_t const* united, std::vector<std::int32_t>& rows,

@@ -11,11 +11,11 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// What run.json says beyond the record of the run.
 struct RunLabels {
-  std::string example;             ///< the program's name
-  std::string backend = "host";    ///< "host" or "cuda"
-  std::string parameters_sha256;   ///< of the parameters at the end
-  std::string bound, says;         ///< the verdict: what bounds the run, in a word and in a sentence
-  std::string precision = "fp32";  ///< of activations: "fp32" or "bf16"
+  std::string example = {};            ///< the program's name
+  std::string backend = "host";        ///< "host" or "cuda"
+  std::string parameters_sha256 = {};  ///< of the parameters at the end
+  std::string bound = {}, says = {};   ///< the verdict: what bounds the run, in a word and in a sentence
+  std::string precision = "fp32";      ///< of activations: "fp32" or "bf16"
 };
 
 namespace detail {
@@ -51,7 +51,9 @@ inline void write_buckets(json::Writer& out, RunRecord const& record) {
   out.key("buckets").begin_array();
   for (auto const& bucket : record.session.buckets) {
     out.begin_object().member("bytes", bucket.bytes).member("ready_ms", since(bucket.ready));
-    out.member("start_ms", since(bucket.start)).member("end_ms", since(bucket.end)).end_object();
+    if (bucket.start > 0) out.member("start_ms", since(bucket.start)).member("end_ms", since(bucket.end));
+    if (bucket.table_bytes > 0) out.member("table_bytes", bucket.table_bytes);
+    out.end_object();
   }
   out.end_array();
 }
@@ -78,8 +80,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 }  // namespace detail
 
 /// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
-/// several; `buckets` are of the last
-/// step, in milliseconds from its start.
+/// several; `buckets` are of the last step, in milliseconds from its start: where nothing is sent, when they could be.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// report DIR [flags]: what bounds a run that was saved with --save-dir, and what its steps would give on more ranks,
+// over a network that the flags describe.
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <lockstep/app/command.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/options.hpp>
+#include <lockstep/scaling/saved_run.hpp>
+#include <lockstep/scaling/scaling_report.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+struct Flags {
+  std::vector<Index> ranks = scaling::ScalingReport::powers_of_two();
+  double alpha_us = scaling::Fabric{}.message_seconds * 1e6;
+  double beta_gb_s = 1e-9 / scaling::Fabric{}.byte_seconds;
+  scaling::AllReduce all_reduce = scaling::AllReduce::fastest;
+
+  explicit Flags(app::Command& command) {
+    command.add("--ranks", "Numbers of ranks to predict, as in 2,16,100 (default 2,4 … 1024)",
+                [this](auto const& name, auto const& text) {
+                  ranks.clear();
+                  for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
+                    end = std::min(text.find(',', at), text.size());
+                    ranks.push_back(app::detail::number<Index>(name, text.substr(at, end - at), 2, 1 << 20));
+                  }
+                  std::sort(ranks.begin(), ranks.end());
+                });
+    command.add("--alpha-us", alpha_us, 0, 1e6, "Microseconds that a message between two ranks takes, however short");
+    command.add("--beta-gb-s", beta_gb_s, 1e-6, 1e6, "GB that a rank sends in a second, while it receives as many");
+    command.add("--all-reduce", all_reduce,
+                {{"fastest", scaling::AllReduce::fastest},
+                 {"ring", scaling::AllReduce::ring},
+                 {"tree", scaling::AllReduce::tree}},
+                "How ranks sum; default fastest");
+  }
+  [[nodiscard]] scaling::Fabric fabric() const { return {alpha_us * 1e-6, 1e-9 / beta_gb_s, all_reduce}; }
+};
+
+void print_run(scaling::SavedRun const& saved) {
+  auto const profile = saved.profile();
+  saved.read([&](json::Value const& run) {
+    std::printf("%s: %s of %s, %s, %lld ranks x %lld devices x %lld threads\n", saved.name().c_str(),
+                run.at("parallel").string().c_str(), run.at("example").string().c_str(),
+                run.at("backend").string().c_str(), static_cast<long long>(run.at("world_size").integer()),
+                static_cast<long long>(run.at("devices").integer()), static_cast<long long>(profile.threads));
+    std::printf(
+        "measured: %.1f samples/s; a step of %lld takes %.1f ms: compute %.1f, communication not hidden %.1f, "
+        "optimizer %.1f, waiting for data %.1f\n",
+        profile.samples_per_second, static_cast<long long>(profile.effective_batch_size), profile.step_ms(),
+        profile.forward_ms + profile.backward_ms + profile.pass_ms, profile.communication_ms, profile.optimizer_ms,
+        profile.data_wait_ms);
+    std::printf("%s\n\n", run.at("verdict").at("says").string().c_str());
+    return 0;
+  });
+}
+
+int report(int argc, char** argv) {
+  app::Command command("report DIR [flags]: what bounds a saved run, and what more ranks would give");
+  Flags flags(command);
+  bool const named = argc > 1 && argv[1][0] != '-';
+  if (!command.parse(named ? argc - 1 : argc, named ? argv + 1 : argv)) {
+    std::fputs(command.help().c_str(), stdout);
+    return 0;
+  }
+  if (!named) throw ConfigError("needs the directory of a run before all flags: report runs/quickstart/single");
+  scaling::SavedRun const saved(argv[1]);
+  auto const workload = saved.workload();
+  print_run(saved);
+  std::fputs(scaling::ScalingReport(workload, flags.fabric(), flags.ranks).text().c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return report(argc, argv);
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "report: %s\n", error.what());
+    return launch::exit_code(error);
+  }
+}

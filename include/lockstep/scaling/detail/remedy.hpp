@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
+
+/// What could be changed, and what that should give.
+struct Remedy {
+  double gain = 0;  ///< of samples per second: 0.1 makes it 1.1 times as fast; 0: not known
+  std::string says;
+};
+
+inline std::string number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+/// The best first.
+inline void sort(std::vector<Remedy>& remedies) {
+  std::stable_sort(remedies.begin(), remedies.end(), [](auto const& a, auto const& b) { return a.gain > b.gain; });
+}
+
+/// A line for each.
+[[nodiscard]] inline std::string lines(std::vector<Remedy> const& remedies) {
+  std::string out;
+  for (auto const& remedy : remedies) {
+    auto const percent = number(100 * remedy.gain, 0);
+    out += remedy.gain > 0 ? "  +" + std::string(percent.size() < 3 ? 3 - percent.size() : 0, ' ') + percent + " %  "
+                           : "         ";
+    out += remedy.says + "\n";
+  }
+  return out;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling::detail

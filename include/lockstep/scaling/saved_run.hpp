@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/scaling/prediction.hpp>
+#include <lockstep/scaling/step_profile.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// What a trainer left of a run in the directory that --save-dir named: run.json, or the doctor's doctor.json.
+class SavedRun {
+  template <class F>
+  auto naming_file(F&& f) const {
+    try {
+      return f();
+    } catch (DataError const& error) {
+      throw DataError(file_ + ": " + error.what());
+    }
+  }
+
+ public:
+  /// @throws DataError when neither is there, with the remedy, or the text is no JSON, with file and line
+  explicit SavedRun(std::string const& directory) {
+    namespace fs = std::filesystem;
+    auto path = fs::path(directory);
+    std::error_code error;
+    bool const examined = !fs::exists(path / "run.json", error) && fs::exists(path / "doctor.json", error);
+    file_ = (path / (examined ? "doctor.json" : "run.json")).string();
+    std::ifstream in(file_, std::ios::binary);
+    if (!in)
+      throw DataError(directory +
+                      ": holds no run.json; give directories that --save-dir named, once their runs are over");
+    std::string const text{std::istreambuf_iterator<char>(in), {}};
+    json_ = json::parse(text, file_);
+    if (examined) json_ = naming_file([&] { return json_.at("run"); });
+    if (!path.has_filename()) path = path.parent_path();
+    name_ = path.filename().string();
+  }
+  /// `text` is run.json's.
+  SavedRun(std::string const& text, std::string name)
+      : file_("run.json"), name_(std::move(name)), json_(json::parse(text, file_)) {}
+
+  /// The directory's.
+  [[nodiscard]] std::string const& name() const noexcept { return name_; }
+
+  /// f(run.json's value).
+  /// @throws DataError naming the file, where f misses something in it
+  template <class F>
+  auto read(F&& f) const {
+    return naming_file([&] { return f(json_); });
+  }
+
+  [[nodiscard]] StepProfile profile() const {
+    return read([](json::Value const& run) {
+      auto const& phases = run.at("phases_ms");
+      StepProfile out{.shards = run.at("world_size").integer() * run.at("devices").integer(),
+                      .threads = run.at("threads").integer(),
+                      .effective_batch_size = run.at("effective_batch_size").integer(),
+                      .samples_per_second = run.at("samples_per_second").number(),
+                      .data_wait_ms = phases.at("data_wait").number(),
+                      .communication_ms = phases.at("communication_exposed").number(),
+                      .optimizer_ms = phases.at("optimizer").number()};
+      if (auto const* const pass = phases.find("forward_and_backward")) {  // of a GPU
+        out.pass_ms = pass->number();
+      } else {
+        out.forward_ms = phases.at("forward").number();
+        out.backward_ms = phases.at("backward").number();
+      }
+      return out;
+    });
+  }
+
+  /// What each rank, or device, does in a step.
+  [[nodiscard]] Workload workload() const {
+    auto const profile = this->profile();
+    return read([&](json::Value const& run) {
+      auto const pass_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
+      auto const own_ms = pass_ms + profile.optimizer_ms;
+      auto const waited_ms = profile.data_wait_ms + profile.communication_ms;
+      auto const step_ms = std::max(profile.step_ms(), own_ms + waited_ms);
+      Workload out;
+      out.ranks = profile.shards;
+      out.samples = static_cast<double>(profile.effective_batch_size) / static_cast<double>(profile.shards);
+      out.pass_seconds = pass_ms / 1e3;
+      out.optimizer_seconds = profile.optimizer_ms / 1e3;
+      out.other_seconds = (step_ms - own_ms - waited_ms) / 1e3;
+      if (profile.data_wait_ms > step_ms / 100)
+        out.load_seconds = step_ms / 1e3;  // else it keeps up, unseen how easily
+      auto const& quantiles = run.at("step_ms");
+      constexpr double deviations = 1.645;  // of a normal distribution, from the median to the 95th percentile
+      out.spread_seconds = (quantiles.at("p95").number() - quantiles.at("p50").number()) / 1e3 / deviations;
+      add_gradients(out, run, profile.pass_ms > 0);
+      return out;
+    });
+  }
+
+ private:
+  /// The last step's buckets tell when gradients are ready: shares of a pass. Where there are none, or a GPU's, which
+  /// says only when work was queued, gradients are taken to come evenly over the last two thirds, which backward takes.
+  static void add_gradients(Workload& out, json::Value const& run, bool queued) {
+    auto const& buckets = run.at("buckets").array();
+    double last_ms = 0;
+    for (auto const& bucket : buckets)
+      if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several, tables wait for the other sums
+        last_ms = std::max(last_ms, bucket.at("ready_ms").number());
+    for (auto const& bucket : buckets) {
+      GradientPart part{bucket.at("bytes").number(), out.pass_seconds, 0};
+      if (auto const* const table = bucket.find("table_bytes"))
+        part.table_bytes = table->number();
+      else if (!queued && last_ms > 0)
+        part.ready_seconds *= bucket.at("ready_ms").number() / last_ms;
+      out.gradients.push_back(part);
+    }
+    if (!queued && last_ms > 0) return;
+    constexpr int parts = 32;
+    auto const bytes = 4 * run.at("parameters").number();
+    out.gradients.clear();
+    for (int i = 1; i <= parts; ++i)
+      out.gradients.push_back({bytes / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
+  }
+
+  std::string file_, name_;
+  json::Value json_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/train/run_json.hpp>
+
+#include "examples/program.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+std::string saved_run(TemporaryFolder const& folder) {
+  train::RunRecord r;
+  r.parallel = "single";
+  r.effective_batch_size = 32;
+  r.parameters = 1000000;
+  r.steps = 10;
+  r.samples = 320;
+  r.training_seconds = 1;
+  r.step_seconds = {0.1};
+  r.phases = {.forward = 0.3, .backward = 0.6, .optimizer = 0.1};
+  r.session.buckets = {{2000000, 0.06}, {2000000, 0.09}};
+  std::filesystem::create_directory(folder / "run");
+  save(folder, "run/run.json", train::run_json(r, {.example = "toy", .says = "the run is bound by compute"}));
+  return folder / "run";
+}
+
+}  // namespace
+
+TEST_CASE("a saved run is told what bounds it and what more ranks would give, marked as predicted") {
+  TemporaryFolder const folder;
+  auto const directory = saved_run(folder);
+  auto const outcome = run_example("report", {directory});
+  CAPTURE(outcome.out);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "measured: 320.0 samples/s"));
+  CHECK(contains(outcome.out, "the run is bound by compute"));
+  CHECK(contains(outcome.out, "predicted, none of it measured"));
+  CHECK(contains(outcome.out, "\n      1024 "));
+  auto const slow = run_example(
+      "report", {directory, "--ranks", "3,12", "--alpha-us", "1000", "--beta-gb-s", "0.01", "--all-reduce", "ring"});
+  CHECK(contains(slow.out, "\n         3 "));
+  CHECK_FALSE(contains(slow.out, "\n         2 "));
+  CHECK(contains(slow.out, "communication is what it is lost to"));
+}
+
+TEST_CASE("what report cannot take is refused in a sentence") {
+  TemporaryFolder const folder;
+  auto const directory = saved_run(folder);
+  auto const check = [](std::vector<std::string> const& arguments, std::string const& says) {
+    auto const outcome = run_example("report", arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.lines_of_err() == 1);
+    CHECK(contains(outcome.err, says));
+  };
+  check({}, "needs the directory of a run");
+  check({"--ranks", "2"}, "needs the directory of a run");
+  check({folder / "missing"}, "missing: holds no run.json");
+  check({directory, "--ranks", "1"}, "--ranks 1: must be a whole number from 2");
+  check({directory, "--ranks", "2,,3"}, "--ranks '': must be");
+  check({directory, "--beta-gb-s", "0"}, "--beta-gb-s 0: must be a number from");
+  check({directory, "--all-reduce", "star"}, "must be one of fastest, ring, tree");
+  check({directory, "--alpha", "1"}, "unknown flag --alpha; the nearest is --alpha-us");
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/prediction.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "parallel/delayed_communicator.hpp"
+
+using namespace lockstep;
+using parallel::CollectiveCost;
+using scaling::Overlap;
+using scaling::Scaling;
+using scaling::Workload;
+
+namespace {
+
+// Backward of layers of one MiB; `seconds` of each, in the order in which their gradients are ready.
+constexpr Index elements = 1 << 18;
+struct Backward {
+  std::vector<double> seconds;
+
+  [[nodiscard]] std::size_t size() const { return seconds.size() * elements; }
+  template <class Communicator>
+  void run(parallel::GradientBuckets& buckets, Communicator& communicator) const {
+    for (std::size_t layer = 0; layer < seconds.size(); ++layer) {
+      communicator.compute(seconds[layer]);
+      buckets.ready(communicator, static_cast<Index>(layer) * elements, elements);
+    }
+  }
+};
+
+/// A run on one rank, whose parts are ready by a clock of its own and leave for nowhere.
+struct Alone {
+  double now = 0;
+  void compute(double seconds) { now += seconds; }
+};
+Workload measured_alone(Backward const& backward) {
+  std::unique_ptr<float[]> const arena(new float[backward.size()]);  // nobody touches it
+  parallel::GradientBuckets parts({arena.get(), backward.size()}, backward.size() * sizeof(float) / 32);
+  parts.begin_step();
+  Alone alone;
+  for (std::size_t layer = 0; layer < backward.seconds.size(); ++layer) {
+    alone.compute(backward.seconds[layer]);
+    parts.fill(static_cast<Index>(layer) * elements, elements, alone.now, [](std::size_t, comm::Piece&) {});
+  }
+  Workload work{.pass_seconds = alone.now};
+  for (auto const& part : parts.times()) work.gradients.push_back({static_cast<double>(part.bytes), part.ready});
+  return work;
+}
+
+/// The seconds of a step of ranks whose sums take `cost`, as DistributedDataParallel makes it.
+double measured_together(Backward const& backward, CollectiveCost const& cost) {
+  std::unique_ptr<float[]> const arena(new float[backward.size()]);
+  parallel::GradientBuckets buckets({arena.get(), backward.size()}, cost.bucket_bytes(backward.size() * sizeof(float)));
+  DelayedCommunicator communicator{cost.start_seconds, cost.byte_seconds};
+  auto const began = communicator.now;
+  buckets.begin_step();
+  backward.run(buckets, communicator);
+  buckets.finish(communicator);
+  return communicator.now - began;
+}
+
+// One small bucket of 1000 bytes, ready at the end.
+Workload small() { return {.samples = 8, .pass_seconds = 1, .optimizer_seconds = 0.5, .gradients = {{1000, 1}}}; }
+
+}  // namespace
+
+TEST_CASE("a step over a network is predicted within 3 % from when gradients were ready on one rank") {
+  Backward even{std::vector<double>(96, 1.0 / 96)}, late = even, early = even;
+  for (std::size_t i = 0; i < 48; ++i) late.seconds[i + 48] *= 9, early.seconds[i] *= 9;
+  int compared = 0;
+  for (auto const* backward : {&even, &late, &early}) {
+    auto const work = measured_alone(*backward);
+    for (auto const& cost : {CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {1e-3, 1e-8}, {20e-3, 1e-8}, {5e-6, 1e-7}}) {
+      CAPTURE(cost.start_seconds);
+      auto const truth = measured_together(*backward, cost);
+      auto const predicted = predict(work, 2, cost).step_seconds;
+      CHECK(predicted == doctest::Approx(truth).epsilon(0.03));
+      ++compared;
+    }
+  }
+  CHECK(compared == 15);
+}
+
+TEST_CASE("a small model's one bucket leaves after backward") {
+  auto const work = small();
+  CollectiveCost const cost{0.25, 1e-3};
+  CHECK(predict(work, 1, cost).step_seconds == 1.5);
+  auto const two = predict(work, 2, cost);
+  CHECK(two.exposed_seconds == doctest::Approx(1.25));
+  CHECK(two.step_seconds == doctest::Approx(2.75));
+  CHECK(two.samples_per_second == doctest::Approx(16 / 2.75));
+  CHECK(two.efficiency == doctest::Approx(1.5 / 2.75));
+  CHECK(std::string(two.bound) == "communication");
+}
+
+TEST_CASE("what processors do themselves is hidden behind nothing") {
+  Workload work{.pass_seconds = 1, .gradients = {{4e6, 0.1}, {4e6, 0.2}, {8, 1}}};
+  CollectiveCost const cost{0, 1e-8};
+  CHECK(predict(work, 2, cost, Scaling::weak, Overlap::none).exposed_seconds == doctest::Approx(8e-2).epsilon(1e-3));
+  CHECK(predict(work, 2, cost).exposed_seconds < 3e-2);
+}
+
+TEST_CASE("with the same samples for all, passes get shorter, and the optimizer and sums do not") {
+  auto work = small();
+  work.ranks = 2;  // of 8 samples each
+  CollectiveCost const cost{0.25, 0};
+  auto const four = predict(work, 4, cost, Scaling::strong);
+  CHECK(four.pass_seconds == 0.5);
+  CHECK(four.step_seconds == doctest::Approx(0.5 + 0.25 + 0.5));
+  CHECK(four.samples_per_second == doctest::Approx(16 / 1.25));
+  CHECK(four.efficiency == doctest::Approx(2.5 / 1.25 / 4));
+  CHECK(std::string(four.bound) == "optimizer");
+}
+
+TEST_CASE("a loader that takes longer than the rest is what a step takes") {
+  auto work = small();
+  work.load_seconds = 2;
+  auto const alone = predict(work, 1, CollectiveCost{});
+  CHECK(alone.step_seconds == 2);
+  CHECK(alone.data_seconds == 0.5);
+  CHECK(std::string(alone.bound) == "compute");
+  auto const two = predict(work, 2, CollectiveCost{0.25, 0});
+  CHECK(two.data_seconds == 0.25);
+  CHECK(two.efficiency == 1);
+  work.load_seconds = 5;
+  CHECK(std::string(predict(work, 1, CollectiveCost{}).bound) == "data");
+}
+
+TEST_CASE("the more ranks, the longer the longest of steps that differ") {
+  auto work = small();
+  work.spread_seconds = 0.5;
+  CHECK(predict(work, 1, CollectiveCost{}).slowest_seconds == 0);
+  // Of two and of a thousand normal numbers the largest is 0.5642 and 3.241 deviations above the mean; the
+  // approximation is within 5 %.
+  CHECK(predict(work, 2, CollectiveCost{}).slowest_seconds == doctest::Approx(0.5 * 0.5642).epsilon(0.05));
+  auto const many = predict(work, 1000, CollectiveCost{});
+  CHECK(many.slowest_seconds == doctest::Approx(0.5 * 3.241).epsilon(0.05));
+  CHECK(std::string(many.bound) == "slowest rank");
+}
+
+TEST_CASE("of a table, ranks send the rows that any of them touched, after all else") {
+  auto work = small();
+  work.gradients.push_back({100, 1, 1000});  // one of ten rows
+  CollectiveCost const cost{0, 1e-3};
+  CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
+  CHECK(predict(work, 1024, cost).exposed_seconds == doctest::Approx(2));
+  CHECK(predict(work, 1024, cost, Scaling::strong).exposed_seconds == doctest::Approx(1 + 0.1));
+}
+
+TEST_CASE("of ring and tree the faster is taken, unless one is asked for") {
+  auto const work = small();
+  scaling::Fabric fabric{.message_seconds = 1e-3, .byte_seconds = 1e-9};
+  auto const step = [&](scaling::AllReduce how, Index ranks) {
+    fabric.all_reduce = how;
+    return predict(work, ranks, fabric).step_seconds;
+  };
+  using enum scaling::AllReduce;
+  CHECK(step(ring, 1024) > step(tree, 1024));
+  CHECK(step(fastest, 1024) == step(tree, 1024));
+  CHECK(step(ring, 2) < step(tree, 2));
+  CHECK(step(fastest, 2) == step(ring, 2));
+}
+
+TEST_CASE("a model without parameters still sums its loss") {
+  Workload const work{.pass_seconds = 1};
+  CHECK(predict(work, 2, CollectiveCost{0.5, 1}).exposed_seconds == 0.5);
+}

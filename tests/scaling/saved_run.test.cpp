@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/saved_run.hpp>
+
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/train/run_json.hpp>
+
+#include "temporary_folder.hpp"
+
+using namespace lockstep;
+using lockstep_test::TemporaryFolder;
+using lockstep_test::write_file;
+using scaling::SavedRun;
+
+namespace {
+
+// Ten steps of 100 ms on one rank: 60 of passes, 25 of the optimizer, 5 of waiting and 10 that no phase counts.
+train::RunRecord record() {
+  train::RunRecord r;
+  r.parallel = "single";
+  r.engine = "self";
+  r.batch_size = r.effective_batch_size = 32;
+  r.parameters = 1000;
+  r.steps = 10;
+  r.samples = 320;
+  r.training_seconds = 1;
+  r.step_seconds = {0.1, 0.1, 0.1};
+  r.data_wait_seconds = 0.05;
+  r.phases = {.forward = 0.2, .backward = 0.4, .optimizer = 0.25};
+  r.session.buckets = {{1600, 0.03}, {2000, 0.06}, {40, 0.12, 0, 0, 400}};
+  return r;
+}
+SavedRun saved(train::RunRecord const& record) { return {train::run_json(record, {.says = "because"}), "run"}; }
+
+}  // namespace
+
+TEST_CASE("a step is what its phases and the rest of it are") {
+  auto const run = saved(record());
+  CHECK(run.profile().step_ms() == doctest::Approx(100));
+  auto const work = run.workload();
+  CHECK(work.ranks == 1);
+  CHECK(work.samples == 32);
+  CHECK(work.pass_seconds == doctest::Approx(0.06));
+  CHECK(work.optimizer_seconds == doctest::Approx(0.025));
+  CHECK(work.other_seconds == doctest::Approx(0.01));
+  CHECK(work.load_seconds == doctest::Approx(0.1));  // it was waited for
+  CHECK(work.spread_seconds == 0);
+  CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
+}
+
+TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
+  auto const parts = saved(record()).workload().gradients;
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].bytes == 1600);
+  CHECK(parts[0].ready_seconds == doctest::Approx(0.015));
+  CHECK(parts[1].ready_seconds == doctest::Approx(0.03));
+  CHECK(parts[2].ready_seconds == doctest::Approx(0.06));
+  CHECK(parts[2].table_bytes == 400);
+}
+
+TEST_CASE("without buckets, or with those of a GPU, gradients come evenly in backward") {
+  auto r = record();
+  auto const check = [&] {
+    auto const parts = saved(r).workload().gradients;
+    double bytes = 0, last = 0;
+    for (auto const& part : parts) {
+      CHECK(part.ready_seconds > last);
+      bytes += part.bytes;
+      last = part.ready_seconds;
+    }
+    CHECK(bytes == doctest::Approx(4000));
+    CHECK(parts[0].ready_seconds > 0.02);
+    CHECK(last == doctest::Approx(0.06));
+  };
+  SUBCASE("none") { r.session.buckets.clear(); }
+  SUBCASE("of a GPU") { r.phases = {.optimizer = 0.25, .pass = 0.6}; }
+  check();
+}
+
+TEST_CASE("steps that differ have a spread, and a loader that keeps up no time of its own") {
+  auto r = record();
+  r.step_seconds.clear();
+  for (int i = 0; i <= 100; ++i) r.step_seconds.push_back(i * 1e-3);
+  r.data_wait_seconds = 0.001;
+  auto const work = saved(r).workload();
+  CHECK(work.spread_seconds == doctest::Approx(0.045 / 1.645));
+  CHECK(work.load_seconds == 0);
+}
+
+TEST_CASE("a directory's run is read, or what a doctor found, and what lacks is named") {
+  TemporaryFolder const folder;
+  auto const says = [&](auto&& f) {
+    try {
+      f();
+    } catch (DataError const& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(says([&] { SavedRun{folder / "nothing"}; }).find("nothing: holds no run.json") != std::string::npos);
+  auto const text = train::run_json(record(), {.example = "toy"});
+  std::filesystem::create_directory(folder / "examined");
+  write_file(folder / "examined/doctor.json", "{\"run\": " + text + "}");
+  auto const example = [](json::Value const& run) { return run.at("example").string(); };
+  SavedRun const examined(folder / "examined/");
+  CHECK(examined.name() == "examined");
+  CHECK(examined.read(example) == "toy");
+  write_file(folder / "examined/run.json", "{\"steps\": 1}");
+  SavedRun const bare(folder / "examined");
+  CHECK(says([&] { static_cast<void>(bare.profile()); }).find("run.json: json: there is no member") !=
+        std::string::npos);
+  write_file(folder / "examined/run.json", "{\"steps\": ");
+  CHECK(says([&] { SavedRun{folder / "examined"}; }).find("run.json: line 1") != std::string::npos);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/scaling_report.hpp>
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+using scaling::ScalingReport;
+using scaling::Workload;
+
+namespace {
+
+// 100 ms of compute, gradients of 100 MB that are ready evenly.
+Workload work() {
+  Workload out{.samples = 16, .pass_seconds = 0.1, .optimizer_seconds = 0.001};
+  for (int i = 1; i <= 32; ++i) out.gradients.push_back({1e8 / 32, 0.1 * i / 32});
+  return out;
+}
+constexpr scaling::Fabric slow{.message_seconds = 1e-5, .byte_seconds = 1e-8};
+constexpr scaling::Fabric fast{.message_seconds = 1e-7, .byte_seconds = 1e-12};
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("what scales is said to, up to the last size") {
+  ScalingReport const report(work(), fast, ScalingReport::powers_of_two());
+  REQUIRE(report.weak().size() == 10);
+  CHECK(report.weak().back().ranks == 1024);
+  CHECK(report.weak().back().efficiency > 0.9);
+  CHECK(report.strong().back().ranks == 16);  // a sample for each
+  CHECK(contains(report.text(), "predicted, none of it measured"));
+  CHECK(contains(report.text(), "up to 1024 ranks, twice the ranks give at least 1.5 times the samples/s"));
+  CHECK(report.remedies().empty());
+}
+
+TEST_CASE("from where on more ranks do not help is said, with what they lose to, and what would") {
+  ScalingReport const report(work(), slow, ScalingReport::powers_of_two());
+  auto const text = report.text();
+  CAPTURE(text);
+  CHECK(report.weak()[0].efficiency < 0.5);
+  CHECK(contains(text, "beyond 1 rank, twice the ranks give less than 1.5 times the samples/s: communication is"));
+  CHECK(contains(text, "do not help"));
+  auto const remedies = report.remedies();
+  REQUIRE(remedies.size() >= 2);
+  for (std::size_t i = 1; i < remedies.size(); ++i) CHECK(remedies[i - 1].gain >= remedies[i].gain);
+  CHECK(contains(text, "twice the bandwidth between ranks"));
+  CHECK(contains(text, "twice the --batch-size, 32 samples of each rank"));
+  CHECK(contains(text, "what would help 2 ranks"));
+  CHECK_FALSE(contains(text, "--num-workers"));
+}
+
+TEST_CASE("a loader that is waited for, and steps that differ, have remedies of their own") {
+  auto slow_data = work();
+  slow_data.load_seconds = 0.5;
+  CHECK(contains(ScalingReport(slow_data, fast, {2}).remedies()[0].says, "--num-workers"));
+  auto uneven = work();
+  uneven.spread_seconds = 0.05;
+  CHECK(contains(ScalingReport(uneven, fast, {64}).remedies()[0].says, "steps that all take as long"));
+}
+
+TEST_CASE("twice the ranks are compared size by size, however far apart the sizes are") {
+  std::vector<scaling::Prediction> sizes(4);
+  sizes[0].ranks = 2, sizes[0].samples_per_second = 19;
+  sizes[1].ranks = 8, sizes[1].samples_per_second = 19 * 2.3;  // 1.52 times, twice
+  sizes[2].ranks = 16, sizes[2].samples_per_second = 19 * 2.3 * 1.4;
+  sizes[3].ranks = 32, sizes[3].samples_per_second = 19 * 2.3 * 1.41;
+  CHECK(ScalingReport::pays_until(sizes, 10) == 8);
+  CHECK(ScalingReport::pays_until(sizes, 13) == 1);
+  CHECK(ScalingReport::helps_until(sizes, 10) == 16);
+  CHECK(ScalingReport::helps_until(sizes, 50) == 16);
+  CHECK(ScalingReport::helps_until(sizes, 100) == 1);
+}
+
+TEST_CASE("no sizes make no tables") {
+  ScalingReport const report(work(), slow, {});
+  CHECK(report.remedies().empty());
+  CHECK_FALSE(contains(report.text(), "ranks    step"));
+}
