@@ -295,6 +295,10 @@ TEST_CASE("replaying delivers made batches again and again, and reads nothing mo
       CHECK(held.batches()[0].rows() == 4);
     }
     CHECK(reads <= 3 * 4);
+    loader.replay(data::Replay::none);
+    loader.start({}, 0, 0, 1);
+    for (Index i = 0; i < 16; ++i) static_cast<void>(loader.next());
+    CHECK(reads >= 64);
   }
 }
 

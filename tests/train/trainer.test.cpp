@@ -181,6 +181,13 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
     CHECK(heard.finished == 1);
     fit(policy, &never, {.epochs = 40, .judge_by = "accuracy"});
     CHECK(never.evaluations.size() == 40);
+    Recorder some, none;
+    fit(policy, &some, {.epochs = 5, .evaluate_every = 2});
+    std::vector<Index> epochs;
+    for (auto const& report : some.evaluations) epochs.push_back(report.epoch);
+    CHECK(epochs == std::vector<Index>{1, 3, 4});  // and the last
+    fit(policy, &none, {.epochs = 5, .evaluate_every = 0});
+    CHECK(none.evaluations.empty());
   };
   each(parallel::SingleDevice{.threads = 1});
   each(parallel::DataParallel{.devices = 2, .threads = 1});

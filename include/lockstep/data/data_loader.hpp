@@ -116,6 +116,7 @@ class DataLoader {
       throw ConfigError(
           "DataLoader: a stream has no other samples to pad with or to put in a failed one's place, and no number of "
           "samples to drop some of; leave tail at exact and on_failure at raise or skip");
+    replay_ = options.replay;
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
   DataLoader(DataLoader&&) noexcept = default;
@@ -123,6 +124,7 @@ class DataLoader {
     if (core_) core_->stop();
     core_ = std::move(other.core_);
     fingerprint_ = std::move(other.fingerprint_);
+    replay_ = other.replay_;
     return *this;
   }
   ~DataLoader() {
@@ -139,13 +141,16 @@ class DataLoader {
   /// From the next start on, batches lie in memory of this resource: page-locked memory, for those that go to a device.
   void use(memory::AnyHostResource memory) { core_->use(memory); }
 
+  /// From the next start on: whether batches are made, whatever the options said.
+  void replay(Replay replay) noexcept { replay_ = replay; }
+
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
   /// @throws ConfigError when the place does not exist
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
-    core_->start(split, epoch, 0, step, last_epoch);
+    core_->start(split, epoch, 0, step, last_epoch, replay_);
   }
 
   /// The place before a micro-step of an epoch.
@@ -168,7 +173,7 @@ class DataLoader {
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
-    core_->start(split, state.epoch, state.position, 0, last_epoch);
+    core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
   }
   /// @throws DataError when the state is of other data or another order
   void check(LoaderState const& state) const {
@@ -227,6 +232,7 @@ class DataLoader {
 
   std::shared_ptr<Core> core_;
   mutable std::string fingerprint_;
+  Replay replay_ = Replay::none;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -43,6 +43,7 @@ struct FitOptions {
   double clip_norm = 0;              ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
   Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
+  Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
   std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's largest value
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
@@ -104,7 +105,7 @@ class Trainer {
     return metadata;
   }
 
-  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch.
+  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
   /// @collective with DistributedDataParallel
   /// @throws ConfigError when the evaluation uses the same loader, when `options` judge by a metric that it does not
   /// count, or wait for evaluations that there are none of; Error when the loss is no finite number
@@ -264,13 +265,15 @@ class Trainer {
         record.train_loss = epoch_loss.mean();
         record.epoch_seconds.push_back(Clock::seconds() - epoch_began);
         if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
-          auto report = evaluate(evaluation);
-          report.step = record.steps;
-          report.epoch = epoch;
-          report.seconds = Clock::seconds() - record.run_began;
-          report.best = best.take(report);
-          for (auto* observer : options.observers) observer->evaluation(report);
-          record.evaluations.push_back(std::move(report));
+          if (options.evaluate_every > 0 && (over() || (epoch + 1) % options.evaluate_every == 0)) {
+            auto report = evaluate(evaluation);
+            report.step = record.steps;
+            report.epoch = epoch;
+            report.seconds = Clock::seconds() - record.run_began;
+            report.best = best.take(report);
+            for (auto* observer : options.observers) observer->evaluation(report);
+            record.evaluations.push_back(std::move(report));
+          }
         }
         epoch_began = Clock::seconds();
       }

@@ -62,7 +62,7 @@ class LoaderCore {
   }
 
   /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
-  void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch) {
+  void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
     std::unique_lock lock(mutex_);
     cancel(lock);
     while (static_cast<int>(threads_.size()) < options().workers) add_worker();
@@ -70,14 +70,13 @@ class LoaderCore {
     for (auto& slot : slots_) {
       // What the user still holds stays theirs alone.
       bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
-      if (!fits || slot->held) {
-        slot = std::make_shared<Slot>(most_rows(), split.count, memory_);
-      }
+      if (!fits || slot->held) slot = std::make_shared<Slot>(most_rows(), split.count, memory_);
       slot->whole = false;
       slot->expected_bytes = 0;
       free_.push_back(slot.get());
     }
     split_ = split;
+    replay_ = replay;
     layout_ = layout(split, epoch, first);
     if constexpr (ReadsForward<D>) dataset().rewind(epoch, layout_.begin(step));
     epoch_ = epoch;
@@ -310,7 +309,7 @@ class LoaderCore {
       auto* const slot = free_.back();
       free_.pop_back();
       slot->expected_bytes = largest_bytes_;
-      slot->begin(epoch_, step_, split_, layout_, options().replay == Replay::cached);
+      slot->begin(epoch_, step_, split_, layout_, replay_ == Replay::cached);
       queue_.push_back(slot);
       if (++step_ == layout_.steps()) advance_epoch();
     }
@@ -385,6 +384,7 @@ class LoaderCore {
   std::vector<Slot*> queue_, free_;
   memory::AnyHostResource memory_;
   Split split_{0, 0, 1};
+  Replay replay_ = Replay::none;
   LayoutOf<O> layout_;                           // of epoch_
   Index epoch_ = 0, step_ = 0, last_epoch_ = 0;  // of the next micro-step to queue
   std::atomic<std::uint64_t> generation_{0};

@@ -42,6 +42,7 @@ requires requires(FitOptions const& options) { options.accumulation; }
   agreement.add("batches in a step", options.accumulation);
   agreement.add("largest gradient norm", options.clip_norm);
   agreement.add("steps between checks of replicas", options.check_replicas_every);
+  agreement.add("epochs between evaluations", options.evaluate_every);
   agreement.add("patience", options.patience);
   agreement.add("what evaluations are judged by", options.judge_by);
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
