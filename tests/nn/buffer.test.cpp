@@ -14,7 +14,7 @@ using namespace lockstep;
 namespace {
 struct Layer {
   nn::Parameter weight{{3}, nn::Initializer::constant(2)};
-  nn::Buffer mean{{17}, 0}, deviations{{2, 3}, 1};
+  nn::Buffer mean{{17}}, deviations{{2, 3}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("weight", weight), each("mean", mean), each("deviations", deviations); }
 };
 struct Model {

@@ -31,6 +31,10 @@ struct Fixture {
   }
   double& scale_gradient() { return gradients[static_cast<std::size_t>(scale_at)]; }
 };
+struct Pair {
+  nn::Parameter first{{1}, {}}, second{{1}, {}};
+  void visit(auto&& each) { each("first", first), each("second", second); }
+};
 }  // namespace
 
 // With s = scale, prediction (s^2 + s) x, loss sum (s^2 + s)^2 x^2, derivative 2 (s^2 + s)(2 s + 1) sum x^2.
@@ -75,6 +79,39 @@ TEST_CASE("the sink hears of a parameter once, after its last use, and never of 
   CHECK(heard.gradient == doctest::Approx(15));
   CHECK(f.context.written(1));
   CHECK_FALSE(f.context.written(0));
+}
+
+TEST_CASE("a closure that names no parameters tells of each when its last use is over") {
+  std::vector<double> values(32), gradients(32, -1);
+  Pair pair;
+  auto const layout = nn::ParameterLayout::of(pair);
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(values.data(), gradients.data(), layout);
+  std::vector<Index> heard;
+  context.begin_step();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const end = context.variable<1>({1});
+  for (auto const* p : {&pair.first, &pair.first, &pair.second}) context.expect_use(*p);
+  auto const write = [&heard, &pair](nn::Context<double, HostSpace>& c) {
+    auto const give = [&](nn::Parameter const& p) {
+      auto const to = c.gradient(p);
+      *to.data = to.write == Write::add ? *to.data + 3 : 3;
+      c.used(p);
+    };
+    give(pair.first);
+    CHECK(heard.empty());
+    give(pair.second);
+    CHECK(heard == std::vector<Index>{pair.second.offset});
+    give(pair.first);
+  };
+  context.on_backward(end, std::tuple{}, write);
+  static_cast<void>(context.gradient(end));
+  context.backward(
+      {[](void* self, Index offset, Index) { static_cast<std::vector<Index>*>(self)->push_back(offset); }, &heard});
+  CHECK(heard == std::vector<Index>{pair.second.offset, pair.first.offset});
+  CHECK(gradients[static_cast<std::size_t>(pair.first.offset)] == 6);
+  CHECK(gradients[static_cast<std::size_t>(pair.second.offset)] == 3);
 }
 
 TEST_CASE("a layer whose output nobody used does not run backward") {

@@ -24,6 +24,11 @@ std::vector<float> start(M& model, std::uint64_t seed) {
   nn::initialize(layout, seed, values.data());
   return values;
 }
+struct Given {
+  nn::Parameter p;
+  nn::Buffer b;
+  void visit(auto&& each) { each("p", p), each("b", b); }
+};
 struct Moments {
   double mean, deviation, largest;
 };
@@ -59,4 +64,17 @@ TEST_CASE("a start depends on seed and name, not on the rest of the model") {
   CHECK(a == b);
   CHECK(a != c);
   CHECK(std::equal(d.begin(), d.end(), a.begin() + model.two.offset));
+}
+
+TEST_CASE("numbers that are given are where parameters and buffers start, whatever the seed") {
+  std::vector<float> const table{1, -2, 3, 4, 5, 6};
+  Given model{{{2, 3}, nn::Initializer::given(table.data())}, {{4}, nn::Initializer::given(table.data() + 2)}};
+  auto const layout = nn::ParameterLayout::of(model);
+  for (std::uint64_t const seed : {1, 2}) {
+    auto const values = start(model, seed);
+    CHECK(std::equal(table.begin(), table.end(), values.begin() + model.p.offset));
+  }
+  std::vector<float> buffers(static_cast<std::size_t>(layout.buffer_size()), -1.0f);
+  nn::initialize_buffers(layout, buffers.data());
+  CHECK(std::equal(table.begin() + 2, table.end(), buffers.begin() + model.b.offset));
 }

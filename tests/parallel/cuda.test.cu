@@ -81,7 +81,7 @@ class Classifier {
  private:
   nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width, .dropout = 0.1}};
   nn::Linear head_{width, classes}, unused_{2, 3};
-  nn::Buffer seen_{{classes}, 5};
+  nn::Buffer seen_{{classes}, nn::Initializer::constant(5)};
 };
 
 /// Texts of uneven length, some empty, whose words lean to their class; the last global batch is short.

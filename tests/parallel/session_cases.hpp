@@ -83,7 +83,7 @@ void check_steps(Session& session, nn::ParameterLayout const& layout, int first,
 /// A model that keeps how many samples it was trained on.
 struct Counting {
   toy::Model model;
-  nn::Buffer seen{{1}, 100};
+  nn::Buffer seen{{1}, nn::Initializer::constant(100)};
   void visit(auto&& each) { each("model", model), each("seen", seen); }
   template <class Context>
   nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {

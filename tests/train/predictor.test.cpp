@@ -50,7 +50,7 @@ class Model {
  private:
   nn::Linear first_, second_;
   nn::Dropout dropout_{0.5};
-  nn::Buffer shift_{{1}, 0.25};
+  nn::Buffer shift_{{1}, nn::Initializer::constant(0.25)};
 };
 
 /// Keeps what the trainer's own evaluation predicts.

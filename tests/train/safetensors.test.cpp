@@ -36,7 +36,7 @@ Arena<Model> filled() {
 }
 struct Normalised {
   nn::Parameter weight{{2}, {}};
-  nn::Buffer mean{{3}}, variance{{3}, 1};
+  nn::Buffer mean{{3}}, variance{{3}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("weight", weight), each("mean", mean), each("variance", variance); }
 };
 /// The bytes of a file with this header and these many data bytes.

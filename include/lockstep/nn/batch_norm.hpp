@@ -39,8 +39,8 @@ class BatchNorm {
   explicit BatchNorm(Index channels, BatchNormOptions const& options = {})
       : weight_{{channels}, Initializer::constant(1)},
         bias_{{channels}, Initializer::constant(0)},
-        running_mean_{{channels}, 0},
-        running_variance_{{channels}, 1},
+        running_mean_{{channels}, Initializer::constant(0)},
+        running_variance_{{channels}, Initializer::constant(1)},
         options_(options) {
     expect<ConfigError>(channels >= 1 && options.epsilon > 0 && options.momentum >= 0 && options.momentum <= 1, [&] {
       return "BatchNorm: " + std::to_string(channels) + " channels, epsilon " + std::to_string(options.epsilon) +

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/nn/parameter.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -14,8 +15,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// first replica's (rank 0's) count for all.
 struct Buffer {
   std::vector<Index> shape;
-  double start = 0;   ///< every element, at first
-  Index offset = -1;  ///< first element in the arena
+  Initializer initializer{};  ///< zeros unless it says otherwise
+  Index offset = -1;          ///< first element in the arena
 
   [[nodiscard]] Index size() const {
     Index elements = 1;

@@ -63,8 +63,7 @@ class Context {
 
   explicit Context(Stream stream) : stream_(stream) {}
 
-  /// Says where values and gradients of `parameters` parameters lie. All gradients are dense, whatever form they ask
-  /// for.
+  /// Says where values and gradients of `parameters` parameters lie. All gradients are dense.
   void bind(Real const* values, Real* gradients, std::size_t parameters) {
     values_ = values;
     gradients_.bind(gradients, parameters);
@@ -146,7 +145,7 @@ class Context {
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
-    if (!replaying_) std::apply([&](auto const&... p) { (gradients_.expect_use(p), ...); }, parameters);
+    if (!replaying_) std::apply([&](auto const&... p) { (expect_use(p), ...); }, parameters);
     struct Closure {
       F f;
       GradientSlot<Scalar>* output;
@@ -159,10 +158,14 @@ class Context {
                        auto& c = *static_cast<Closure*>(self);
                        if (c.output->data) c.f(context);
                        context.give_back(*c.output);
-                       std::apply([&](auto const*... p) { (context.gradients_.used(*p, context.sink_), ...); },
-                                  c.parameters);
+                       std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
                      }});
   }
+
+  /// For a closure that names no parameters, as it fills their gradients in an order of its own: forward expects one
+  /// use of p or several, and backward tells when one is over.
+  void expect_use(Parameter const& p) { gradients_.expect_use(p); }
+  void used(Parameter const& p) { gradients_.used(p, sink_); }
 
   /// Nobody reads x's value any more, neither what follows of this forward pass nor backward: its memory is for what
   /// comes next. For a layer that made x of layers that it knows, and hands it to nobody else.
@@ -310,13 +313,11 @@ class Context {
 
  private:
   friend class Staging<Context>;
-
   struct Entry {
     void* closure;
     void (*run)(void*, Context&);
   };
-  /// What a layer computed, and where it is to be stored.
-  struct Staged {
+  struct Staged {  // what a layer computed, and where it is to be stored
     TensorView<Real const, 1, Space> from;
     TensorView<Scalar, 1, Space> to;
     Write write;
@@ -348,8 +349,7 @@ class Context {
       GradientSlot<Scalar>* output;
       std::tuple<Variable<Ranks>...> inputs;
     };
-    auto* closure = new (tape_memory_.take(sizeof(Closure)))
-        Closure{f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...}};
+    auto* closure = new (tape_memory_.take(sizeof(Closure))) Closure{f, random, output.slot, {inputs...}};
     ++output.slot->producers;
     tape_.push_back({closure, [](void* self, Context& context) {
                        auto& c = *static_cast<Closure*>(self);

@@ -9,35 +9,43 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
+namespace detail {
+template <class Scalar>
+void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scalar* out) {
+  auto const scale = entry.initializer.scale;
+  for (Index i = 0; i < entry.size; ++i) {
+    auto const at = static_cast<std::uint64_t>(i);
+    switch (entry.initializer.kind) {
+      case Initializer::Kind::constant:
+        out[i] = static_cast<Scalar>(scale);
+        break;
+      case Initializer::Kind::uniform:
+        out[i] = static_cast<Scalar>(scale * (2 * uniform(random, at) - 1));
+        break;
+      case Initializer::Kind::normal:
+        out[i] = static_cast<Scalar>(scale * normal(random, at));
+        break;
+      case Initializer::Kind::given:
+        out[i] = static_cast<Scalar>(entry.initializer.values[i]);
+        break;
+    }
+  }
+}
+}  // namespace detail
+
 /// Writes the start of every parameter into a host arena of `layout.size()` elements; padding stays as it is.
 /// @determinism bitwise: an element depends on seed, parameter name and its index only, whatever else the model holds
 template <class Scalar>
 void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* values) {
-  for (auto const& entry : layout.entries()) {
-    Philox const random(mix(seed, mix(entry.name)));
-    auto* out = values + entry.offset;
-    for (Index i = 0; i < entry.size; ++i) {
-      switch (entry.initializer.kind) {
-        case Initializer::Kind::constant:
-          out[i] = static_cast<Scalar>(entry.initializer.scale);
-          break;
-        case Initializer::Kind::uniform:
-          out[i] =
-              static_cast<Scalar>(entry.initializer.scale * (2 * uniform(random, static_cast<std::uint64_t>(i)) - 1));
-          break;
-        case Initializer::Kind::normal:
-          out[i] = static_cast<Scalar>(entry.initializer.scale * normal(random, static_cast<std::uint64_t>(i)));
-          break;
-      }
-    }
-  }
+  for (auto const& entry : layout.entries())
+    detail::write_start(entry, Philox(mix(seed, mix(entry.name))), values + entry.offset);
 }
 
-/// Writes the start of every buffer into a host arena of `layout.buffer_size()` elements.
+/// Writes the start of every buffer into a host arena of `layout.buffer_size()` elements; no seed changes it.
 template <class Scalar>
 void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
   for (auto const& entry : layout.buffers())
-    for (Index i = 0; i < entry.size; ++i) buffers[entry.offset + i] = static_cast<Scalar>(entry.initializer.scale);
+    detail::write_start(entry, Philox(mix(entry.name)), buffers + entry.offset);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -14,13 +14,18 @@ struct Initializer {
     constant,  ///< every element is `scale`
     uniform,   ///< U(-scale, scale)
     normal,    ///< N(0, scale^2)
+    given,     ///< those at `values`
   };
   Kind kind = Kind::constant;
   double scale = 0;
+  float const* values = nullptr;
 
   [[nodiscard]] static constexpr Initializer constant(double value) { return {Kind::constant, value}; }
   [[nodiscard]] static constexpr Initializer uniform(double bound) { return {Kind::uniform, bound}; }
   [[nodiscard]] static constexpr Initializer normal(double deviation) { return {Kind::normal, deviation}; }
+  /// The elements themselves, row-major, such as a table that was learned elsewhere. They stay there as long as anybody
+  /// starts the model.
+  [[nodiscard]] static constexpr Initializer given(float const* values) { return {Kind::given, 0, values}; }
   /// U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear weights and biases.
   [[nodiscard]] static Initializer fan_in(Index inputs) { return uniform(1 / std::sqrt(static_cast<double>(inputs))); }
 };

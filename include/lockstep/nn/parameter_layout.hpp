@@ -76,7 +76,7 @@ class ParameterLayout {
       entries_.push_back({name, node.shape, node.initializer, 0, node.size(), node.gradient_form});
     } else if constexpr (std::is_same_v<Node, Buffer>) {
       buffers.push_back(&node);
-      buffers_.push_back({name, node.shape, Initializer::constant(node.start), 0, node.size()});
+      buffers_.push_back({name, node.shape, node.initializer, 0, node.size()});
     } else {
       node.visit([&](std::string_view child_name, auto& child) {
         collect(name.empty() ? std::string(child_name) : name + "." + std::string(child_name), child, found, buffers);
