@@ -32,12 +32,12 @@ expect() { # what, names of the tests that should be told of
 
 has_gpu() { false; }
 has_nvcc() { false; }
-has_torch() { false; }
+has_libtorch() { false; }
 can_trace() { false; }
 expect 'a machine that has nothing' 'mood silent'
 has_gpu() { true; }
 has_nvcc() { true; }
-has_torch() { true; }
+has_libtorch() { true; }
 can_trace() { true; }
 mkdir "$work/shared"
 expect 'a machine that has everything' 'gpu shared nvcc torch strace mood silent'

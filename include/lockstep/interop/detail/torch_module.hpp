@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/parameter.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::interop::detail {
+
+using TorchContext = nn::Context<float, HostSpace>;
+
+/// What a pass sets in torch for its own thread, and gives back: whether it records, and how many threads work.
+class TorchPass {
+ public:
+  TorchPass(int threads, bool recording) : recording_(recording), threads_before_(at::get_num_threads()) {
+    if (threads != threads_before_) at::set_num_threads(threads);
+  }
+  ~TorchPass() {
+    if (at::get_num_threads() != threads_before_) at::set_num_threads(threads_before_);
+  }
+  TorchPass(TorchPass const&) = delete;
+  TorchPass& operator=(TorchPass const&) = delete;
+
+ private:
+  at::AutoGradMode recording_;
+  int threads_before_;
+};
+
+/// torch's generator on the host, of which a process has one, is this thread's alone meanwhile.
+class GeneratorTurn {
+ public:
+  GeneratorTurn() : alone_(mutex()) {}
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex all;
+    return all;
+  }
+  std::unique_lock<std::mutex> alone_;
+};
+
+/// The same, with a seed; afterwards the generator is as it was.
+class SeededGenerator {
+ public:
+  explicit SeededGenerator(std::uint64_t seed) : generator_(at::detail::getDefaultCPUGenerator()) {
+    std::scoped_lock const lock(generator_.mutex());
+    before_ = generator_.get_state();
+    generator_.set_current_seed(seed);
+  }
+  ~SeededGenerator() {
+    std::scoped_lock const lock(generator_.mutex());
+    generator_.set_state(before_);
+  }
+  SeededGenerator(SeededGenerator const&) = delete;
+  SeededGenerator& operator=(SeededGenerator const&) = delete;
+
+ private:
+  GeneratorTurn turn_;
+  at::Generator generator_;
+  torch::Tensor before_;
+};
+
+/// A module as Lockstep names it: learned parameters, and what is only kept (buffers, and parameters without a
+/// gradient); how they start; and where replicas get modules of their own. Shared by all copies of a model.
+class TorchSource {
+ public:
+  using Make = std::function<std::shared_ptr<torch::nn::Module>()>;
+  struct Named {
+    std::string name;
+    torch::Tensor start;  // float32, contiguous
+  };
+  struct Place {
+    bool is_learned;
+    std::size_t at;  // in learned() or kept()
+  };
+
+  /// `first` may become a replica's own where `give_first` says so; `make` makes further ones, if it is not empty.
+  /// @throws ConfigError for tensors that Lockstep cannot train or keep; names them
+  TorchSource(std::shared_ptr<torch::nn::Module> first, bool give_first, Make make)
+      : first_(std::move(first)), gives_first_(give_first), make_(std::move(make)) {
+    std::unordered_map<void const*, Place> seen;
+    auto const add = [&](std::string const& name, torch::Tensor const& tensor, bool is_learned) {
+      auto& list = is_learned ? learned_ : kept_;
+      auto const [found, is_new] = seen.try_emplace(tensor.unsafeGetTensorImpl(), Place{is_learned, list.size()});
+      places_.emplace(name, found->second);  // tensors of two names are tied: the first counts
+      if (is_new) list.push_back({name, start_of(name, tensor, is_learned)});
+    };
+    for (auto const& each : first_->named_parameters()) add(each.key(), each.value(), each.value().requires_grad());
+    for (auto const& each : first_->named_buffers()) add(each.key(), each.value(), false);
+  }
+
+  [[nodiscard]] std::vector<Named> const& learned() const noexcept { return learned_; }
+  [[nodiscard]] std::vector<Named> const& kept() const noexcept { return kept_; }
+  /// Null for a name that the first module did not have.
+  [[nodiscard]] Place const* find(std::string const& name) const {
+    auto const found = places_.find(name);
+    return found == places_.end() ? nullptr : &found->second;
+  }
+
+  struct Given {
+    std::shared_ptr<torch::nn::Module> module;
+    bool is_the_users;
+  };
+  /// A module for one more replica. Thread-safe.
+  /// @throws ConfigError when there is no further one
+  [[nodiscard]] Given next() {
+    std::scoped_lock const lock(mutex_);
+    if (std::exchange(gives_first_, false)) return {first_, !make_};
+    if (!make_)
+      throw ConfigError(
+          "interop::Torch: a second replica needs a module of its own, and this one cannot be cloned; derive it from "
+          "torch::nn::Cloneable, or give a function that makes it: Torch{[] { return std::make_shared<Net>(); }, …}");
+    SeededGenerator const apart(0);  // what a new module draws is nobody's start
+    return {make_(), false};
+  }
+  /// The user's module is free again.
+  void take_back() {
+    std::scoped_lock const lock(mutex_);
+    gives_first_ = true;
+  }
+
+ private:
+  static torch::Tensor start_of(std::string const& name, torch::Tensor const& tensor, bool is_learned) {
+    auto const what = "interop::Torch: " + std::string(is_learned ? "parameter \"" : "buffer \"") + name + "\"";
+    if (!tensor.device().is_cpu() || tensor.layout() != torch::kStrided)
+      throw ConfigError(what + " is a " + tensor.toString() + " on " + tensor.device().str() +
+                        "; modules are trained on the host, as dense tensors: module->to(torch::kCPU)");
+    auto const values = tensor.detach().to(torch::kFloat).contiguous();
+    bool const is_exact =
+        tensor.scalar_type() == torch::kFloat || (!is_learned && !tensor.is_floating_point() && !tensor.is_complex() &&
+                                                  values.to(tensor.scalar_type()).equal(tensor));
+    if (!is_exact)
+      throw ConfigError(what + " is a " + tensor.toString() + (tensor.is_floating_point() ? "" : " of large numbers") +
+                        "; parameters and buffers are kept as float32, in which integers are exact up to 2^24: "
+                        "module->to(torch::kFloat)");
+    return values;
+  }
+
+  std::shared_ptr<torch::nn::Module> first_;
+  bool gives_first_;
+  Make make_;
+  std::mutex mutex_;
+  std::vector<Named> learned_, kept_;
+  std::unordered_map<std::string, Place> places_;
+};
+
+/// A replica's module: its parameters lie where the replica's values do, and backward leaves their gradients in the
+/// replica's arena as it gets to each. Used by one thread at a time.
+class TorchReplica {
+ public:
+  TorchReplica() = default;
+  TorchReplica(TorchReplica const&) = delete;
+  TorchReplica& operator=(TorchReplica const&) = delete;
+  /// The user's own module keeps what it learned.
+  ~TorchReplica() {
+    if (!is_the_users_) return;
+    for (auto& each : learned_) each.tensor.set_data(each.tensor.detach().clone());
+    for (auto& each : kept_) each.tensor.set_data(each.tensor.detach().clone());
+    source_->take_back();
+  }
+
+  /// Nothing after the first call.
+  /// @throws ConfigError when the replica's module is not like the first
+  void bind(TorchContext& context, std::shared_ptr<TorchSource> const& source,
+            std::vector<nn::Parameter> const& parameters, std::vector<nn::Buffer> const& buffers) {
+    if (module_) return;
+    auto given = source->next();
+    learned_.clear();
+    kept_.clear();
+    std::size_t found = 0;
+    std::unordered_map<void const*, bool> seen;
+    auto const bind_one = [&](std::string const& name, torch::Tensor tensor) {
+      auto const* const place = source->find(name);
+      auto const& list = place && !place->is_learned ? source->kept() : source->learned();
+      if (!place || list[place->at].start.sizes() != tensor.sizes())
+        throw ConfigError("interop::Torch: a replica's module has \"" + name + "\" of shape " + shape(tensor) +
+                          ", and the first one has not; modules must be made alike");
+      ++found;
+      if (!seen.emplace(tensor.unsafeGetTensorImpl(), true).second) return;
+      if (place->is_learned)
+        add_learned(context, parameters[place->at], name, tensor);
+      else
+        add_kept(context, buffers[place->at], tensor);
+    };
+    for (auto const& each : given.module->named_parameters()) bind_one(each.key(), each.value());
+    for (auto const& each : given.module->named_buffers()) bind_one(each.key(), each.value());
+    if (found < source->learned().size() + source->kept().size())
+      throw ConfigError("interop::Torch: a replica's module has " + std::to_string(found) +
+                        " parameters and buffers, fewer than the first one; modules must be made alike");
+    for (std::size_t i = 0; i < learned_.size(); ++i) hear_of(i);
+    module_ = std::move(given.module);
+    source_ = source;
+    is_the_users_ = given.is_the_users;
+  }
+
+  /// The module, before it predicts.
+  /// @throws ConfigError when somebody else has moved a parameter
+  [[nodiscard]] torch::nn::Module& begin(bool training) {
+    loss_.reset();
+    for (auto const& each : learned_)
+      expect<ConfigError>(each.tensor.data_ptr() == each.values, [&] {
+        return "interop::Torch: parameter \"" + each.name +
+               "\" is no longer where its trainer keeps it; while a trainer has a module, leave its data type and "
+               "device alone, and give it to no other";
+      });
+    if (module_->is_training() != training) module_->train(training);
+    for (auto& each : kept_) each.take_in();
+    return *module_;
+  }
+  /// After it has.
+  void end() {
+    for (auto& each : kept_) each.give_out();
+  }
+
+  /// What `backward` is to begin with.
+  void set_loss(TorchContext& context, torch::Tensor loss) {
+    loss_ = std::move(loss);
+    for (auto const& each : learned_) context.expect_use(*each.parameter);
+  }
+  void backward(TorchContext& context) {
+    auto const loss = std::exchange(loss_, torch::Tensor());
+    if (!loss.requires_grad()) return;
+    TorchPass const pass(context.stream().pool().threads(), true);
+    context_ = &context;
+    try {
+      loss.backward();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    context_ = nullptr;
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  using Accumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<torch::Tensor const&>()));
+
+  struct Learned {
+    std::string name;
+    torch::Tensor tensor;
+    float const* values;
+    nn::Parameter const* parameter;
+    torch::Tensor gradient{};   // in the arena
+    Accumulator accumulator{};  // torch forgets it, and its hook, when nobody has it
+  };
+  /// Beside float32, as which a buffer lies in the arena, there are integers: they are copied when they have changed.
+  struct Kept {
+    torch::Tensor tensor, in_arena, seen{};
+    std::int64_t version = -1;
+
+    [[nodiscard]] bool is_itself() const { return tensor.scalar_type() == torch::kFloat; }
+    void take_in() {
+      if (is_itself() || (seen.defined() && seen.equal(in_arena))) return;
+      at::NoGradGuard const constant;
+      tensor.copy_(in_arena);
+      remember();
+    }
+    void give_out() {
+      if (is_itself() || tensor._version() == version) return;
+      at::NoGradGuard const constant;
+      in_arena.copy_(tensor);
+      remember();
+    }
+    void remember() {
+      seen = in_arena.clone();
+      version = tensor._version();
+    }
+  };
+
+  static std::string shape(torch::Tensor const& tensor) {
+    std::string text = "[";
+    for (auto const extent : tensor.sizes()) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+    return text + "]";
+  }
+  void add_learned(TorchContext& context, nn::Parameter const& parameter, std::string const& name,
+                   torch::Tensor& tensor) {
+    auto* const values = const_cast<float*>(context.value<0>(parameter).data);
+    tensor.set_data(torch::from_blob(values, tensor.sizes(), torch::kFloat));
+    tensor.requires_grad_(true);
+    learned_.push_back({name, tensor, values, &parameter});
+  }
+  void add_kept(TorchContext& context, nn::Buffer const& buffer, torch::Tensor& tensor) {
+    auto const in_arena = torch::from_blob(context.value<0>(buffer).data, tensor.sizes(), torch::kFloat);
+    if (tensor.scalar_type() == torch::kFloat) tensor.set_data(in_arena);
+    tensor.requires_grad_(false);
+    kept_.push_back({tensor, in_arena});
+  }
+  void hear_of(std::size_t i) {
+    auto& each = learned_[i];
+    each.accumulator = torch::autograd::impl::grad_accumulator(each.tensor);
+    each.accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [this, i](torch::autograd::variable_list const& outputs, torch::autograd::variable_list const& inputs) {
+          if (context_) take_gradient(learned_[i], inputs[0]);
+          return outputs;
+        }));
+  }
+  /// In backward, on its thread: the gradient is complete.
+  void take_gradient(Learned& of, torch::Tensor const& gradient) {
+    of.tensor.mutable_grad().reset();
+    if (error_) return;
+    try {
+      if (gradient.defined()) {
+        at::NoGradGuard const constant;
+        auto const to = context_->gradient(*of.parameter);
+        if (!of.gradient.defined()) of.gradient = torch::from_blob(to.data, of.tensor.sizes(), torch::kFloat);
+        auto const dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
+        if (to.write == Write::overwrite)
+          of.gradient.copy_(dense);
+        else
+          of.gradient.add_(dense);
+      }
+      context_->used(*of.parameter);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  std::shared_ptr<torch::nn::Module> module_;
+  std::shared_ptr<TorchSource> source_;
+  bool is_the_users_ = false;
+  std::vector<Learned> learned_;
+  std::vector<Kept> kept_;
+  torch::Tensor loss_;
+  TorchContext* context_ = nullptr;  // while backward runs
+  std::exception_ptr error_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::interop::detail

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/interop/torch.hpp>
+
+#include <doctest/doctest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/data/collated.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/accuracy.hpp>
+#include <lockstep/train/parameters_sha256.hpp>
+#include <lockstep/train/predictor.hpp>
+
+#include "launch/ranks.hpp"
+#include "temporary_folder.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+namespace F = torch::nn::functional;
+
+namespace {
+
+struct Point {
+  std::array<float, 2> at;
+  std::int64_t inside;
+};
+
+std::vector<Point> points(std::uint64_t count) {
+  std::vector<Point> all;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    float const x = 2 * uniform(Philox(1), i) - 1, y = 2 * uniform(Philox(2), i) - 1;
+    all.push_back({{x, y}, x * x + y * y < 0.6f});
+  }
+  return all;
+}
+
+/// Two layers, between which there may be normalisation and dropout, and one that nobody uses.
+struct Net : torch::nn::Module {
+  bool extras;
+  torch::nn::Linear hidden{nullptr}, head{nullptr}, unused{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::nn::Dropout dropout{nullptr};
+
+  explicit Net(bool with_extras = false) : extras(with_extras) {
+    torch::manual_seed(3);
+    hidden = register_module("hidden", torch::nn::Linear(2, 24));
+    if (extras) {
+      norm = register_module("norm", torch::nn::BatchNorm1d(24));
+      dropout = register_module("dropout", torch::nn::Dropout(0.2));
+      unused = register_module("unused", torch::nn::Linear(5, 3));
+    }
+    head = register_module("head", torch::nn::Linear(24, 2));
+  }
+  torch::Tensor forward(torch::Tensor const& x) {
+    auto h = hidden(x);
+    if (extras) h = dropout(norm(h));
+    return head(torch::gelu(h));
+  }
+};
+
+auto const predict = [](auto& net, auto const& batch) { return net.forward(interop::tensor_of(batch[&Point::at])); };
+auto const loss_of = [](torch::Tensor const& logits, auto const& batch) {
+  auto const labels = interop::tensor_of(batch[&Point::inside]);
+  return interop::TorchLoss{F::cross_entropy(logits, labels, F::CrossEntropyFuncOptions().reduction(torch::kSum)),
+                            batch.rows()};
+};
+auto model(bool extras) {
+  return interop::Torch{[extras] { return std::make_shared<Net>(extras); }, predict, loss_of};
+}
+template <class Sampler = data::ShuffledSampler>
+auto loader(Index batch_size, std::uint64_t samples = 44, Sampler sampler = {}) {
+  return data::DataLoader{
+      data::InMemoryDataset{points(samples)}, sampler, data::PadCollate{}, {.batch_size = batch_size, .workers = 0}};
+}
+
+struct Outcome {
+  std::vector<float> values, buffers;
+  train::RunRecord record;
+  std::string sha256;
+};
+template <class Policy>
+Outcome fit(Policy policy, Index batch_size, bool extras, FitOptions const& options = {.epochs = 2}) {
+  Trainer trainer{model(extras), optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 5};
+  auto batches = loader(batch_size), held_out = loader(5, 13);
+  auto record = trainer.fit(batches, train::Evaluation{held_out, train::Accuracy{&Point::inside}}, options);
+  return {{trainer.values().begin(), trainer.values().end()},
+          {trainer.buffers().begin(), trainer.buffers().end()},
+          std::move(record),
+          train::parameters_sha256(trainer.layout(), trainer.values())};
+}
+/// By ranks that are threads; the first one's outcome.
+Outcome fit_ranks(int ranks, Index batch_size, bool extras, FitOptions const& options = {.epochs = 2}) {
+  std::vector<Outcome> all(static_cast<std::size_t>(ranks));
+  launch::Options threads;
+  threads.threads = ranks;
+  int const code = launch::run(threads, [&](launch::World& world) {
+    auto own = options;
+    if (world.rank > 0) own.checkpoints = {};
+    all[static_cast<std::size_t>(world.rank)] =
+        fit(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, batch_size, extras, own);
+    return 0;
+  });
+  CHECK(code == 0);
+  for (auto const& outcome : all) CHECK(outcome.values == all[0].values);
+  return all[0];
+}
+double largest_difference(std::vector<float> const& a, std::vector<float> const& b) {
+  double largest = 0;
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("columns become tensors of their own memory, in every type that torch computes with") {
+  float numbers[6] = {0, 1, 2, 3, 4, 5};
+  auto const tensor = interop::tensor_of(TensorView<float const, 2, HostSpace>(numbers, {2, 3}));
+  CHECK(tensor.sizes() == torch::IntArrayRef({2, 3}));
+  CHECK(tensor.data_ptr<float>() == numbers);
+  CHECK(tensor[1][2].item<float>() == 5);
+  auto const type_of = []<class T>(T) {
+    T one[1] = {T{1}};
+    return static_cast<int>(interop::tensor_of(TensorView<T const, 1, HostSpace>(one, {1})).scalar_type());
+  };
+  enum class Kind : std::int16_t {};
+  CHECK(type_of(double{}) == static_cast<int>(torch::kDouble));
+  CHECK(type_of(std::int8_t{}) == static_cast<int>(torch::kChar));
+  CHECK(type_of(std::uint8_t{}) == static_cast<int>(torch::kByte));
+  CHECK(type_of(Kind{}) == static_cast<int>(torch::kShort));
+  CHECK(type_of(std::int32_t{}) == static_cast<int>(torch::kInt));
+  CHECK(type_of(Index{}) == static_cast<int>(torch::kLong));
+  CHECK(type_of(bool{}) == static_cast<int>(torch::kBool));
+  CHECK(interop::tensor_of(TensorView<float const, 2, HostSpace>(nullptr, {0, 3})).sizes() ==
+        torch::IntArrayRef({0, 3}));
+}
+
+TEST_CASE("one device trains as torch's own loop does") {
+  auto const net = std::make_shared<Net>();
+  torch::optim::SGD theirs(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  Trainer trainer{interop::Torch{std::make_shared<Net>(), predict, loss_of},
+                  optim::SGD{.learning_rate = 0.1, .momentum = 0.9}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(8, 44, data::SequentialSampler{}), again = loader(8, 44, data::SequentialSampler{});
+  trainer.fit(batches, {.epochs = 3});
+  again.start({}, 0, 0, 3);
+  for (Index step = 0; step < 3 * again.steps({}); ++step) {
+    auto const held = again.next();
+    auto const& batch = held.batches()[0];
+    theirs.zero_grad();
+    auto const loss = loss_of(predict(*net, batch), batch);
+    (loss.sum / loss.weight).backward();
+    theirs.step();
+  }
+  // 18 steps, in each of which a gradient (below 1) of at most 8 * 24 terms is rounded, and momentum adds ten of them
+  // up.
+  double const bound = 18 * 10 * 0.1 * 8 * 24 * std::ldexp(1.0, -24);
+  auto trained = std::make_shared<Net>();
+  interop::copy_trained(trainer, *trained);
+  double moved = 0;
+  for (auto const& each : net->named_parameters()) {
+    auto const mine = trained->named_parameters()[each.key()], start = Net().named_parameters()[each.key()];
+    CHECK_MESSAGE((each.value() - mine).abs().max().item<double>() <= bound, each.key());
+    moved = std::max(moved, (start - mine).abs().max().item<double>());
+  }
+  CHECK(moved > 1000 * bound);
+}
+
+TEST_CASE("DataParallel and DistributedDataParallel give equal bits, those of one device up to rounding") {
+  auto const single = fit(parallel::SingleDevice{.threads = 1}, 12, false);
+  CHECK(single.record.steps == 8);
+  CHECK(single.record.evaluations.back().samples == 13);
+  for (int const shards : {2, 3}) {
+    auto const dp = fit(parallel::DataParallel{.devices = shards, .threads = 1}, 12 / shards, false);
+    auto const ddp = fit_ranks(shards, 12 / shards, false);
+    CHECK(dp.values == ddp.values);
+    CHECK(dp.record.evaluations.back().loss == ddp.record.evaluations.back().loss);
+    CHECK(ddp.record.session.buckets.size() > 1);
+    // AdamW moves an element by the ratio of two moments: what rounds their terms moves it by as many parts of a step.
+    CHECK(largest_difference(dp.values, single.values) <= 8 * 1e-2 * 12 * 24 * std::ldexp(1.0, -24) * 64);
+    CHECK(dp.record.evaluations.back().metrics[0].second == single.record.evaluations.back().metrics[0].second);
+  }
+}
+
+TEST_CASE("with dropout and BatchNorm, too, bits are equal and a run repeats; other seeds give others") {
+  auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, 6, true);
+  CHECK(fit(parallel::DataParallel{.devices = 2, .threads = 1}, 6, true).values == dp.values);
+  auto const ddp = fit_ranks(2, 6, true);
+  CHECK(ddp.values == dp.values);
+  CHECK(ddp.buffers == dp.buffers);
+  Trainer other{model(true), optim::AdamW{.learning_rate = 1e-2}, parallel::DataParallel{.devices = 2, .threads = 1},
+                6};
+  auto batches = loader(6);
+  other.fit(batches, {.epochs = 2});
+  CHECK(std::vector<float>(other.values().begin(), other.values().end()) != dp.values);
+}
+
+TEST_CASE("rank: torch" * doctest::skip()) {
+  be_rank([](launch::World& world) {
+    auto const outcome = fit(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, 6, true);
+    Scratch::write("rank" + std::to_string(world.rank), outcome.sha256);
+    return 0;
+  });
+}
+
+TEST_CASE("processes give the bits of threads") {
+  Scratch const scratch;
+  auto const outcome = run_processes(2, "rank: torch");
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.report);
+  auto const expected = fit_ranks(2, 6, true).sha256;
+  CHECK(Scratch::read("rank0") == expected);
+  CHECK(Scratch::read("rank1") == expected);
+}
+
+TEST_CASE("micro-batches add up to one batch, and are reduced once") {
+  auto const at_once = fit_ranks(2, 6, false), in_parts = fit_ranks(2, 3, false, {.epochs = 2, .accumulation = 2});
+  CHECK(in_parts.record.steps == at_once.record.steps);
+  CHECK(in_parts.record.session.buckets.size() == at_once.record.session.buckets.size());
+  CHECK(largest_difference(in_parts.values, at_once.values) <= 8 * 1e-2 * 12 * 24 * std::ldexp(1.0, -24) * 64);
+}
+
+TEST_CASE("parameters that nobody used stay as they were, and are named") {
+  auto const outcome = fit_ranks(2, 6, true);
+  CHECK(outcome.record.session.unused_parameters == std::vector<std::string>{"unused.weight", "unused.bias"});
+  Trainer trainer{model(true), optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(6);
+  trainer.fit(batches, {.epochs = 1});
+  Net before(true), after(true);
+  interop::copy_trained(trainer, after);
+  CHECK(after.unused->weight.equal(before.unused->weight));
+  CHECK_FALSE(after.hidden->weight.equal(before.hidden->weight));
+}
+
+TEST_CASE("buffers are kept beside the parameters: numbers as they are, counters as numbers") {
+  Trainer trainer{model(true), optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(11, 44, data::SequentialSampler{});
+  trainer.fit(batches, {.epochs = 2});
+  at::set_num_threads(1);
+  Net net(true), trained(true);
+  auto again = loader(11, 44, data::SequentialSampler{});
+  again.start({}, 0, 0, 2);
+  for (int step = 0; step < 8; ++step) predict(net, again.next().batches()[0]);
+  interop::copy_trained(trainer, trained);
+  CHECK(trained.norm->running_mean.equal(net.norm->running_mean));
+  CHECK(trained.norm->running_var.equal(net.norm->running_var));
+  CHECK(trained.norm->num_batches_tracked.item<std::int64_t>() == 8);
+}
+
+TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
+  auto const check = [](auto const& fit_with) {
+    TemporaryFolder const folder;
+    auto const whole = fit_with(FitOptions{.epochs = 3});
+    fit_with({.epochs = 3, .max_steps = 5, .checkpoints = {.folder = folder / "checkpoints"}});
+    auto const rest =
+        fit_with({.epochs = 3, .checkpoints = {.resume = folder / "checkpoints" + "/step_5.safetensors"}});
+    CHECK(rest.record.resumed_at == std::vector<Index>{5});
+    CHECK(rest.values == whole.values);
+    CHECK(rest.buffers == whole.buffers);
+  };
+  check([](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, 12, true, o); });
+  check([](FitOptions const& o) { return fit_ranks(2, 6, true, o); });
+}
+
+TEST_CASE("a predictor predicts from a file as the trained module does") {
+  TemporaryFolder const folder;
+  Trainer trainer{model(true), optim::AdamW{.learning_rate = 1e-2}, parallel::SingleDevice{.threads = 1}};
+  auto batches = loader(11);
+  trainer.fit(batches, {.epochs = 1});
+  train::save_parameters(folder / "p.safetensors", trainer.layout(), trainer.values(), {}, trainer.buffers());
+  train::Predictor predictor{model(true), folder / "p.safetensors"};
+  data::Collated const batch{data::PadCollate{}, points(7)};
+  Net net(true);
+  interop::copy_trained(trainer, net);
+  net.eval();
+  auto const mine = predictor.predict(batch.batch());
+  CHECK(mine.tensor.equal(predict(net, batch.batch())));
+  CHECK_FALSE(mine.tensor.requires_grad());
+  CHECK(mine.extent(0) == 7);
+}
+
+TEST_CASE("parameters without a gradient are kept, tied ones learned once") {
+  struct Tied : torch::nn::Module {
+    torch::nn::Linear first{register_module("first", torch::nn::Linear(2, 2))};
+    torch::nn::Linear second{register_module("second", first)};
+    Tied() { first->bias.requires_grad_(false); }
+    torch::Tensor forward(torch::Tensor const& x) { return second(torch::gelu(first(x))); }
+  };
+  torch::manual_seed(1);
+  auto const net = std::make_shared<Tied>();
+  torch::optim::SGD theirs({net->first->weight}, torch::optim::SGDOptions(0.1));
+  Tied trained;
+  Trainer trainer{interop::Torch{[&] {
+                                   torch::manual_seed(1);
+                                   return std::make_shared<Tied>();
+                                 },
+                                 predict, loss_of},
+                  optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  CHECK(trainer.layout().entries().size() == 1);
+  CHECK(trainer.layout().entries()[0].name == "first.weight");
+  CHECK(trainer.layout().buffers()[0].name == "first.bias");
+  auto batches = loader(44, 44, data::SequentialSampler{});
+  trainer.fit(batches, {.epochs = 1});
+  interop::copy_trained(trainer, trained);
+  data::Collated const all{data::PadCollate{}, points(44)};
+  auto const loss = loss_of(predict(*net, all.batch()), all.batch());
+  (loss.sum / loss.weight).backward();
+  theirs.step();
+  // One step of 0.1 by a mean of 44 gradients of two layers.
+  CHECK((trained.second->weight - net->first->weight).abs().max().item<double>() <=
+        0.1 * 2 * 44 * std::ldexp(1.0, -24));
+  CHECK(trained.first->bias.equal(net->first->bias));
+}
+
+TEST_CASE("what torch holds for the thread is as it was after a fit, and so is its generator") {
+  at::set_num_threads(2);
+  auto const before = at::detail::getDefaultCPUGenerator().get_state();
+  Trainer trainer{interop::Torch{std::make_shared<Net>(true), predict, loss_of}, optim::SGD{.learning_rate = 0.1},
+                  parallel::SingleDevice{.threads = 1}};
+  auto const after_construction = at::detail::getDefaultCPUGenerator().get_state();
+  auto batches = loader(11), held_out = loader(5);
+  at::AutoGradMode const off(false);
+  trainer.fit(batches, train::Evaluation{held_out}, {.epochs = 1});
+  CHECK(at::get_num_threads() == 2);
+  CHECK_FALSE(at::GradMode::is_enabled());
+  CHECK(at::detail::getDefaultCPUGenerator().get_state().equal(after_construction));
+  CHECK_FALSE(before.equal(after_construction));  // the comparison can tell
+}
+
+TEST_CASE("a module that cannot be cloned is trained in place, and lent to one replica at a time") {
+  auto const net = std::make_shared<Net>();
+  auto const start = net->head->weight.detach().clone();
+  interop::Torch const mine{net, predict, loss_of};
+  auto batches = loader(11);
+  {
+    Trainer trainer{mine, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+    trainer.fit(batches, {.epochs = 1});
+    CHECK(net->head->weight.data_ptr<float>() >= trainer.values().data());
+    CHECK(net->head->weight.data_ptr<float>() < trainer.values().data() + trainer.values().size());
+    Trainer second{mine, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+    CHECK_THROWS_WITH_AS(second.fit(batches), doctest::Contains("derive it from torch::nn::Cloneable"), ConfigError);
+    net->to(torch::kDouble);
+    CHECK_THROWS_WITH_AS(trainer.fit(batches), doctest::Contains("\"hidden.weight\" is no longer where"), ConfigError);
+    net->to(torch::kFloat);
+    CHECK_FALSE(net->head->weight.equal(start));
+  }
+  CHECK_FALSE(net->head->weight.equal(start));
+  Trainer again{mine, optim::SGD{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  again.fit(batches);
+  Trainer two{mine, optim::SGD{.learning_rate = 0.1}, parallel::DataParallel{.devices = 2, .threads = 1}};
+  CHECK_THROWS_AS(two.fit(batches), ConfigError);
+}
+
+TEST_CASE("a module that can be cloned stays as it was; holders are modules, too") {
+  torch::manual_seed(2);
+  torch::nn::Sequential net(torch::nn::Linear(2, 8), torch::nn::Functional(torch::relu), torch::nn::Linear(8, 2));
+  auto const start = net->parameters()[0].detach().clone();
+  Trainer trainer{interop::Torch{net,
+                                 [](torch::nn::SequentialImpl& module, auto const& batch) {
+                                   return module.forward(interop::tensor_of(batch[&Point::at]));
+                                 },
+                                 loss_of, interop::TorchRandom::as_is},
+                  optim::AdamW{.learning_rate = 1e-2}, parallel::DataParallel{.devices = 3, .threads = 1}};
+  auto batches = loader(2, 43), held_out = loader(7);  // in the last step of an epoch, two devices have no sample
+  auto const record =
+      trainer.fit(batches, train::Evaluation{held_out, train::Accuracy{&Point::inside}}, {.epochs = 25});
+  CHECK(record.evaluations.back().loss < record.evaluations.front().loss);
+  CHECK(net->parameters()[0].equal(start));
+  interop::copy_trained(trainer, *net);
+  CHECK_FALSE(net->parameters()[0].equal(start));
+}
+
+TEST_CASE("what cannot be trained is refused by name") {
+  auto const wrong = std::make_shared<Net>();
+  wrong->head->to(torch::kDouble);
+  CHECK_THROWS_WITH_AS((interop::Torch{wrong, predict, loss_of}),
+                       doctest::Contains("\"head.weight\" is a CPUDoubleType"), ConfigError);
+  auto batches = loader(11);
+  Trainer trainer{interop::Torch{std::make_shared<Net>(), predict,
+                                 [](torch::Tensor const& logits, auto const& batch) {
+                                   return interop::TorchLoss{logits, batch.rows()};
+                                 }},
+                  optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(trainer.fit(batches), doctest::Contains("the loss has 22 elements"), ShapeError);
+  torch::nn::Linear other(2, 3);
+  CHECK_THROWS_WITH_AS(interop::copy_trained(trainer, *other), doctest::Contains("\"weight\" of 6 elements"),
+                       ConfigError);
+  int made = 0;
+  Trainer changing{interop::Torch{[&made] { return std::make_shared<Net>(++made > 1); }, predict, loss_of},
+                   optim::SGD{}, parallel::DataParallel{.devices = 2, .threads = 1}};
+  CHECK_THROWS_WITH_AS(changing.fit(batches), doctest::Contains("modules must be made alike"), ConfigError);
+}
