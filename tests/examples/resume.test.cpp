@@ -56,23 +56,43 @@ bool appears(std::string const& file) {
   return std::filesystem::exists(file);
 }
 
+long stopped_after(std::string const& out) {
+  std::string const words = "stopped after step ";
+  auto const at = out.find(words);
+  return at == std::string::npos ? -1 : std::stol(out.substr(at + words.size()));
+}
+
 }  // namespace
 
-TEST_CASE("a run that is killed at any moment goes on, and ends as one that was not") {
+TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends as one that was not") {
   TemporaryFolder const folder;
   for (auto const& policy : {Flags{"--nproc", "2"}, Flags{"--parallel", "dp"}}) {
     CAPTURE(policy[0]);
+    int const signal = policy[0] == "--nproc" ? SIGTERM : SIGUSR1;
     auto const name = policy[0].substr(2);
     REQUIRE(run_example("text_classification", flags(folder, "whole-" + name, policy)).exit_code == 0);
     auto const whole = run_json(folder / ("whole-" + name));
     CHECK(whole.at("resumed_at").array().empty());
 
     auto const arguments = flags(folder, name, both(policy, {"--checkpoint-every", "20", "--resume", "auto"}));
-    for (auto const* file : {"/checkpoints/step_60.safetensors", "/checkpoints/step_240.safetensors"}) {
+    {
       Program program(example("text_classification"), arguments);
-      REQUIRE(appears((folder / name) + file));
+      REQUIRE(appears((folder / name) + "/checkpoints/step_60.safetensors"));
       ::kill(-program.pid(), SIGKILL);
       CHECK(program.wait(5).exit_code == 128 + SIGKILL);
+    }
+    {
+      Program program(example("text_classification"), arguments);
+      REQUIRE(appears((folder / name) + "/checkpoints/step_240.safetensors"));
+      ::kill(program.pid(), signal);
+      auto const outcome = program.wait(60);
+      CAPTURE(outcome.err);
+      CHECK(outcome.exit_code == 128 + signal);
+      CHECK(contains(outcome.out, "stopped after step "));
+      auto const saved = (folder / name) + "/checkpoints/step_" + std::to_string(stopped_after(outcome.out));
+      CHECK(contains(outcome.out, "saved as " + saved + ".safetensors; --resume auto goes on"));
+      CHECK(std::filesystem::exists(saved + ".safetensors"));
+      CHECK_FALSE(std::filesystem::exists((folder / name) + "/run.json"));
     }
     auto const last = run_example("text_classification", arguments);
     CAPTURE(last.err);

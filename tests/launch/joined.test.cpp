@@ -84,7 +84,8 @@ void await_file(std::string const& name) {
 }
 
 /// The body of a rank that another launcher has started: what is said goes to a file.
-void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1) {
+void be_joined_rank(std::function<int(World&)> const& train, double join_seconds = 60, double grace_seconds = 0.1,
+                    launch::OnSignal on_signal = launch::OnSignal::end) {
   if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
   for (int const number : {SIGINT, SIGTERM}) ::signal(number, SIG_DFL);  // doctest reports them as crashes
   auto const own = std::to_string(::getpid());
@@ -92,6 +93,7 @@ void be_joined_rank(std::function<int(World&)> const& train, double join_seconds
   if (!launch::detect().one_host()) options.engine = launch::Engine::nccl;
   options.join_seconds = join_seconds;
   options.grace_seconds = grace_seconds;
+  options.on_signal = on_signal;
   options.report = [](std::string const& text) { Scratch::write("report", Scratch::read("report") + text + "\n"); };
   try {
     std::_Exit(launch::run(options, train));
@@ -474,6 +476,55 @@ TEST_CASE("a rank that SIGTERM reaches after a failure gets the time to end by i
   ::kill(pids[0], SIGTERM);
   CHECK(end_of(pids[0]) == 7);
   (void)end_of(pids[1]);
+}
+
+TEST_CASE("rank: ends when it is asked" * doctest::skip()) {
+  be_joined_rank(
+      [](World& world) -> int {
+        auto const token = world.stop_request->token();
+        Scratch::write("ready" + std::to_string(world.rank), "yes");
+        while (!token.stop_requested() && world.segment->control().first_failure() < 0) ::usleep(500);
+        Scratch::write("asked" + std::to_string(world.rank), token.stop_requested() ? "yes" : "no");
+        if (world.rank == 0) ::usleep(400'000);
+        while (Scratch::read("deaf") == "yes") ::usleep(500);
+        return 128 + world.stop_request->signal();
+      },
+      60, 0.1, launch::OnSignal::ask);
+}
+
+TEST_CASE("a rank that SIGTERM asks to end has the time it needs; asked again, or after a failure, it ends as ever") {
+  NothingLeft const nothing_left;
+  enum class Then { nothing, asked_again, failed };
+  for (auto const then : {Then::nothing, Then::asked_again, Then::failed})
+    for (bool const apart : {false, true}) {
+      CAPTURE(static_cast<int>(then));
+      CAPTURE(apart);
+      Scratch const scratch;
+      if (then == Then::asked_again) Scratch::write("deaf", "yes");
+      auto const pids = start_ranks(2, "rank: ends when it is asked", apart);
+      await_file("ready0");
+      await_file("ready1");
+      if (then == Then::failed) {
+        ::kill(pids[1], SIGKILL);
+        await_file("asked0");
+        CHECK(Scratch::read("asked0") == "no");
+        Scratch::write("deaf", "yes");
+        ::kill(pids[0], SIGTERM);
+        CHECK(end_of(pids[0]) == 128 + SIGTERM);
+        CHECK(end_of(pids[1]) == 128 + SIGKILL);
+        CHECK(Scratch::read("report").starts_with("rank 1 (pid "));
+        continue;
+      }
+      for (auto const pid : pids) ::kill(pid, SIGTERM);
+      await_file("asked0");
+      await_file("asked1");
+      if (then == Then::asked_again) {
+        ::usleep(1'200'000);
+        for (auto const pid : pids) ::kill(pid, SIGTERM);
+      }
+      for (auto const pid : pids) CHECK(end_of(pid) == 128 + SIGTERM);
+      CHECK(Scratch::read("report").empty());
+    }
 }
 
 TEST_CASE("launcher: starts one rank and waits" * doctest::skip()) {

@@ -2,6 +2,7 @@
 #include <lockstep/launch/run.hpp>
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -65,6 +66,26 @@ TEST_CASE("the exit code of thread ranks is that of the first which failed") {
     return 6;
   };
   CHECK(launch::run({.threads = 3}, train) == 4);
+}
+
+TEST_CASE("a signal asks the ranks of this process to end, where that is wished") {
+  for (int const threads : {1, 2})
+    for (int const signal : {SIGTERM, SIGUSR1}) {
+      launch::Options options;
+      options.threads = threads;
+      options.on_signal = launch::OnSignal::ask;
+      std::atomic<int> asked{0};
+      int const code = launch::run(options, [&](World& world) {
+        if (world.rank == 0) ::kill(::getpid(), signal);
+        auto const token = world.stop_request->token();
+        while (!token.stop_requested()) std::this_thread::yield();
+        ++asked;
+        return 128 + world.stop_request->signal();
+      });
+      CHECK(code == 128 + signal);
+      CHECK(asked == threads);
+    }
+  CHECK(launch::run({}, [](World& world) { return world.stop_request ? 1 : 0; }) == 0);
 }
 
 TEST_CASE("numbers of ranks that cannot be are refused") {

@@ -235,6 +235,59 @@ TEST_CASE("signals to the supervisor reach the ranks") {
   }
 }
 
+TEST_CASE("supervisor: asks" * doctest::skip()) {
+  launch::Options options;
+  options.on_signal = launch::OnSignal::ask;
+  options.grace_seconds = 0.05;
+  options.max_restarts = 1;
+  be_rank(
+      [](World& world) -> int {
+        auto const token = world.stop_request->token();
+        Scratch::write("ready" + std::to_string(world.rank), std::to_string(::getpid()));
+        while (!token.stop_requested()) ::usleep(500);
+        Scratch::write("asked" + std::to_string(world.rank), "yes");
+        if (world.rank == 0) ::usleep(400'000);  // it saves while the others have ended
+        Scratch::write("saved" + std::to_string(world.rank), "yes");
+        while (Scratch::read("deaf") == "yes") ::usleep(500);
+        return 128 + world.stop_request->signal();
+      },
+      options);
+  auto const outcome = run_processes(2, "supervisor: asks", options);
+  Scratch::write("report", outcome.report);
+  std::_Exit(outcome.code);
+}
+
+TEST_CASE(
+    "ranks that are asked to end have the time they need, and are not started anew; asked again they end at once") {
+  NothingLeft const nothing_left;
+  struct Case {
+    int first, second, code;
+  };
+  for (auto const& c :
+       {Case{SIGTERM, 0, 143}, Case{SIGUSR1, 0, 138}, Case{SIGUSR1, SIGINT, 130}, Case{SIGTERM, SIGTERM, 143}}) {
+    CAPTURE(c.first);
+    CAPTURE(c.second);
+    Scratch const scratch;
+    if (c.second != 0) Scratch::write("deaf", "yes");
+    auto const supervisor = start_case("supervisor: asks");
+    await_file("ready0");
+    await_file("ready1");
+    ::kill(supervisor, c.first);
+    if (c.second != 0) {
+      await_file("asked0");
+      if (c.second == c.first) ::usleep(1'300'000);
+      ::kill(supervisor, c.second);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(supervisor, &status, 0) == supervisor);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == c.code);
+    CHECK(Scratch::read("report").starts_with("interrupted by signal " + std::to_string(c.code - 128)));
+    CHECK_FALSE(contains(Scratch::read("report"), "anew"));
+    if (c.second == 0) CHECK(Scratch::read("saved0") + Scratch::read("saved1") == "yesyes");
+  }
+}
+
 TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::skip()) {
   auto const name = "supervisor: of one that fails when it is asked to end";
   be_rank([](World& world) -> int {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -101,7 +102,11 @@ std::vector<Text> texts() {
 
 struct Losses final : train::Observer {
   std::vector<double> values;
-  void step(train::StepReport const& report) override { values.push_back(report.loss); }
+  std::stop_source* asks = nullptr;  // after the fifth step
+  void step(train::StepReport const& report) override {
+    values.push_back(report.loss);
+    if (asks && values.size() == 5) asks->request_stop();
+  }
 };
 
 struct Outcome {
@@ -112,13 +117,16 @@ struct Outcome {
 };
 
 template <class Model = Classifier, class Policy>
-Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOptions options = {}) {
+Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOptions options = {},
+            std::stop_source* asks = nullptr) {
   auto const batch = rows / policy.all_shards();
   Trainer trainer(std::move(model), optim::SGD{.learning_rate = learning_rate, .momentum = 0.5}, std::move(policy), 7);
   data::InMemoryDataset const all(texts());
   data::DataLoader loader(all, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = batch / 2});
   data::DataLoader again(all, data::ShuffledSampler{.seed = 4}, data::PadCollate{}, {.batch_size = batch});
   Losses losses;
+  losses.asks = asks;
+  if (asks) options.stop = asks->get_token();
   options.epochs = options.accumulation = 2;
   options.clip_norm = 0.5;
   options.observers = {&losses};
@@ -240,13 +248,14 @@ TEST_CASE("the bits do not depend on which replicas share a GPU") {
 
 TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
   auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
-  auto const over_nccl = [](FitOptions const& options) {
+  auto const over_nccl = [](FitOptions const& options, bool one_asks = false) {
     std::vector<Outcome> outcomes(2);
+    std::stop_source source;
     launch::run({.threads = 2}, [&](launch::World& world) {
       cuda_emulation::OwnDevice const device;
       outcomes[static_cast<std::size_t>(world.rank)] =
           fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}}, Classifier(),
-              0.1, options);
+              0.1, options, one_asks && world.rank == 1 ? &source : nullptr);
       return 0;
     });
     return outcomes;
@@ -258,6 +267,10 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
   lockstep_test::TemporaryFolder const folder;
   over_nccl({.max_steps = 3, .checkpoints = {.folder = folder / "saved"}});
   for (auto const& outcome : over_nccl({.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}}))
+    CHECK(outcome.values == over_host.values);
+  for (auto const& outcome : over_nccl({.checkpoints = {.folder = folder / "asked"}}, true))
+    CHECK(outcome.losses == std::vector<double>(over_host.losses.begin(), over_host.losses.begin() + 6));
+  for (auto const& outcome : over_nccl({.checkpoints = {.resume = train::newest_checkpoint(folder / "asked")}}))
     CHECK(outcome.values == over_host.values);
 }
 

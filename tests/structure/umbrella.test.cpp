@@ -30,6 +30,7 @@ TEST_CASE("the umbrella is every public .hpp of core to scaling but those, floor
                                       "comm/thread_communicator.hpp",
                                       "launch/environment.hpp",
                                       "launch/run.hpp",
+                                      "launch/stop_request.hpp",
                                       "launch/store.hpp",
                                       "launch/store_server.hpp",
                                       "launch/supervisor.hpp"};

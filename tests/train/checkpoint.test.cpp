@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -172,6 +173,15 @@ struct Steps : train::Observer {
   }
 };
 
+/// Asks for the end once so many steps are done.
+struct Asks : train::Observer {
+  std::stop_source source;
+  Index after = 0;
+  void step(train::StepReport const& report) override {
+    if (report.step == after) source.request_stop();
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a run that was interrupted ends with the bits of one that was not") {
@@ -240,6 +250,64 @@ TEST_CASE("checkpoints come every so many steps and after the last; who dies goe
   CHECK(again.record.train_loss == whole.record.train_loss);
   CHECK(again.record.evaluations.back().loss == whole.record.evaluations.back().loss);
   CHECK(hears_nothing.steps.empty());
+}
+
+TEST_CASE(
+    "who is asked to end saves itself after the same step on all ranks, and ends with the bits of one that was not") {
+  auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o); };
+  auto const dp = [](FitOptions const& o) { return fit(parallel::DataParallel{.devices = 2, .threads = 1}, o, 2); };
+  auto const check_stop = [](auto const& fit_with, Index after, bool ends_epoch) {
+    CAPTURE(after);
+    lockstep_test::TemporaryFolder const folder;
+    auto const whole = fit_with({.epochs = 4, .accumulation = 2});
+    Asks asks;
+    asks.after = after;
+    FitOptions options{.epochs = 4, .accumulation = 2, .checkpoints = {.folder = folder / "checkpoints"}};
+    options.stop = asks.source.get_token();
+    options.observers = {&asks};
+    auto const part = fit_with(options);
+    CHECK(part.record.stopped);
+    CHECK(part.record.steps == after + 1);  // who asks between two steps asks with the second
+    CHECK(part.record.evaluations.size() == static_cast<std::size_t>(after / 3 + ends_epoch));
+    CHECK(train::newest_checkpoint(folder / "checkpoints") == step_file(folder / "checkpoints", after + 1));
+    options.stop = {};
+    options.observers.clear();
+    options.checkpoints.resume = train::newest_checkpoint(folder / "checkpoints");
+    auto const rest = fit_with(options);
+    CHECK_FALSE(rest.record.stopped);
+    CHECK(rest.values == whole.values);
+    CHECK(rest.buffers == whole.buffers);
+    CHECK(rest.record.train_loss == whole.record.train_loss);
+    CHECK(rest.record.evaluations.size() == whole.record.evaluations.size());
+  };
+  check_stop(single, 4, false);
+  check_stop(dp, 6, false);
+  check_stop(fit_ranks, 4, false);
+  check_stop(single, 5, true);
+}
+
+TEST_CASE("one rank that is asked is enough, and who is asked with the last step has ended anyway") {
+  lockstep_test::TemporaryFolder const folder;
+  for (Index const after : {3, 7}) {  // of 8 steps
+    std::vector<Outcome> all(3);
+    launch::Options ranks;
+    ranks.threads = 3;
+    launch::run(ranks, [&](launch::World& world) {
+      Asks asks;
+      asks.after = after;
+      FitOptions own{.epochs = 4, .accumulation = 2, .checkpoints = {.folder = folder / std::to_string(after)}};
+      own.observers = {&asks};
+      if (world.rank == 2) own.stop = asks.source.get_token();
+      all[static_cast<std::size_t>(world.rank)] =
+          fit(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, own, 2);
+      return 0;
+    });
+    for (auto const& each : all) {
+      CHECK(each.record.stopped == (after == 3));
+      CHECK(each.record.steps == after + 1);
+      CHECK(each.values == all[0].values);
+    }
+  }
 }
 
 TEST_CASE("patience outlasts a pause, and what was evaluated is remembered") {

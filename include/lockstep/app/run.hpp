@@ -46,9 +46,9 @@ inline int cores_of_ranks(launch::Environment const& place) {
 /// `check(options)` look at the input, creates --save-dir, and calls `train_rank(training)` once per rank. All checks
 /// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
 /// goes wrong is one sentence on stderr, however many ranks there are.
+/// A run with --save-dir that is sent SIGTERM or SIGUSR1 saves itself and ends.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
-/// rank that was
-///         killed
+/// rank that was killed, or a run that was asked to end
 template <class Options>
 int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(Training<Options>&)) {
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
@@ -83,6 +83,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     ranks.master_port = static_cast<std::uint16_t>(options.master_port);
     ranks.max_restarts = options.max_restarts;
     ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
+    if (!options.save_dir.empty()) ranks.on_signal = launch::OnSignal::ask;
     ranks.arguments.assign(argv, argv + argc);
     ranks.warn = ranks.report = say;
     ranks.line = [](int rank, int stream, std::string const& line) {
@@ -91,7 +92,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
-      return train_rank(training);
+      int const code = train_rank(training);
+      return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
     if (speaks) say(error.what());

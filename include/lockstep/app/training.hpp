@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <signal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/data/data_loader.hpp>
+#include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -46,6 +49,8 @@ class Training {
 
   [[nodiscard]] Options const& options() const noexcept { return options_; }
   [[nodiscard]] launch::World& world() const noexcept { return world_; }
+  /// The signal that `fit` has answered by ending before it was over; 0: none. Of a rank that got none itself: SIGTERM.
+  [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
   /// One rank speaks for all.
   [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
@@ -87,7 +92,8 @@ class Training {
                          .kind = optim::Schedule::Kind::cosine},
             .check_replicas_every = options_.check_replicas_every,
             .patience = options_.patience,
-            .judge_by = options_.best_by.empty() ? "loss" : options_.best_by};
+            .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
+            .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token()};
   }
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
@@ -133,9 +139,19 @@ class Training {
     auto record = trainer.fit(loader, evaluation, fit);
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
-    if (saves() && !(was_over && std::filesystem::exists(file("run.json"))))
+    if (record.stopped) stop(record);
+    if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());
     return record;
+  }
+
+  void stop(train::RunRecord const& record) const {
+    int const signal = world_.stop_request ? world_.stop_request->signal() : 0;
+    stopped_by_ = signal != 0 ? signal : SIGTERM;
+    if (!saves()) return;
+    std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
+                static_cast<long long>(record.steps));
+    std::fflush(stdout);
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
@@ -204,6 +220,7 @@ class Training {
 
   Options const& options_;
   launch::World& world_;
+  mutable int stopped_by_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

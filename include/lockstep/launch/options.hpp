@@ -17,6 +17,12 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
   return dynamic_cast<ConfigError const*>(&error) || dynamic_cast<DataError const*>(&error) ? 2 : 1;
 }
 
+/// What a signal that wants a run to end does.
+enum class OnSignal {
+  end,  ///< ends it at once: SIGINT and SIGTERM
+  ask,  ///< the first SIGTERM or SIGUSR1 asks, by `World::stop_request`; SIGINT, and another one later, end it at once
+};
+
 /// How `run` starts ranks.
 struct Options {
   int nproc = 1;         ///< ranks that are processes of their own: copies of this program
@@ -34,6 +40,8 @@ struct Options {
   double join_seconds = 60;  ///< what ranks that another launcher has started get to find each other
   /// What the others get to end by themselves once a rank has failed.
   double grace_seconds = 3;
+  /// With `ask`, a rank that ends because it was asked returns 128 + signal, and has not failed: nobody hurries others.
+  OnSignal on_signal = OnSignal::end;
   /// With nproc: told each line (without its end) that a rank writes to a stream, 1 or 2. The first rank's stream 1 is
   /// not touched, for it may draw on a terminal. None: ranks write where this process does.
   std::function<void(int rank, int stream, std::string const&)> line = {};

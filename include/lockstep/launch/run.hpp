@@ -10,8 +10,10 @@
 #include <lockstep/launch/detail/placed_world.hpp>
 #include <lockstep/launch/detail/process_rank.hpp>
 #include <lockstep/launch/detail/spread_rank.hpp>
+#include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
 #include <lockstep/launch/environment.hpp>
+#include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/supervisor.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
@@ -85,6 +87,8 @@ int run(Options const& options, Train&& train) {
     detail::check(place, options);
     if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails
       auto world = detail::placed_world(place, options, Engine::mpi);
+      detail::StopWatch const watch(options.on_signal);
+      world.stop_request = watch.request();
       return train(world);
     }
     if (options.engine == Engine::store || !place.one_host())
@@ -93,7 +97,9 @@ int run(Options const& options, Train&& train) {
   }
   if (options.nproc > 1) return detail::supervise(options);
   if (options.threads > 1) return detail::run_threads(options, std::ref(train));
+  detail::StopWatch const watch(options.on_signal);
   World world;
+  world.stop_request = watch.request();
   world.limits = options.limits;
   world.warn = options.warn;
   return train(world);

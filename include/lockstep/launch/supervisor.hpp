@@ -14,6 +14,7 @@
 #include <lockstep/launch/detail/signal_watch.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/shared_segment.hpp>
+#include <lockstep/launch/stop_request.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
@@ -34,8 +35,9 @@ namespace detail {
 /// Starts `options.nproc` copies of this program as ranks and watches them from the parent, until all have ended.
 ///
 /// When one fails, the others learn it from the shared memory and end by themselves; who has not after the time of
-/// grace is terminated, half a second later killed. SIGINT and SIGTERM are passed on. If this process dies, so do the
-/// ranks; the thread that calls this must live for as long (the kernel ties the ranks to it).
+/// grace is terminated, half a second later killed. Signals are passed on, and ranks that were asked to end have all
+/// the time they need. If this process dies, so do the ranks; the thread that calls this must live for as long (the
+/// kernel ties the ranks to it).
 class Supervisor {
  public:
   /// `restarts`: how often the ranks were started before.
@@ -54,7 +56,7 @@ class Supervisor {
   }
 
   /// Returns when all ranks have ended.
-  /// @returns 0; or the exit code of the rank that failed first, 128 + signal where one ended it
+  /// @returns 0; or the exit code of the rank that failed first, 128 + signal where one ended it, or asked all to end
   int watch() {
     while (ranks_.alive() > 0) {
       wait_for_news();
@@ -65,19 +67,20 @@ class Supervisor {
     }
     output_.finish();
     auto const failed = control_.first_failure();
-    if (failed < 0) return 0;
+    if (failed < 0) {
+      if (answer_ != 0 && options_.report) options_.report(interrupted_by(answer_ - 128));
+      return answer_;
+    }
     auto const& record = control_[failed];
     auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
     auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
     // Wrong input is as wrong the next time.
     again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
     if (options_.report)
-      options_.report(
-          (interrupted ? "interrupted by signal " + std::to_string(passed_on_) + " (" + ::strsignal(passed_on_) + ")"
-                       : control_.tell(failed)) +
-          (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
-                        std::to_string(options_.max_restarts)
-                  : ""));
+      options_.report((interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
+                      (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
+                                    std::to_string(options_.max_restarts)
+                              : ""));
     return code;
   }
 
@@ -85,6 +88,9 @@ class Supervisor {
   [[nodiscard]] bool again() const noexcept { return again_; }
 
  private:
+  static std::string interrupted_by(int signal) {
+    return "interrupted by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  }
   void wait_for_news() {
     polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
     for (auto const& process : ranks_.all())
@@ -112,8 +118,10 @@ class Supervisor {
       auto const rank = static_cast<int>(i);
       if (control_[rank].state.load(std::memory_order_acquire) == detail::RankState::failed)
         continue;  // it said so itself
-      if (known) {
-        bool const exited = info.si_code == CLD_EXITED;
+      bool const exited = known && info.si_code == CLD_EXITED;
+      if (exited && options_.on_signal == OnSignal::ask && StopRequest::is_answer(info.si_status)) {
+        answer_ = info.si_status;
+      } else if (known) {
         control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
       } else if (!control_.over(rank)) {
         control_.end(rank, 1, 0, "ended in an unknown way, for this process was started with SIGCHLD ignored");
@@ -140,7 +148,7 @@ class Supervisor {
   int restarts_;
   bool again_ = false;
   detail::RankOutput output_;
-  detail::SignalWatch signals_;  // before the first rank, so that no signal is lost
+  detail::SignalWatch signals_{options_.on_signal};  // before the first rank, so that no signal is lost
   std::shared_ptr<SharedSegment> segment_;
   ControlPage& control_;
   detail::RankProcesses ranks_;
@@ -148,6 +156,7 @@ class Supervisor {
   Hurry hurrying_ = Hurry::not_yet;
   Deadline until_{};
   int passed_on_ = 0;
+  int answer_ = 0;  // the exit code of ranks that ended because they were asked
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

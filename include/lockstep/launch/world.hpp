@@ -11,6 +11,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
+class StopRequest;
 class Store;
 
 /// The place of one rank among all: data, made by `run`, from which `comm::connect` makes a communicator. A default
@@ -24,9 +25,10 @@ struct World {
   std::uint64_t job = 0;                        ///< the same on all ranks, another for each run
   std::shared_ptr<SharedSegment> segment = {};  ///< none for Engine::self; of Engine::store this rank's own
   WaitLimits limits = {};
-  std::function<void(std::string const&)> warn = {};  ///< where warnings go; none: nowhere
-  int restarts = 0;                                   ///< how often the ranks were started anew after a failure
-  std::shared_ptr<Store> store = {};                  ///< of Engine::store
+  std::function<void(std::string const&)> warn = {};     ///< where warnings go; none: nowhere
+  int restarts = 0;                                      ///< how often the ranks were started anew after a failure
+  std::shared_ptr<Store> store = {};                     ///< of Engine::store
+  std::shared_ptr<StopRequest const> stop_request = {};  ///< with OnSignal::ask
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -64,6 +64,7 @@ struct DataParallel {
         replicas_[at]->run(batches[at], step);
         busy_[at] += Clock::seconds() - begin;
       });
+      stops_ = step.stop;
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
@@ -79,6 +80,8 @@ struct DataParallel {
       device.took(&PhaseSeconds::communication, updated, device.now());
       return device.read(loss);
     }
+
+    [[nodiscard]] bool stops() const noexcept { return stops_; }
 
     template <class F>
     void each(F&& f) {
@@ -171,6 +174,7 @@ struct DataParallel {
     Replicas replicas_;
     detail::ReplicaSum<DeviceReplica> sum_;
     OptimizerState<Optimizer, Space> state_;
+    bool stops_ = false;
     std::vector<double> busy_;  // seconds in micro-steps, per device
   };
 };

@@ -93,6 +93,7 @@ struct DistributedDataParallel {
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
+      buckets_.rider()[2] = step.stop ? 1 : 0;
       if constexpr (on_device)
         if (step.last) return run_on_device(batches[0], step);
       if (step.last) buckets_.begin_step();
@@ -120,6 +121,8 @@ struct DistributedDataParallel {
       device.took(&PhaseSeconds::optimizer, reduced, device.now());
       return loss;
     }
+
+    [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
 
     template <class F>
     void each(F&& f) {

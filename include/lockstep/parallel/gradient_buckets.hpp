@@ -18,8 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// The gradient arena as byte ranges that leave for their sum over ranks as soon as they are full, strictly in arena
 /// order on every rank. The first has a quarter of the size, so that it leaves early; at the end they shrink to a
-/// quarter, as nothing hides the last one. Numbers that must be summed too (loss and weight) ride with the first
-/// bucket: there is always one.
+/// quarter, as nothing hides the last one. Numbers that must be summed too (loss, weight, and how many ranks ask that
+/// training ends) ride with the first bucket: there is always one.
 class GradientBuckets {
  public:
   /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
@@ -49,7 +49,7 @@ class GradientBuckets {
   GradientBuckets& operator=(GradientBuckets const&) = delete;
 
   /// Written before backward, summed over ranks after `finish`.
-  [[nodiscard]] std::span<double, 2> rider() noexcept { return rider_; }
+  [[nodiscard]] std::span<double, 3> rider() noexcept { return rider_; }
 
   /// Elements of the next bucket when `rest` are left, with buckets of `full`.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
@@ -122,7 +122,7 @@ class GradientBuckets {
   };
 
   std::vector<Bucket> buckets_;
-  std::array<double, 2> rider_{};
+  std::array<double, 3> rider_{};
   std::size_t next_ = 0;  // bucket to start
   double in_backward_ = 0;
 };

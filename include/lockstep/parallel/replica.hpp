@@ -31,6 +31,7 @@ struct MicroStep {
   std::uint64_t key = 0;  ///< of random operations: (seed, epoch); alike on all shards
   bool first = true;      ///< gradients start anew
   bool last = true;       ///< gradients are complete afterwards, so they may leave
+  bool stop = false;      ///< with `last`: this process asks that training ends after the step
 };
 
 /// Hears when the loss of a micro-batch is known, before its backward begins.

@@ -42,6 +42,7 @@ struct SingleDevice {
     /// Forward and backward of one batch per local device.
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
+      stops_ = step.stop;
       if (!Space::host_accessible || !step.last) {
         replica_.run(batches[0], step);
         return;
@@ -65,6 +66,9 @@ struct SingleDevice {
       device.took(&PhaseSeconds::optimizer, begin, device.now());
       return replica_.read_loss();
     }
+
+    /// After an update: whether a process asked, with its last micro-step, that training ends. Alike on all.
+    [[nodiscard]] bool stops() const noexcept { return stops_; }
 
     /// Calls f(device, replica) for each local device, each on the device's own threads.
     template <class F>
@@ -105,6 +109,7 @@ struct SingleDevice {
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets parts_;
     double passed_ = 0;  // when the last step's backward had ended
+    bool stops_ = false;
   };
 };
 static_assert(ParallelPolicy<SingleDevice>);

@@ -31,6 +31,7 @@ struct RunRecord {
   Index samples = 0;
   Index samples_before = 0;       ///< of those, before it went on
   std::vector<Index> resumed_at;  ///< the steps at which it did, earliest first
+  bool stopped = false;           ///< it ended before it was over, because it was asked to
   double training_seconds = 0;    ///< evaluations left out
   std::vector<double> step_seconds;
   std::vector<double> epoch_seconds;

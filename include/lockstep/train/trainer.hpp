@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -47,6 +48,7 @@ struct FitOptions {
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
   std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's largest value
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
+  std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
   std::vector<train::Observer*> observers{};
 };
 
@@ -106,6 +108,7 @@ class Trainer {
   }
 
   /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
+  /// Who asks by `options.stop` waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
   /// @throws ConfigError when the evaluation uses the same loader, when `options` judge by a metric that it does not
   /// count, or wait for evaluations that there are none of; Error when the loss is no finite number
@@ -238,10 +241,11 @@ class Trainer {
 
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
-    for (auto epoch_began = Clock::seconds(); !over();) {
+    for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
       auto const epoch = plan.epoch(record.steps), begin = plan.begin(record.steps), end = plan.end(record.steps);
       record.step_began = Clock::seconds();
-      for (auto micro = begin; micro < end; ++micro) micro_step(feed, epoch, micro == begin, micro + 1 == end, record);
+      for (auto micro = begin; micro < end; ++micro)
+        micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record);
       ++record.steps;
       auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
@@ -277,10 +281,11 @@ class Trainer {
         }
         epoch_began = Clock::seconds();
       }
-      checkpoints.leave(record, epoch_loss, over());
+      record.stopped = session_.stops() && !over();
+      checkpoints.leave(record, epoch_loss, record.stopped || over());
     }
     record.phases = session_.take_phases();
-    record.ranks = seconds_of_ranks(record);
+    record.ranks = seconds_of_ranks(record);  // the last meeting: who has come here may end, for the run is saved
     record.session = session_.report();
     if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
@@ -340,12 +345,13 @@ class Trainer {
   }
 
   template <class Feed>
-  void micro_step(Feed& feed, Index epoch, bool first, bool last, train::RunRecord& record) {
+  void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record) {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
     train::detail::naming_samples(feed.held(), [&] {
-      session_.micro_step(batches, {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last});
+      session_.micro_step(batches,
+                          {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
     });
     auto const queued = Clock::seconds();
     feed.send_next();

@@ -37,6 +37,7 @@ inline int run_joined_rank(Environment const& place, Options const& options, std
     peers[0] = std::move(joined.connection);
   }
   RankWatch watch(world.segment->control(), place.rank, std::move(peers), options);
+  world.stop_request = watch.request();
   auto const code = rank_main(world, train);
   watch.report();
   return code;

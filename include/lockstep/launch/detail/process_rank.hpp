@@ -9,6 +9,7 @@
 
 #include <lockstep/launch/detail/rank_main.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
+#include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
@@ -28,6 +29,8 @@ inline int run_process_rank(RankPlace const& place, Options const& options, std:
   auto const segment = SharedSegment::attach(place.memory, place.size, place.job);
   World world{place.rank, place.size, place.rank,     place.size,   Engine::process,
               place.job,  segment,    options.limits, options.warn, place.restarts};
+  StopWatch const watch(options.on_signal);
+  world.stop_request = watch.request();
   return rank_main(world, train);
 }
 

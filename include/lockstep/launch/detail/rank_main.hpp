@@ -7,6 +7,7 @@
 #include <string>
 
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
@@ -26,7 +27,8 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
   } catch (...) {
     message = "an exception of unknown type";
   }
-  control.end(world.rank, code, 0, message);
+  bool const answers = world.stop_request && StopRequest::is_answer(code);
+  control.end(world.rank, answers ? 0 : code, 0, message);
   return code;
 }
 

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +19,7 @@
 #include <lockstep/launch/detail/signal_watch.hpp>
 #include <lockstep/launch/detail/store_line.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/stop_request.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
@@ -26,7 +28,7 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 ///
 /// Launchers end the survivors of a failure with SIGTERM, often before those have said what happened. So that signal
 /// takes effect a little later: when this rank has said it, or has had the time to. The same happens when the launcher
-/// itself is gone, so that no rank outlives it.
+/// itself is gone, so that no rank outlives it. With OnSignal::ask the first one asks the rank to end by itself.
 class RankWatch {
  public:
   /// `peers`: connections by rank, none where there is nothing to watch. Of ranks on several hosts `line` brings the
@@ -39,6 +41,8 @@ class RankWatch {
         line_(line),
         leads_(leads),
         peers_(std::move(peers)),
+        request_(options.on_signal == OnSignal::ask ? std::make_shared<StopRequest>() : nullptr),
+        signals_(options.on_signal),
         stop_(::eventfd(0, EFD_CLOEXEC)),
         launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
@@ -50,6 +54,9 @@ class RankWatch {
     ::eventfd_write(stop_.get(), 1);
     thread_.join();
   }
+
+  /// For this rank's world; null with OnSignal::end.
+  [[nodiscard]] std::shared_ptr<StopRequest const> request() const noexcept { return request_; }
 
   /// Tells the other hosts, once, how this rank has ended, as the control page has it.
   void tell_end() noexcept {
@@ -85,7 +92,7 @@ class RankWatch {
       if (polled[0].revents != 0) return;
       for (std::size_t r = 0; r < peers_.size(); ++r)
         if (polled[r + 3].revents != 0) lose(r);
-      for (int signal = signals_.next(); signal != 0; signal = signals_.next()) be_asked_to_end(signal);
+      for (int signal = signals_.next(); signal != 0; signal = signals_.next()) hear(signal);
       if (polled[2].revents != 0) {
         launcher_ = File();
         be_asked_to_end(SIGTERM);
@@ -122,6 +129,11 @@ class RankWatch {
     report();  // at once: MPICH's mpirun leaves no time for more
   }
 
+  /// Nobody is asked to save what a failure has left undone.
+  void hear(int signal) {
+    bool const asks = request_ && signal_ == 0 && control_.first_failure() < 0;
+    if (!asks || !request_->take(signal)) be_asked_to_end(signal);
+  }
   void be_asked_to_end(int signal) {
     if (signal_ == 0) until_ = deadline_in(settle_seconds);
     signal_ = signal;
@@ -140,12 +152,7 @@ class RankWatch {
       report();
     }
     until_ = no_deadline;
-    int const signal = signal_;
-    sigset_t one;
-    ::sigemptyset(&one);
-    ::sigaddset(&one, signal);
-    ::kill(::getpid(), signal);
-    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);  // here it meets what it would have met without us
+    SignalWatch::meet(signal_);
   }
 
   ControlPage& control_;
@@ -155,6 +162,7 @@ class RankWatch {
   bool leads_;
   std::atomic<bool> deaf_ = false, told_ = false;
   std::vector<File> peers_;
+  std::shared_ptr<StopRequest> request_;
   SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one
   File stop_;
   File launcher_;

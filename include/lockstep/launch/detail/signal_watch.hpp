@@ -9,18 +9,20 @@
 #include <string>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/launch/options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Receives SIGINT and SIGTERM through a file descriptor for as long as it lives, instead of their usual effect on this
-/// thread.
+/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 too, through a file descriptor for as long as it lives,
+/// instead of their usual effect on this thread.
 class [[nodiscard]] SignalWatch {
  public:
-  SignalWatch() {
+  explicit SignalWatch(OnSignal on_signal = OnSignal::end) {
     sigset_t watched;
     ::sigemptyset(&watched);
     ::sigaddset(&watched, SIGINT);
     ::sigaddset(&watched, SIGTERM);
+    if (on_signal == OnSignal::ask) ::sigaddset(&watched, SIGUSR1);
     ::pthread_sigmask(SIG_BLOCK, &watched, &before_);
     file_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (file_ >= 0) return;
@@ -42,6 +44,15 @@ class [[nodiscard]] SignalWatch {
   [[nodiscard]] int next() const noexcept {
     ::signalfd_siginfo info{};
     return ::read(file_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+  /// For a thread that a watch has made deaf: the signal has its usual effect on this process after all.
+  static void meet(int signal) noexcept {
+    sigset_t one;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, signal);
+    ::kill(::getpid(), signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   }
 
  private:

@@ -112,6 +112,7 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   int code = 1;
   {
     RankWatch watch(world.segment->control(), place.rank, {}, options, &line, place.local_rank == 0);
+    world.stop_request = watch.request();
     code = rank_main(world, train);
     watch.report();  // while rank 0 still waits for this one's end
     watch.tell_end();

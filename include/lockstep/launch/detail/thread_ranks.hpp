@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/launch/detail/job.hpp>
+#include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/world.hpp>
 
@@ -25,9 +26,11 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   auto const segment = SharedSegment::between_threads(size, job);
   auto& control = segment->control();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  StopWatch const watch(options.on_signal);
 
   auto const rank_main = [&](int rank) {
     World world{rank, size, rank, size, Engine::thread, job, segment, options.limits, options.warn};
+    world.stop_request = watch.request();
     control.join(rank, 0);
     try {
       control.end(rank, train(world));

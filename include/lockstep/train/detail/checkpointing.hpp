@@ -64,9 +64,9 @@ class Checkpointing {
     return progress.epoch_loss;
   }
 
-  /// Saves the run, if it is the first rank's and it is time.
-  void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool over) const {
-    bool const due = over || (options_.every > 0 && record.steps % options_.every == 0);
+  /// Saves the run, if it is the first rank's and it is time, or the run `ends` here.
+  void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
+    bool const due = ends || (options_.every > 0 && record.steps % options_.every == 0);
     if (!due || !speaks() || options_.folder.empty()) return;
     save_checkpoint(checkpoint_path(options_.folder, "step_" + std::to_string(record.steps)), layout_,
                     session_.values(), session_.buffers(), session_.moments(),

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/launch/stop_request.hpp>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+using namespace lockstep;
+
+TEST_CASE("the first SIGTERM or SIGUSR1 asks, what follows at once is the same request, a later one is not") {
+  for (int const signal : {SIGTERM, SIGUSR1}) {
+    launch::StopRequest request;
+    auto const token = request.token();
+    CHECK(request.signal() == 0);
+    CHECK_FALSE(request.take(SIGINT));
+    CHECK_FALSE(token.stop_requested());
+    CHECK(request.take(signal));
+    CHECK(token.stop_requested());
+    CHECK(request.signal() == signal);
+    CHECK(request.take(SIGTERM));
+    CHECK_FALSE(request.take(SIGINT));
+    ::usleep(1'100'000);
+    CHECK_FALSE(request.take(SIGTERM));
+    CHECK(request.signal() == signal);
+  }
+}
+
+TEST_CASE("who ends because it was asked says so by its exit code") {
+  CHECK(launch::StopRequest::is_answer(128 + SIGTERM));
+  CHECK(launch::StopRequest::is_answer(128 + SIGUSR1));
+  for (int const code : {0, 1, 2, SIGTERM, 128 + SIGINT, 128 + SIGKILL})
+    CHECK_FALSE(launch::StopRequest::is_answer(code));
+}
