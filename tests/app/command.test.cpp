@@ -19,6 +19,7 @@ struct Flags {
   std::optional<int> depth;
   std::string path;
   int mode = 1;
+  bool dry = false;
 
   bool parse(std::vector<char const*> arguments) {
     app::Command command("about the program");
@@ -28,6 +29,7 @@ struct Flags {
     command.add("--depth", depth, 1, 9, "How deep");
     command.add("--path", path, "Where");
     command.add("--mode", mode, {{"slow", 1}, {"fast", 2}}, "How");
+    command.add("--dry", dry, "Whether");
     arguments.insert(arguments.begin(), "program");
     bool const run = command.parse(static_cast<int>(arguments.size()), arguments.data());
     help = command.help();
@@ -57,6 +59,10 @@ TEST_CASE("flags write into their variables, and what is not given keeps its def
   CHECK(flags.mode == 2);
   CHECK(flags.seed == 7);
   CHECK_FALSE(flags.depth.has_value());
+  CHECK_FALSE(flags.dry);
+  CHECK(flags.parse({"--dry", "--width", "8"}));
+  CHECK(flags.dry);
+  CHECK(flags.width == 8);
   CHECK(flags.parse({"--breadth", "8", "--depth", "9", "--seed", "18446744073709551615"}));
   CHECK(flags.width == 8);
   CHECK(flags.depth == 9);

@@ -226,3 +226,14 @@ TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
   CHECK(parse({"--best-by", "accuracy", "--patience", "3"}).patience == 3);
   CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
 }
+
+TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
+  CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
+  CHECK_FALSE(parse({}).doctor);
+  CHECK(contains(refused({"--doctor", "--resume", "auto", "--save-dir", "runs"}), "--doctor with --resume"));
+  CHECK(contains(refused({"--doctor", "--checkpoint-every", "5", "--save-dir", "runs"}), "--checkpoint-every"));
+  CHECK(contains(refused({"--doctor", "--max-restarts", "1", "--nproc", "2"}), "--doctor with --max-restarts"));
+  CHECK(contains(refused({"--doctor", "--best-by", "loss", "--patience", "2"}), "--doctor with --best-by"));
+  CHECK(contains(refused({"--doctor", "--patience", "2"}), "--doctor with --patience"));
+  CHECK(contains(refused({"--doctor", "--max-steps", "2"}), "--doctor with --max-steps"));
+}

@@ -102,6 +102,8 @@ TEST_CASE("flags that cannot work are refused with the value and the way out") {
       {{"--lr", "quick"}, {"--lr quick", "a number of 0 or more"}},
       {{"--lerning-rate", "1"}, {"unknown flag --lerning-rate", "the nearest is --"}},
       {{"--bacth-size", "8"}, {"unknown flag --bacth-size", "--batch-size"}},
+      {{"--doctr"}, {"unknown flag --doctr", "--doctor"}},
+      {{"--doctor", "--patience", "2"}, {"--doctor with --patience", "leave out either"}},
       {{"--resume", "nowhere"}, {"--resume nowhere: there is no such file"}},
       {{"--parallel", "ddp", "--devices", "0"}, {"--devices 0", "from 1 to"}},
       {{"--parallel", "single", "--nproc", "2"}, {"--parallel single", "--nproc 2"}},

@@ -167,3 +167,38 @@ TEST_CASE("without --data, texts of this machine are told apart") {
   CHECK(outcome.exit_code == 0);
   CHECK(contains(outcome.out, "2 devices"));
 }
+
+TEST_CASE("--doctor measures under every policy, trains nothing, and leaves only what it found") {
+  TemporaryFolder const folder;
+  std::vector<std::string> flags{
+      "--data",  save(folder, "data.csv", news(0, 100)), "--d-model", "16", "--threads", "1", "--batch-size", "8",
+      "--doctor"};
+  auto const examined = [&](std::vector<std::string> const& more) {
+    auto all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    auto const outcome = run_example("text_classification", all);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(contains(outcome.out, "the loader alone"));
+    CHECK(contains(outcome.out, "the run is bound by "));
+    CHECK(contains(outcome.out, "predicted, none of it measured"));
+    return outcome.out;
+  };
+  auto const alone = examined({"--save-dir", folder / "alone"});
+  CHECK_FALSE(contains(alone, "an all-reduce alone"));
+  CHECK(std::distance(fs::directory_iterator(folder / "alone"), {}) == 1);
+  auto const found = json::parse(read_file(folder / "alone/doctor.json"));
+  CHECK(found.at("loader_samples_per_second").number() > 0);
+  CHECK(found.at("run").at("steps").integer() >= 4);
+  bool table = false;
+  for (auto const& bucket : found.at("run").at("buckets").array()) {
+    CHECK(bucket.at("ready_ms").number() > 0);
+    CHECK_FALSE(bucket.find("start_ms"));
+    table = table || bucket.find("table_bytes");
+  }
+  CHECK(table);
+  examined({"--parallel", "dp", "--devices", "2"});
+  CHECK(contains(examined({"--nproc", "2"}), "an all-reduce alone"));
+  CHECK(contains(examined({"--parallel", "ddp", "--devices", "2", "--num-workers", "0"}), "--num-workers 0"));
+}

@@ -41,7 +41,8 @@ TEST_CASE("from where on more ranks do not help is said, with what they lose to,
   auto const text = report.text();
   CAPTURE(text);
   CHECK(report.weak()[0].efficiency < 0.5);
-  CHECK(contains(text, "beyond 1 rank, twice the ranks give less than 1.5 times the samples/s: communication is"));
+  CHECK(
+      contains(text, "beyond 1 rank, twice the ranks give less than 1.5 times the samples/s, lost to: communication"));
   CHECK(contains(text, "do not help"));
   auto const remedies = report.remedies();
   REQUIRE(remedies.size() >= 2);

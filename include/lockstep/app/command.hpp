@@ -42,6 +42,13 @@ class Command {
     option->type_name("");
   }
 
+  /// A flag without a value, which sets `asked`.
+  void add(std::string const& name, bool& asked, std::string const& help) {
+    known_.push_back(name);
+    app_.add_flag_callback(
+        name, [&asked] { asked = true; }, help);
+  }
+
   template <class T>
   void add(std::string const& names, T& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
            std::string const& help) {

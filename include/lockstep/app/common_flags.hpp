@@ -38,11 +38,13 @@ class CommonFlags {
     resolve_ranks(cores, place);
     resolve_engine(place, gpus);
     resolve_batch_size();
+    options_.cores = cores;
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
     check_best();
     check_saving();
+    check_doctor();
   }
 
  private:
@@ -107,6 +109,9 @@ class CommonFlags {
     command.add("--resume", options_.resume,
                 "never, auto (from the newest checkpoint in --save-dir, if there is one), or a checkpoint's path; "
                 "default never");
+    command.add("--doctor", options_.doctor,
+                "Instead of training: measure the loader, the model and communication apart for some seconds, and say "
+                "what to change and what more ranks would give");
     command.add("--init-from", options_.init_from,
                 "Parameters to start from: a .safetensors file that a run of this model left");
   }
@@ -240,6 +245,19 @@ class CommonFlags {
                         std::to_string(nearest));
     }
     options_.batch_size = *global_batch_size_ / unit;
+  }
+
+  void check_doctor() const {
+    if (!options_.doctor) return;
+    auto const refuse = [](std::string const& flag) {
+      throw ConfigError("--doctor with " + flag + ": it measures, and trains and keeps nothing; leave out either");
+    };
+    if (options_.resume != Options::never) refuse("--resume");
+    if (options_.checkpoint_every > 0) refuse("--checkpoint-every");
+    if (options_.max_restarts > 0) refuse("--max-restarts");
+    if (!options_.best_by.empty()) refuse("--best-by");
+    if (options_.patience > 0) refuse("--patience");
+    if (options_.max_steps) refuse("--max-steps");
   }
 
   void check_best() const {

@@ -30,6 +30,7 @@ struct Options {
   int ranks = 1;               ///< of the world: processes, or threads with ddp over devices
   int devices = 1;             ///< replicas inside each rank
   int threads = 1;             ///< for each device
+  int cores = 1;               ///< that the ranks of this host share
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part
@@ -54,6 +55,7 @@ struct Options {
   Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
   static constexpr char const *never = "never", *automatic = "auto";
+  bool doctor = false;    ///< measures pieces of a run instead of training
   std::string init_from;  ///< saved parameters to start from; empty: the seed's
   std::string best_by;    ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
   Index patience = 0;     ///< evaluations in a row, none the best, that end the run; 0 never

@@ -16,6 +16,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
+#include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/data/data_loader.hpp>
@@ -26,8 +27,12 @@
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/scaling/diagnosis.hpp>
 #include <lockstep/scaling/profile_of.hpp>
+#include <lockstep/scaling/saved_run.hpp>
+#include <lockstep/scaling/scaling_report.hpp>
 #include <lockstep/scaling/verdict.hpp>
+#include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
@@ -104,7 +109,7 @@ class Training {
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
                        train::Metadata const& metadata = {}) const {
-    optimizer.learning_rate = options_.scaled_learning_rate();
+    optimizer.learning_rate = options_.doctor ? 0 : options_.scaled_learning_rate();
     if constexpr (requires { options_.precision; })
       if (options_.precision == Precision::bf16)
         return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
@@ -122,9 +127,18 @@ class Training {
   template <class Policy, class Model, class Optimizer, class Loader, class Evaluation>
   train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
                             Evaluation const& evaluation, train::Metadata const& metadata) const {
+    parallel::CollectiveCost all_reduce;
+    if constexpr (requires { policy.communicator; })
+      if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty()) trainer.load(options_.init_from);
     auto fit = fit_options(loader);
+    if (options_.doctor) {
+      if (speaks()) announce(trainer.policy().engine(), trainer.layout().parameters());
+      auto const found = Examination::make(trainer, loader, evaluation, fit);
+      if (speaks()) tell(found, all_reduce);
+      return found.as_it_is;
+    }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
@@ -205,16 +219,46 @@ class Training {
   [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
 
-  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
+  [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     train::RunLabels labels;
     labels.example = options_.program;
     labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
     labels.precision = name(precision());
-    labels.parameters_sha256 = train::parameters_sha256(layout, values);
     auto const verdict = scaling::judge(scaling::profile_of(record));
     labels.bound = verdict.bound;
     labels.says = verdict.says;
+    return labels;
+  }
+  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
+    auto labels = this->labels(record);
+    labels.parameters_sha256 = train::parameters_sha256(layout, values);
     train::write_run_json(file("run.json"), record, labels);
+  }
+
+  /// What --doctor found: printed and, in --save-dir, left as doctor.json.
+  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce) const {
+    auto const& record = found.as_it_is;
+    auto const labels = this->labels(record);
+    auto const here = world_.size > 1 ? world_.local_size : 1;
+    scaling::Diagnosis const diagnosis{.profile = scaling::profile_of(record),
+                                       .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
+                                       .replayed_samples_per_second = found.replayed.samples_per_second(),
+                                       .num_workers = options_.num_workers,
+                                       .shards_here = here * record.devices,
+                                       .ranks_here = here,
+                                       .cores = options_.cores,
+                                       .on_host = options_.backend == Backend::host,
+                                       .all_reduce = all_reduce};
+    auto const run = train::run_json(record, labels);
+    auto workload = scaling::SavedRun(run, "doctor").workload();
+    if (found.loader_samples_per_second > 0)
+      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
+    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
+    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
+    if (!saves()) return;
+    train::AtomicFile out(file("doctor.json"));
+    out.write(diagnosis.json(run));
+    out.commit();
   }
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 

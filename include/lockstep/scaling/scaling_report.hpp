@@ -92,10 +92,10 @@ class ScalingReport {
   }
 
   [[nodiscard]] std::string text() const {
-    std::string out = "predicted, none of it measured: ranks whose messages to each other take " +
-                      detail::number(fabric_.message_seconds * 1e6, 1) + " us and 1 s for " +
+    std::string out = "predicted, none of it measured: ranks that send each other messages of " +
+                      detail::number(fabric_.message_seconds * 1e6, 1) + " us and " +
                       detail::number(1e-9 / fabric_.byte_seconds, 3) +
-                      " GB, each with processors and a loader of its own\n";
+                      " GB/s (report takes --alpha-us, --beta-gb-s), each with processors and a loader of its own\n";
     out += table("the same batch for each rank: " + detail::number(work_.samples, 0) + " samples a step", weak_,
                  Scaling::weak);
     out += table("the same batch for all together: " +
@@ -137,7 +137,7 @@ class ScalingReport {
       return "up to " + std::to_string(paying) + " ranks, twice the ranks give at least 1.5 times the samples/s";
     auto const next = std::find_if(sizes.begin(), sizes.end(), [&](auto const& size) { return size.ranks > paying; });
     auto out = "beyond " + std::to_string(paying) + " rank" + (paying == 1 ? "" : "s") +
-               ", twice the ranks give less than 1.5 times the samples/s: " + next->bound + " is what it is lost to";
+               ", twice the ranks give less than 1.5 times the samples/s, lost to: " + next->bound;
     if (helping < sizes.back().ranks) out += "; more than " + std::to_string(helping) + " do not help";
     return out;
   }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/data_loader_options.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/memory/block.hpp>
+#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/train/run_record.hpp>
+#include <lockstep/train/trainer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// What --doctor measures: pieces of a run, some tens of steps or some seconds each. Steps are the trainer's own; with
+/// the learning rate 0 they change nothing but the optimizer's moments.
+struct Examination {
+  train::RunRecord as_it_is;             ///< steps on what the loader delivers
+  train::RunRecord replayed;             ///< on batches that it had made before
+  double loader_samples_per_second = 0;  ///< of this rank, nothing else being at work
+
+  /// @collective with DistributedDataParallel
+  template <class Trainer, class Loader, class Evaluation>
+  static Examination make(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions options) {
+    auto const& policy = trainer.policy();
+    data::Split const split{policy.first_shard(), policy.shards(), policy.all_shards()};
+    options.evaluate_every = 0;
+    options.schedule = {};
+    auto const steps = [&](Index count) {
+      options.max_steps = options.epochs = count;  // an epoch has one step or more
+      return trainer.fit(loader, evaluation, options);
+    };
+    auto const count = steps_within(seconds_each, steps(warm_up));
+    Examination out;
+    out.as_it_is = steps(count);
+    loader.replay(data::Replay::cached);
+    out.replayed = steps(count);
+    loader.replay(data::Replay::none);
+    out.loader_samples_per_second = rate(loader, split);
+    return out;
+  }
+
+  /// What an all-reduce over the communicator's ranks takes when nothing else is done; of GPUs it is not measured.
+  /// @collective
+  template <class Communicator>
+  static parallel::CollectiveCost measure_all_reduce(Communicator& communicator) {
+    if constexpr (!requires { communicator.gpu(); }) {
+      if (communicator.size() > 1) {
+        constexpr auto bytes = parallel::CollectiveCost::large;
+        memory::Block const block = communicator.allocate(bytes);
+        std::span<float> const zeros(reinterpret_cast<float*>(block.data()), bytes / sizeof(float));
+        std::fill(zeros.begin(), zeros.end(), 0.0f);
+        return parallel::CollectiveCost::measure(communicator, zeros);
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr Index warm_up = 3, most_steps = 40, least_steps = 4;
+  static constexpr double seconds_each = 4;
+
+  /// Alike on all ranks, as the record's seconds of each rank are.
+  [[nodiscard]] static Index steps_within(double seconds, train::RunRecord const& record) {
+    double longest = 0;
+    for (auto const& rank : record.ranks)
+      longest = std::max(longest, rank.data_wait + rank.compute + rank.communication + rank.optimizer);
+    auto const step = longest / static_cast<double>(record.steps);
+    if (step * most_steps <= seconds) return most_steps;
+    return std::max(least_steps, static_cast<Index>(seconds / step));
+  }
+
+  /// Samples that a loader delivers in a second, what it had made ahead left out.
+  template <class Loader>
+  [[nodiscard]] static double rate(Loader& loader, data::Split const& split) {
+    loader.start(split, 0, 0, Index{1} << 30);
+    for (int i = 0; i <= loader.options().prefetch; ++i) static_cast<void>(loader.next());
+    auto const began = Clock::seconds();
+    double samples = 0, seconds = 0;
+    for (Index i = 0; i < least_steps || (i < 4 * most_steps && seconds < seconds_each / 2); ++i) {
+      samples += static_cast<double>(loader.next().rows());
+      seconds = Clock::seconds() - began;
+    }
+    return seconds > 0 ? samples / seconds : 0;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
+#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/scaling/detail/remedy.hpp>
+#include <lockstep/scaling/step_profile.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::scaling {
+
+/// What short pieces of a run have measured, each with other work left out: what to change on the machine at hand.
+/// Rates are of all ranks.
+struct Diagnosis {
+  StepProfile profile;                       ///< of steps as they are
+  double loader_samples_per_second = 0;      ///< of the loaders, when nothing else is at work
+  double replayed_samples_per_second = 0;    ///< of steps on batches that were made before
+  int num_workers = 0;                       ///< of each rank's loader
+  int shards_here = 1;                       ///< ranks x devices of this host
+  int ranks_here = 1;                        ///< of this host
+  int cores = 1;                             ///< that they share
+  bool on_host = true;                       ///< models run on these cores, not on a GPU
+  parallel::CollectiveCost all_reduce = {};  ///< over all ranks, backward left out; zeros where it was not measured
+
+  /// The best first; what gives less than 2 % is left out.
+  [[nodiscard]] std::vector<detail::Remedy> remedies() const {
+    std::vector<detail::Remedy> out;
+    auto const add = [&](double gain, std::string says) {
+      if (gain >= 0.02) out.push_back({gain, std::move(says)});
+    };
+    auto const step_ms = profile.step_ms();
+    if (step_ms <= 0) return out;
+    if (auto const waited = profile.data_wait_ms / step_ms; waited >= 0.02)
+      add(replay_gain(), data_remedy());
+    else if (on_host && num_workers > 0)
+      add(std::min(replay_gain(), loading()),
+          "making batches takes cores from training: samples that are cheaper to make, or data::Cache");
+    if (on_host && threads() < cores) {  // at best: the passes are shared by all cores
+      auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
+      auto const saved = compute_ms / step_ms * (1 - static_cast<double>(threads()) / cores);
+      add(saved / (1 - saved), "at best: " + std::to_string(cores - threads()) + " of " + std::to_string(cores) +
+                                   " cores have no training thread: more --nproc or --devices, or --threads " +
+                                   std::to_string(cores / shards_here));
+    }
+    auto const repeated = (profile.optimizer_ms + profile.communication_ms) / step_ms;
+    add(1 / (1 - repeated / 2) - 1,
+        "twice the --batch-size: " + std::string(profile.shards > 1 ? "optimizer and sums" : "the optimizer") +
+            " would take " + detail::number(50 * repeated, 0) + " % less of the time for a sample");
+    if (auto const lag = profile.slowest.lag_ms / step_ms; lag >= 0.02 && lag < 1)
+      add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
+                                 profile.slowest.phase + " takes longest: look at what else its host does");
+    detail::sort(out);
+    if (on_host && threads() > cores)
+      out.push_back({0, std::to_string(threads()) + " training threads share " + std::to_string(cores) +
+                            " cores: --threads " + std::to_string(std::max(1, cores / shards_here)) +
+                            ", or fewer ranks"});
+    return out;
+  }
+
+  /// A table of what was measured, what bounds it, and remedies.
+  [[nodiscard]] std::string text() const {
+    auto const line = [](char const* what, std::string const& value) {
+      char text[320];
+      std::snprintf(text, sizeof text, "  %-28s %s\n", what, value.c_str());
+      return std::string(text);
+    };
+    auto const rate = [](double value) { return detail::number(value, 1) + " samples/s"; };
+    auto const ms = [](double value) { return detail::number(value, 1); };
+    std::string out = "measured in short runs that change nothing:\n";
+    out += line("steps as they are", rate(profile.samples_per_second) + ", " + ms(profile.step_ms()) +
+                                         " ms each: compute " +
+                                         ms(profile.forward_ms + profile.backward_ms + profile.pass_ms) +
+                                         ", communication not hidden " + ms(profile.communication_ms) + ", optimizer " +
+                                         ms(profile.optimizer_ms) + ", waiting for data " + ms(profile.data_wait_ms));
+    out += line("steps on batches made before", rate(replayed_samples_per_second));
+    out += line("the loader alone",
+                rate(loader_samples_per_second) + " with --num-workers " + std::to_string(num_workers));
+    if (all_reduce.start_seconds + all_reduce.byte_seconds > 0)
+      out += line("an all-reduce alone", detail::number(all_reduce.start_seconds * 1e6, 1) + " us and " +
+                                             detail::number(all_reduce.byte_seconds * 1e12, 1) + " us for a MB");
+    out += line("cores", std::to_string(cores) + "; threads that train on them " +
+                             std::to_string(on_host ? threads() : 0) + ", that load " +
+                             std::to_string(num_workers * ranks_here));
+    auto const better = remedies();
+    if (better.empty()) return out + "nothing was found that would make it 2 % faster on these devices\n";
+    return out + "what would help, the most first:\n" + detail::lines(better);
+  }
+
+  /// The same for programs; `run` is run.json's text of the steps as they are.
+  [[nodiscard]] std::string json(std::string const& run) const {
+    json::Writer out(json::Layout::indented);
+    out.begin_object().member("schema", 1);
+    out.member("loader_samples_per_second", loader_samples_per_second);
+    out.member("replayed_samples_per_second", replayed_samples_per_second);
+    out.member("num_workers", num_workers).member("cores", cores);
+    if (all_reduce.start_seconds + all_reduce.byte_seconds > 0)
+      out.key("all_reduce")
+          .begin_object()
+          .member("start_us", all_reduce.start_seconds * 1e6)
+          .member("us_per_mb", all_reduce.byte_seconds * 1e12)
+          .end_object();
+    out.key("remedies").begin_array();
+    for (auto const& remedy : remedies()) {
+      out.begin_object();
+      if (remedy.gain > 0) out.member("gain", remedy.gain);
+      out.member("says", remedy.says).end_object();
+    }
+    out.end_array().member("run", json::parse(run, "run.json")).end_object();
+    return out.text();
+  }
+
+ private:
+  [[nodiscard]] int threads() const noexcept { return shards_here * static_cast<int>(profile.threads); }
+  /// Of the processors' time in training, what loaders need as much of, at most.
+  [[nodiscard]] double loading() const noexcept {
+    auto const share = profile.samples_per_second / std::max(loader_samples_per_second, 1e-9);
+    return share * num_workers * ranks_here / threads();
+  }
+  [[nodiscard]] double replay_gain() const noexcept {
+    return profile.samples_per_second > 0 ? replayed_samples_per_second / profile.samples_per_second - 1 : 0;
+  }
+  /// Steps wait for batches: because the loader is slow, or because it is not let work ahead.
+  [[nodiscard]] std::string data_remedy() const {
+    auto const replayed = replayed_samples_per_second, loader = loader_samples_per_second;
+    auto const rates = "the loader gives " + detail::number(loader, 0) + " samples/s, the model takes " +
+                       detail::number(replayed, 0) + ": ";
+    if (num_workers == 0) return rates + "--num-workers 1 or more would load beside training";
+    if (loader >= 1.1 * replayed) return rates + "a larger --prefetch would outlast slow samples";
+    auto const wanted = static_cast<int>(std::ceil(1.1 * num_workers * replayed / std::max(loader, 1e-9)));
+    if (on_host && wanted * ranks_here + threads() > cores)
+      return rates + "--num-workers " + std::to_string(wanted) + " where there are cores for them, these " +
+             std::to_string(cores) + " are taken; else samples that are cheaper to make, or data::Cache";
+    return rates + "--num-workers " + std::to_string(wanted);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::scaling

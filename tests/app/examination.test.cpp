@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/app/examination.hpp>
+
+#include <atomic>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/comm/thread_communicator.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+
+#include "train/line.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+/// Examines a model whose slope is 1 under a policy, and looks at what all policies have in common.
+template <class Policy>
+app::Examination examined(Policy policy, Index samples = 24) {
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, std::move(policy)};
+  auto loader = line::loader(samples, 4), held_out = line::loader(samples, 4);
+  auto const before = trainer.values()[0];
+  auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {.epochs = 9});
+  CHECK(trainer.values()[0] == before);
+  CHECK(found.as_it_is.steps == 40);  // they are short
+  CHECK(found.replayed.steps == 40);
+  CHECK(found.as_it_is.evaluations.empty());
+  CHECK(found.as_it_is.samples_per_second() > 0);
+  CHECK(found.loader_samples_per_second > 0);
+  CHECK(loader.options().batch_size == 4);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("steps of one device, of several and of ranks are measured, and change nothing") {
+  auto const alone = examined(parallel::SingleDevice{.threads = 1});
+  CHECK(alone.as_it_is.session.buckets.size() >= 1);
+  CHECK(alone.as_it_is.session.buckets[0].ready > alone.as_it_is.step_began);
+  CHECK(alone.as_it_is.session.buckets[0].start == 0);
+  examined(parallel::DataParallel{.devices = 2, .threads = 1});
+  std::atomic<int> costs = 0;
+  launch::Options options;
+  options.threads = 2;
+  int const code = launch::run(options, [&](launch::World& world) {
+    comm::ThreadCommunicator communicator(world);
+    auto const cost = app::Examination::measure_all_reduce(communicator);
+    costs += cost.start_seconds + cost.byte_seconds > 0;
+    examined(parallel::DistributedDataParallel{std::move(communicator)});
+    return 0;
+  });
+  CHECK(code == 0);
+  CHECK(costs == 2);
+}
+
+TEST_CASE("an epoch of one step is enough") { examined(parallel::SingleDevice{.threads = 1}, 3); }

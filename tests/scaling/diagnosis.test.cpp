@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/scaling/diagnosis.hpp>
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+using scaling::Diagnosis;
+
+namespace {
+
+// 100 samples/s: steps of 32 in 320 ms, of which 160 wait for data.
+Diagnosis starved() {
+  return {.profile = {.effective_batch_size = 32,
+                      .samples_per_second = 100,
+                      .data_wait_ms = 160,
+                      .forward_ms = 50,
+                      .backward_ms = 100,
+                      .optimizer_ms = 10},
+          .loader_samples_per_second = 100,
+          .replayed_samples_per_second = 200,
+          .num_workers = 1,
+          .cores = 8};
+}
+// The same fed well, on all cores.
+Diagnosis fed() {
+  auto out = starved();
+  out.profile.samples_per_second = 200;
+  out.profile.data_wait_ms = 0;
+  out.loader_samples_per_second = 900;
+  out.cores = 1;
+  return out;
+}
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+std::string said(Diagnosis const& diagnosis) { return scaling::detail::lines(diagnosis.remedies()); }
+
+}  // namespace
+
+TEST_CASE("a loader that is waited for comes first, with how many workers would do") {
+  auto diagnosis = starved();
+  diagnosis.profile.threads = 4;
+  auto const remedies = diagnosis.remedies();
+  REQUIRE_FALSE(remedies.empty());
+  CHECK(remedies[0].gain == doctest::Approx(1));
+  CHECK(remedies[0].says == "the loader gives 100 samples/s, the model takes 200: --num-workers 3");
+  CHECK(contains(diagnosis.text(), "+100 %  the loader gives 100"));
+  diagnosis.cores = 5;
+  CHECK(contains(said(diagnosis), "--num-workers 3 where there are cores for them, these 5 are taken"));
+  diagnosis.num_workers = 0;
+  CHECK(contains(said(diagnosis), "--num-workers 1 or more"));
+  diagnosis.num_workers = 1;
+  diagnosis.loader_samples_per_second = 300;
+  CHECK(contains(said(diagnosis), "a larger --prefetch"));
+}
+
+TEST_CASE("a loader that keeps up costs what replayed steps are faster, on the host") {
+  auto diagnosis = fed();
+  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  diagnosis.replayed_samples_per_second = 230;
+  CHECK(contains(said(diagnosis), "+ 15 %  making batches takes cores from training"));
+  diagnosis.loader_samples_per_second = 1e6;  // which needs nearly nothing: replayed steps were faster by chance
+  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  diagnosis.loader_samples_per_second = 900;
+  diagnosis.on_host = false;
+  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+}
+
+TEST_CASE("cores that do nothing are counted, and threads that share one") {
+  auto diagnosis = fed();
+  diagnosis.cores = 2;  // of 160 ms, 150 would take half as long
+  CHECK(contains(said(diagnosis), "+ 88 %  at best: 1 of 2 cores have no training thread"));
+  diagnosis.on_host = false;
+  CHECK_FALSE(contains(said(diagnosis), "training thread"));
+  diagnosis = fed();
+  diagnosis.profile.threads = 2;
+  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: --threads 1"));
+}
+
+TEST_CASE("what a step does once is shared by more samples in a larger batch") {
+  auto diagnosis = fed();
+  diagnosis.profile.optimizer_ms = 80;
+  diagnosis.profile.backward_ms = 30;  // half of a step, so a quarter of the time for a sample
+  auto const remedies = diagnosis.remedies();
+  REQUIRE(remedies.size() == 1);
+  CHECK(remedies[0].gain == doctest::Approx(1 / 0.75 - 1));
+  CHECK(contains(remedies[0].says, "twice the --batch-size: the optimizer would take 25 % less"));
+}
+
+TEST_CASE("a rank that keeps the others waiting is named") {
+  auto diagnosis = fed();
+  diagnosis.profile.slowest = {.rank = 3, .phase = "data", .ms = 60, .least_ms = 20, .lag_ms = 40};
+  CHECK(contains(said(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
+}
+
+TEST_CASE("where nothing helps, that is said; where nothing was measured, nothing is") {
+  auto diagnosis = fed();
+  diagnosis.profile.optimizer_ms = 1;
+  CHECK(contains(diagnosis.text(), "nothing was found that would make it 2 % faster"));
+  CHECK(Diagnosis{}.remedies().empty());
+  CHECK_FALSE(contains(diagnosis.text(), "an all-reduce alone"));
+  diagnosis.all_reduce = {5e-6, 1e-9};
+  CHECK(contains(diagnosis.text(), "5.0 us and 1000.0 us for a MB"));
+}
+
+TEST_CASE("doctor.json has the run that was measured, and a remedy without a known gain none") {
+  auto diagnosis = fed();
+  diagnosis.profile.threads = 2;
+  diagnosis.all_reduce = {5e-6, 1e-9};
+  auto const json = json::parse(diagnosis.json("{\"steps\": 7}"), "doctor.json");
+  CHECK(json.at("run").at("steps").integer() == 7);
+  CHECK(json.at("loader_samples_per_second").number() == 900);
+  CHECK(json.at("all_reduce").at("us_per_mb").number() == doctest::Approx(1000));
+  auto const& last = json.at("remedies").array().back();
+  CHECK_FALSE(last.find("gain"));
+  CHECK(contains(last.at("says").string(), "share 1 cores"));
+}
