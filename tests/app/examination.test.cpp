@@ -2,6 +2,7 @@
 #include <lockstep/app/examination.hpp>
 
 #include <atomic>
+#include <stop_token>
 
 #include <doctest/doctest.h>
 
@@ -58,3 +59,13 @@ TEST_CASE("steps of one device, of several and of ranks are measured, and change
 }
 
 TEST_CASE("an epoch of one step is enough") { examined(parallel::SingleDevice{.threads = 1}, 3); }
+
+TEST_CASE("who asks it to stop is obeyed after a step") {
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
+  auto loader = line::loader(24, 4), held_out = line::loader(24, 4);
+  std::stop_source stop;
+  stop.request_stop();
+  auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {.stop = stop.get_token()});
+  CHECK(found.stopped);
+  CHECK(found.as_it_is.steps == 0);
+}

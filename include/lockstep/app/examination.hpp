@@ -20,6 +20,7 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 struct Examination {
   train::RunRecord as_it_is;             ///< steps on what the loader delivers
   train::RunRecord replayed;             ///< on batches that it had made before
+  bool stopped = false;                  ///< by FitOptions::stop, before all was measured
   double loader_samples_per_second = 0;  ///< of this rank, nothing else being at work
 
   /// @collective with DistributedDataParallel
@@ -33,13 +34,19 @@ struct Examination {
       options.max_steps = options.epochs = count;  // an epoch has one step or more
       return trainer.fit(loader, evaluation, options);
     };
-    auto const count = steps_within(seconds_each, steps(warm_up));
     Examination out;
+    auto const first = steps(warm_up);
+    out.stopped = first.stopped;
+    if (out.stopped) return out;
+    auto const count = steps_within(seconds_each, first);
     out.as_it_is = steps(count);
+    out.stopped = out.as_it_is.stopped;
+    if (out.stopped) return out;
     loader.replay(data::Replay::cached);
     out.replayed = steps(count);
     loader.replay(data::Replay::none);
-    out.loader_samples_per_second = rate(loader, split);
+    out.stopped = out.replayed.stopped;
+    if (!out.stopped) out.loader_samples_per_second = rate(loader, split);
     return out;
   }
 

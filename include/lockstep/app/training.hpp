@@ -136,7 +136,10 @@ class Training {
     if (options_.doctor) {
       if (speaks()) announce(trainer.policy().engine(), trainer.layout().parameters());
       auto const found = Examination::make(trainer, loader, evaluation, fit);
-      if (speaks()) tell(found, all_reduce);
+      if (found.stopped)
+        note_stop();
+      else if (speaks())
+        tell(found, all_reduce);
       return found.as_it_is;
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
@@ -159,9 +162,12 @@ class Training {
     return record;
   }
 
-  void stop(train::RunRecord const& record) const {
+  void note_stop() const {
     int const signal = world_.stop_request ? world_.stop_request->signal() : 0;
     stopped_by_ = signal != 0 ? signal : SIGTERM;
+  }
+  void stop(train::RunRecord const& record) const {
+    note_stop();
     if (!saves()) return;
     std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
                 static_cast<long long>(record.steps));
