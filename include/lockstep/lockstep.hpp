@@ -195,6 +195,7 @@
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/row_exchange.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/parallel/take_union.hpp>

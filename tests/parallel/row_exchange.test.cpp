@@ -17,6 +17,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 
 #include "table_model.hpp"
@@ -71,13 +72,15 @@ std::vector<double> run(Policy policy, Optimizer const& optimizer, Setting const
 }
 
 template <class Optimizer>
-std::vector<double> ddp(int ranks, Optimizer const& optimizer, Setting const& setting, Steps const& steps) {
+std::vector<double> ddp(int ranks, Optimizer const& optimizer, Setting const& setting, Steps const& steps,
+                        int shards = 0) {
   std::vector<std::vector<double>> all(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
+    parallel::DistributedDataParallel policy{comm::connect(world), 256, setting.threads};
     all[static_cast<std::size_t>(world.rank)] =
-        run(parallel::DistributedDataParallel{comm::connect(world), 256, setting.threads}, optimizer, setting, steps);
+        run(parallel::Reproducible{std::move(policy), shards}, optimizer, setting, steps);
     return 0;
   });
   for (auto const& one : all) RC_ASSERT(one == all[0]);
@@ -99,6 +102,15 @@ void compare(Optimizer const& optimizer, Index rows, double clip_norm, int shard
   if (shards == 1)
     RC_ASSERT(run(parallel::SingleDevice{.threads = 1}, optimizer, {rows, nn::GradientForm::by_rows, clip_norm},
                   steps) == expected);
+  for (int n = 1; n < shards && shards != 3; n *= 2) {  // each computes several shards
+    auto const all = [&](auto policy, nn::GradientForm form) {
+      return run(parallel::Reproducible{policy, shards}, optimizer, {rows, form, clip_norm}, steps);
+    };
+    parallel::DataParallel const devices{.devices = n, .threads = 1};
+    RC_ASSERT(all(devices, nn::GradientForm::by_rows) == expected);
+    RC_ASSERT(all(devices, nn::GradientForm::dense) == expected);
+    RC_ASSERT(ddp(n, optimizer, {rows, nn::GradientForm::by_rows, clip_norm}, steps, shards) == expected);
+  }
 }
 
 /// Batches of few ids, often none, now and then with the whole table.

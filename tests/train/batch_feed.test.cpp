@@ -52,6 +52,8 @@ struct Session {
   struct DeviceReplica {
     using Space = Space_;
     std::shared_ptr<Log> log;
+    int each = 1;
+    [[nodiscard]] int shards() const { return each; }
     void send(int batch) const { log->push_back("send " + std::to_string(batch)); }
     void forget_sent() const { log->push_back("forget"); }
   };
@@ -64,9 +66,9 @@ struct Session {
 
 /// Two of three micro-steps, then whatever is left.
 template <class Space>
-Log log_of(int steps, int failing = -1) {
+Log log_of(int steps, int failing = -1, int shards = 1) {
   Loader loader{.failing = failing};
-  Session<Space> session{{loader.log}};
+  Session<Space> session{{loader.log, shards}};
   {
     train::BatchFeed feed(loader, session, 3);
     for (int step = 0; step < steps; ++step) {
@@ -90,6 +92,11 @@ Log log_of(int steps, int failing = -1) {
 TEST_CASE("for a device, batches are taken and sent one ahead, and go back when they have arrived; none is left over") {
   CHECK(log_of<DeviceSpace>(3) == Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "send 3", "compute 1",
                                       "back 1", "take 2", "send 4", "send 5", "compute 2", "back 2", "end"});
+}
+
+TEST_CASE("of a device's shards, the first one's batch is sent ahead") {
+  CHECK(log_of<DeviceSpace>(2, -1, 2) == Log{"take 0", "compute 0", "back 0", "take 1", "send 2", "compute 1", "back 1",
+                                             "take 2", "send 4", "end", "forget", "forget", "back 2"});
 }
 
 TEST_CASE("what was sent and nobody came for is forgotten before it goes back") {

@@ -393,6 +393,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
 TEST_CASE("progress is read as it was written, and nothing else is taken for it") {
   train::Progress const was{7,
                             8,
+                            4,
                             ~std::uint64_t{0},
                             {0.1, 3},
                             1.5,
@@ -402,6 +403,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
+  CHECK(is.reproducible == 4);
   CHECK(is.epoch_loss.sum == 0.1);
   REQUIRE(is.evaluations.size() == 1);
   CHECK(is.evaluations[0].metrics[0] == was.evaluations[0].metrics[0]);

@@ -52,6 +52,10 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("best").at("step").integer() == 1);
   CHECK(json.at("best").at("eval_accuracy").number() == 0.1);
   CHECK(json.at("resumed_at").array().empty());
+  CHECK(json.find("reproducible") == nullptr);
+  auto other = record();
+  other.reproducible = 8;
+  CHECK(json::parse(train::run_json(other, {}), "run.json").at("reproducible").integer() == 8);
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 

@@ -7,7 +7,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Which shards of every global batch this process takes: [first, first + count) of `all`. A shard is one device's
-/// part.
+/// part; under parallel::Reproducible, one of several.
 struct Split {
   int first = 0;
   int count = 1;

@@ -61,7 +61,8 @@ struct DataParallel {
       auto const begin = Clock::seconds();
       threads_.run([&](int device) {
         auto const at = static_cast<std::size_t>(device);
-        replicas_[at]->run(batches[at], step);
+        auto const count = static_cast<std::size_t>(replicas_[at]->shards());
+        replicas_[at]->run_shards(batches.subspan(at * count, count), step);
         busy_[at] += Clock::seconds() - begin;
       });
       stops_ = step.stop;
@@ -85,7 +86,7 @@ struct DataParallel {
 
     template <class F>
     void each(F&& f) {
-      threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });
+      on_devices([&](int device, DeviceReplica& replica) { replica.for_shards(device, f); });
     }
     void all_reduce(std::span<double>) {}
 
@@ -95,7 +96,7 @@ struct DataParallel {
     void check_replicas(Index step) {
       auto const each_has = layout_.entries().size();
       std::vector<detail::Fingerprint> all(replicas_.size() * each_has);
-      each([&](int device, DeviceReplica& replica) {
+      on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
         auto const mine = detail::fingerprints(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
@@ -105,17 +106,22 @@ struct DataParallel {
 
     /// Of all replicas, as the policy says.
     void share_buffers() {
-      auto const all = replicas_[0]->buffers();
+      auto all = replicas_[0]->buffers();
       if (all.empty() || buffer_policy_ == BufferPolicy::own) return;
       if (buffer_policy_ == BufferPolicy::mean) {
-        std::vector<float*> each;
-        for (auto const& replica : replicas_) each.push_back(replica->buffers().data());
-        tree_sum_into_first<float>(each, 0, std::ssize(all));
+        std::vector<float*> means;
+        for (auto const& replica : replicas_) {
+          replica->device().enter();
+          means.push_back(replica->mean_buffers().data());
+        }
+        first().device().enter();
+        tree_sum_into_first<float>(means, 0, std::ssize(all));
+        all = {means[0], all.size()};
         for (float& sum : all) sum /= static_cast<float>(replicas_.size());
-        replicas_[0]->set_buffers(all);
       }
-      each([&](int device, DeviceReplica& replica) {
-        if (device > 0) replica.set_buffers(all);
+      on_devices([&](int, DeviceReplica& replica) {
+        replica.device().enter();
+        replica.set_buffers(all);
       });
     }
     [[nodiscard]] std::span<float const> buffers() const { return replicas_[0]->buffers(); }
@@ -123,7 +129,7 @@ struct DataParallel {
     [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
     [[nodiscard]] std::vector<float const*> moments() { return state_.moments(first().device()); }
     void restore(SessionState& state) {
-      each([&](int device, DeviceReplica& replica) {
+      on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
         replica.set_values(state.values());
         replica.set_buffers(state.buffers());
@@ -167,6 +173,11 @@ struct DataParallel {
       return all;
     }
     [[nodiscard]] DeviceReplica& first() const noexcept { return *replicas_[0]; }
+    /// f(device, replica) for each device, on its own threads.
+    template <class F>
+    void on_devices(F const& f) {
+      threads_.run([&](int device) { f(device, *replicas_[static_cast<std::size_t>(device)]); });
+    }
 
     nn::ParameterLayout const& layout_;
     BufferPolicy buffer_policy_;

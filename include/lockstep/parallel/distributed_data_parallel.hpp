@@ -98,15 +98,15 @@ struct DistributedDataParallel {
         if (step.last) return run_on_device(batches[0], step);
       if (step.last) buckets_.begin_step();
       if (!step.last || !Space::host_accessible) {
-        replica_.run(batches[0], step);
+        replica_.run_shards(batches, step);
         return;
       }
-      replica_.run(batches[0], step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
-                   {[](void* self, Index offset, Index count) {
-                      auto& session = *static_cast<Session*>(self);
-                      session.buckets_.ready(session.communicator_, offset, count);
-                    },
-                    this});
+      replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
+                          {[](void* self, Index offset, Index count) {
+                             auto& session = *static_cast<Session*>(self);
+                             session.buckets_.ready(session.communicator_, offset, count);
+                           },
+                           this});
     }
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
@@ -126,7 +126,7 @@ struct DistributedDataParallel {
 
     template <class F>
     void each(F&& f) {
-      f(0, replica_);
+      replica_.for_shards(0, f);
     }
     void all_reduce(std::span<double> numbers) {
       comm::Piece piece{
@@ -148,8 +148,9 @@ struct DistributedDataParallel {
 
     /// Of all ranks, as the policy says.
     void share_buffers() {
-      auto const buffers = replica_.buffers();
+      auto buffers = replica_.buffers();
       if (buffers.empty() || buffer_policy_ == BufferPolicy::own) return;
+      if (buffer_policy_ == BufferPolicy::mean) buffers = replica_.mean_buffers();
       comm::Piece piece{ElementType::float32, buffers.data(), std::ssize(buffers), comm::Operation::average, {}};
       if (buffer_policy_ == BufferPolicy::first) piece.collective = comm::Collective::broadcast;
       communicator_.start(piece);
@@ -289,6 +290,7 @@ struct DistributedDataParallel {
     static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
       auto agreement = detail::common_agreement(layout, Space::name, policy.bucket_bytes);
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
+      agreement.add("shards of a micro-step", Index{policy.all_shards()});
       agreement.check(policy.communicator);
       return policy.communicator;
     }

@@ -9,8 +9,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// A policy whose replicas live on GPUs, in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
 ///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
-/// Shard k of the global batch is computed on the GPU gpus[k % gpus.size()]; replicas may share one. Over a
-/// communicator that has a GPU, such as NCCL's, it is that one. A thread that has trained has the GPU of its first
+/// Replica k of all is on the GPU gpus[k % gpus.size()]; replicas may share one. Over a communicator that has a GPU,
+/// such as NCCL's, it is that one. A thread that has trained has the GPU of its first
 /// shard as its current device.
 /// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
 template <class Policy>
@@ -22,11 +22,15 @@ struct OnCuda : Policy {
   /// @throws CudaError with the driver's reason when there is no GPU
   template <class Where = CudaSpace>
   [[nodiscard]] Place place(int device) const {
-    auto const shard = this->first_shard() + device;
+    auto place = Policy::place(device);
+    auto const replica = this->first_shard() / place.shards + device;
     if constexpr (requires(Policy const& policy) { policy.communicator.gpu(); })
-      if (gpus.empty()) return {.gpu = this->communicator.gpu()};
-    if (gpus.empty()) return {.gpu = shard % DevicesOf<Where>::count()};
-    return {.gpu = gpus[static_cast<std::size_t>(shard) % gpus.size()]};
+      if (gpus.empty()) return place.gpu = this->communicator.gpu(), place;
+    if (gpus.empty())
+      place.gpu = replica % DevicesOf<Where>::count();
+    else
+      place.gpu = gpus[static_cast<std::size_t>(replica) % gpus.size()];
+    return place;
   }
 
   template <class Model, class Optimizer>

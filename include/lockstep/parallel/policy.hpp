@@ -14,7 +14,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
 /// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that
-/// holds their replicas. A shard is what one device (or rank) computes of each micro-step.
+/// holds their replicas. A shard is what one device (or rank) computes of each micro-step; under Reproducible a device
+/// has several of them.
 template <class P>
 concept ParallelPolicy = requires(P& policy) {
   { policy.shards() } -> std::same_as<int>;       // of this process
@@ -26,7 +27,17 @@ concept ParallelPolicy = requires(P& policy) {
 struct Place {
   int threads = 1;  ///< on the host
   int gpu = 0;      ///< on CUDA: its number, among those that this process sees
+  int shards = 1;   ///< that it computes of each micro-step, one after the other
 };
+
+/// How many shards each device of a policy computes.
+template <ParallelPolicy Policy>
+[[nodiscard]] int shards_of_device(Policy const& policy) {
+  if constexpr (requires { policy.shards_each(); })
+    return policy.shards_each();
+  else
+    return 1;
+}
 
 /// How many devices of a space this machine has; defined with what that space needs (lockstep/cuda.cuh).
 template <class Space>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
@@ -22,6 +24,8 @@
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/shard_buffers.hpp>
+#include <lockstep/parallel/detail/shard_sum.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -65,8 +69,9 @@ class Replica {
         gradients_(gradients.data() ? std::move(gradients)
                                     : memory::DefaultResource<Space>{}.allocate(bytes_of(layout.size()))),
         context_(device_.stream()),
+        shard_sum_(bound(context_, values_.data(), gradient_data(), layout, place.shards)),
+        shard_buffers_(place.shards, layout.buffer_size()),
         used_(layout.entries().size()) {
-    context_.bind(values_.data(), gradient_data(), layout);
     memory::Buffer<float> start(layout.buffer_size());
     nn::initialize_buffers(layout, start.data());
     set_buffers(start.span());
@@ -113,6 +118,47 @@ class Replica {
     return repeats;
   }
 
+  /// The same for the batches of all its shards, one after the other: afterwards loss and gradients are sums over them.
+  /// Sinks hear of what is summed, in the last shard's pass.
+  template <class Batch>
+  bool run_shards(std::span<Batch const> batches, MicroStep const& step, LossSink loss_sink = {},
+                  nn::ReadySink ready_sink = {}) {
+    if (shards() == 1) return run(batches[0], step, loss_sink, ready_sink);
+    device_.enter();
+    for (int shard = 0; shard < shards(); ++shard) {
+      auto const& batch = batches[static_cast<std::size_t>(shard)];
+      take_shard(shard);
+      if (!step.first)
+        device_.change_loss([&](double* totals) {
+          context_.set_written(shard_sum_.take_up(stream(), shard, gradient_data(), totals));
+        });
+      if (step.last) {
+        shard_sum_.begin(shard);
+        bool const completes = shard + 1 == shards();
+        run_last(batch, step, completes ? loss_sink : LossSink{}, completes ? ready_sink : nn::ReadySink{});
+      } else {
+        run(batch, step);
+        device_.change_loss([&](double* totals) {
+          shard_sum_.set_aside(stream(), shard, gradient_data(), totals, context_.written());
+        });
+      }
+    }
+    take_shard(0);
+    return false;
+  }
+  /// How many shards it computes of each micro-step.
+  [[nodiscard]] int shards() const noexcept { return shard_sum_.shards(); }
+  /// Calls f(number, replica) for each shard of what is the process's device of that number, with the shard's buffers.
+  template <class F>
+  void for_shards(int device, F&& f) {
+    device_.enter();
+    for (int shard = 0; shard < shards(); ++shard) {
+      take_shard(shard);
+      f(device * shards() + shard, *this);
+    }
+    take_shard(0);
+  }
+
   /// Where batches should lie on the host, of a device other than the host.
   [[nodiscard]] static memory::AnyHostResource batch_memory() { return Device::batch_memory(); }
   /// Begins to bring a batch that `run` will be given next, while the device is busy; until then the batch stays as it
@@ -153,14 +199,7 @@ class Replica {
 
   /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
   void zero_unused() {
-    device_.enter();
-    auto const& entries = layout_->entries();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      if (context_.written(i))
-        used_[i] = 1;
-      else if (!(Space::host_accessible && entries[i].by_rows()))
-        device_.zero(gradient_data() + entries[i].offset, entries[i].size);
-    }
+    if (shards() == 1) zero_unwritten();  // else each shard's were
   }
   /// For each parameter, in the layout's order: 1 when a step so far has used it, else 0.
   [[nodiscard]] std::vector<double> const& used() const noexcept { return used_; }
@@ -179,9 +218,18 @@ class Replica {
   /// The parameters on the host: themselves or, of a device, a copy that the next call overwrites.
   [[nodiscard]] std::span<float> values() const { return values_.on_host(device_); }
   void set_values(std::span<float const> values) { device_.write(values, value_data()); }
-  /// What the model keeps but does not learn; of this replica's own samples. On the host, as values().
+  /// What the model keeps but does not learn; of this replica's own samples, or its first shard's. On the host, as
+  /// values().
   [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
-  void set_buffers(std::span<float const> buffers) { device_.write(buffers, buffers_.data()); }
+  /// The mean over its shards, on the host, where only set_buffers may follow.
+  [[nodiscard]] std::span<float> mean_buffers() {
+    return shards() == 1 ? buffers() : shard_buffers_.mean(device_, buffers_.data());
+  }
+  /// Of all its shards.
+  void set_buffers(std::span<float const> buffers) {
+    device_.write(buffers, buffers_.data());
+    shard_buffers_.set(device_, buffers);
+  }
 
   /// Elements of an arena.
   [[nodiscard]] Index size() const noexcept { return layout_->size(); }
@@ -202,9 +250,9 @@ class Replica {
   /// The tables whose gradient goes by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
-  /// Values, their shadow, gradients and activations.
+  /// Values, their shadow, gradients, their sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return 2 * bytes_of(size()) + static_cast<std::size_t>(shadow_.size()) * sizeof(bfloat16) +
+    return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(bfloat16) +
            context_.activation_bytes();
   }
 
@@ -237,6 +285,76 @@ class Replica {
       throw;
     }
   }
+  [[nodiscard]] static detail::ShardSum<Space> bound(Context& context, float const* values, float* gradients,
+                                                     nn::ParameterLayout const& layout, int shards) {
+    context.bind(values, gradients, layout);
+    return detail::ShardSum<Space>(shards, layout.size(), context.touched());
+  }
+  void take_shard(int shard) { shard_buffers_.take(device_, shard, buffers_.data()); }
+  /// The last micro-batch of a shard's step, and its sum with the shards before it.
+  template <class Batch>
+  void run_last(Batch const& batch, MicroStep const& step, LossSink loss_sink, nn::ReadySink ready_sink) {
+    struct Relay {
+      Replica* replica;
+      LossSink loss;
+      nn::ReadySink ready;
+    } relay{this, loss_sink, ready_sink};
+    summed_.clear();
+    if (ready_sink.call) {
+      run(batch, step,
+          {[](void* self) {
+             auto& to = *static_cast<Relay*>(self);
+             to.replica->sum_loss();
+             if (to.loss.call) to.loss.call(to.loss.self);
+           },
+           &relay},
+          {[](void* self, Index offset, Index count) {
+             auto& to = *static_cast<Relay*>(self);
+             to.replica->sum_ready(offset, count);
+             to.ready.call(to.ready.self, offset, count);
+           },
+           &relay});
+    } else {
+      run(batch, step);
+      sum_loss();
+    }
+    auto const begin = device_.now();
+    zero_unwritten();
+    sum_rest();
+    device_.took(Space::host_accessible ? &PhaseSeconds::backward : &PhaseSeconds::pass, begin, device_.now());
+  }
+  void sum_loss() {
+    device_.change_loss([this](double* totals) { shard_sum_.add_totals(stream(), totals); });
+  }
+  /// Tables wait until it is known which rows are touched.
+  void sum_ready(Index offset, Index count) {
+    for (auto const& table : touched())
+      if (table.offset == offset) return;
+    sum(offset, count);
+    summed_.push_back(offset);
+  }
+  void sum_rest() {
+    shard_sum_.unite(gradient_data());
+    if (summed_.empty()) return sum(0, size());
+    std::sort(summed_.begin(), summed_.end());
+    for (auto const& entry : layout_->entries())
+      if (entry.size > 0 && !std::binary_search(summed_.begin(), summed_.end(), entry.offset))
+        sum(entry.offset, entry.size);
+  }
+  void sum(Index offset, Index count) {
+    kernel::for_written(touched(), offset, offset + nn::ParameterLayout::padded(count),
+                        [this](Index begin, Index end) { shard_sum_.add(stream(), gradient_data(), begin, end); });
+  }
+  void zero_unwritten() {
+    device_.enter();
+    auto const& entries = layout_->entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (context_.written(i))
+        used_[i] = 1;
+      else if (!(Space::host_accessible && entries[i].by_rows()))
+        device_.zero(gradient_data() + entries[i].offset, entries[i].size);
+    }
+  }
   template <class Prediction, class Batch, class... Metric>
   void show(Prediction const& prediction, Batch const& batch, Metric&... metrics) {
     auto const& shown = device_.show(prediction);
@@ -251,6 +369,9 @@ class Replica {
   bool shadow_is_old_ = true;
   memory::Block gradients_;
   Context context_;
+  detail::ShardSum<Space> shard_sum_;
+  std::vector<Index> summed_;  // offsets of parameters that the shard at hand has added already
+  detail::ShardBuffers<Space> shard_buffers_;
   std::vector<double> used_;
 };
 

@@ -39,20 +39,20 @@ struct SingleDevice {
       replica_.set_values(values);
     }
 
-    /// Forward and backward of one batch per local device.
+    /// Forward and backward of one batch per local shard.
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       stops_ = step.stop;
       if (!Space::host_accessible || !step.last) {
-        replica_.run(batches[0], step);
+        replica_.run_shards(batches, step);
         return;
       }
       parts_.begin_step();
-      replica_.run(batches[0], step, {},
-                   {[](void* self, Index offset, Index count) {
-                      static_cast<Session*>(self)->parts_.fill(offset, count, Clock::seconds(), nobody);
-                    },
-                    this});
+      replica_.run_shards(batches, step, {},
+                          {[](void* self, Index offset, Index count) {
+                             static_cast<Session*>(self)->parts_.fill(offset, count, Clock::seconds(), nobody);
+                           },
+                           this});
       parts_.start_rest(nobody);
       passed_ = Clock::seconds();
     }
@@ -70,16 +70,18 @@ struct SingleDevice {
     /// After an update: whether a process asked, with its last micro-step, that training ends. Alike on all.
     [[nodiscard]] bool stops() const noexcept { return stops_; }
 
-    /// Calls f(device, replica) for each local device, each on the device's own threads.
+    /// Calls f(shard, replica) for each local shard, on the threads of the device whose shard it is.
     template <class F>
     void each(F&& f) {
-      f(0, replica_);
+      replica_.for_shards(0, f);
     }
     /// Sums numbers over all processes, in place.
     void all_reduce(std::span<double>) {}
 
-    /// Every replica takes the buffers of the first one.
-    void share_buffers() {}
+    /// Every shard takes the buffers of the first one.
+    void share_buffers() {
+      if (replica_.shards() > 1) replica_.set_buffers(replica_.buffers());
+    }
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }

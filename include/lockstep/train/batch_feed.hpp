@@ -57,8 +57,9 @@ class BatchFeed {
         error_ = std::current_exception();
         return;
       }
-      session_->each(
-          [&](int device, auto& replica) { replica.send(sent_->batches()[static_cast<std::size_t>(device)]); });
+      session_->each([&](int shard, auto& replica) {
+        if (shard % replica.shards() == 0) replica.send(sent_->batches()[static_cast<std::size_t>(shard)]);
+      });
     }
   }
 

@@ -40,6 +40,7 @@ struct Checkpoints {
 struct Progress {
   Index steps = 0;
   Index effective_batch_size = 0;
+  int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
   std::uint64_t seed = 0;
   nn::Loss<HostSpace> epoch_loss;  ///< of the epoch so far
   double seconds = 0;              ///< of the run so far
@@ -50,7 +51,8 @@ struct Progress {
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
     out.begin_object().member("version", version).member("steps", steps);
-    out.member("effective_batch_size", effective_batch_size).member("seed", std::to_string(seed));
+    out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
+    out.member("seed", std::to_string(seed));
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
     auto const number = [&](double value) { std::isfinite(value) ? out.value(value) : out.value(nullptr); };
@@ -73,6 +75,7 @@ struct Progress {
     Progress out;
     out.steps = value.at("steps").integer();
     out.effective_batch_size = value.at("effective_batch_size").integer();
+    if (auto const* shards = value.find("reproducible")) out.reproducible = static_cast<int>(shards->integer());
     auto const& seed = value.at("seed").string();
     std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     out.epoch_loss = {value.at("loss_sum").number(), value.at("loss_weight").number()};

@@ -156,9 +156,9 @@ class Trainer {
     for (Index step = 0; step < steps; ++step) {
       auto const held = evaluation.loader.next();
       train::detail::naming_samples(held, [&] {
-        session_.each([&](int device, auto& replica) {
-          auto& part = parts[static_cast<std::size_t>(device)];
-          auto const& batch = held.batches()[static_cast<std::size_t>(device)];
+        session_.each([&](int shard, auto& replica) {
+          auto& part = parts[static_cast<std::size_t>(shard)];
+          auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
           part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
           part.samples += static_cast<double>(batch.rows());
         });
@@ -173,10 +173,10 @@ class Trainer {
       };
       std::apply([&](auto&... metric) { (each_of(metric), ...); }, part.metrics);
     };
-    std::vector<std::vector<double>> by_device(parts.size());
-    for (std::size_t d = 0; d < parts.size(); ++d) each_total(parts[d], [&](double& t) { by_device[d].push_back(t); });
-    for (std::size_t i = 0; i < by_device[0].size(); ++i)
-      totals.push_back(tree_sum(policy_.shards(), [&](int d) { return by_device[static_cast<std::size_t>(d)][i]; }));
+    std::vector<std::vector<double>> by_shard(parts.size());
+    for (std::size_t k = 0; k < parts.size(); ++k) each_total(parts[k], [&](double& t) { by_shard[k].push_back(t); });
+    for (std::size_t i = 0; i < by_shard[0].size(); ++i)
+      totals.push_back(tree_sum(policy_.shards(), [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
     session_.all_reduce(totals);
     auto next = totals.begin();
     each_total(parts[0], [&](double& t) { t = *next++; });
@@ -222,9 +222,10 @@ class Trainer {
     if (loader.steps(split()) == 0)
       throw DataError(
           "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
-          std::to_string(record.batch_size) + " on " + std::to_string(policy_.all_shards()) +
+          std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
-    train::detail::FitPlan const plan(loader.samples(), loader.steps(split()), record.batch_size * policy_.all_shards(),
+    train::detail::FitPlan const plan(loader.samples(), loader.steps(split()),
+                                      loader.options().batch_size * policy_.all_shards(),
                                       std::max<Index>(1, options.accumulation), options.epochs, options.max_steps);
     train::detail::Checkpointing const checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_,
                                                    loader, split(), plan);
@@ -363,11 +364,14 @@ class Trainer {
     train::RunRecord record;
     record.parallel = policy_.name();
     record.engine = policy_.engine();
-    record.devices = policy_.shards();
+    auto const shards = parallel::shards_of_device(policy_);
+    if constexpr (requires { policy_.shards_each(), policy_.all; }) record.reproducible = policy_.all;
+    record.devices = policy_.shards() / shards;
     record.world_size = policy_.all_shards() / policy_.shards();
     record.threads = policy_.threads_each();
-    record.batch_size = loader.options().batch_size;
-    record.effective_batch_size = record.batch_size * policy_.all_shards() * std::max<Index>(1, options.accumulation);
+    record.batch_size = loader.options().batch_size * shards;
+    record.effective_batch_size =
+        record.batch_size * record.world_size * record.devices * std::max<Index>(1, options.accumulation);
     record.parameters = layout_.parameters();
     return record;
   }

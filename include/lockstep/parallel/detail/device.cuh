@@ -201,6 +201,10 @@ class Device<CudaSpace> {
   void add_loss(Loss const& loss) const {
     kernel::Add<CudaSpace>::backward<double>(stream(), {loss.totals, {2}}, {totals_.data(), {2}}, Write::add);
   }
+  template <class F>
+  void change_loss(F const& f) {
+    f(totals_.data());
+  }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> read(Loss const& loss) {
     auto* const to = on_host(0);

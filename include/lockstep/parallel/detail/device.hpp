@@ -72,6 +72,13 @@ class Device<HostSpace> {
   /// The loss starts anew.
   void begin_step() noexcept { loss_ = {}; }
   void add_loss(Loss const& loss) noexcept { loss_ += loss; }
+  /// f(totals) on the step's sum and weight.
+  template <class F>
+  void change_loss(F const& f) {
+    double totals[] = {loss_.sum, loss_.weight};
+    f(totals);
+    loss_ = {totals[0], totals[1]};
+  }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> const& read(Loss const& loss) const noexcept { return loss; }
 

@@ -72,6 +72,7 @@ class Checkpointing {
                     session_.values(), session_.buffers(), session_.moments(),
                     {.steps = record.steps,
                      .effective_batch_size = record.effective_batch_size,
+                     .reproducible = record.reproducible,
                      .seed = seed_,
                      .epoch_loss = epoch_loss,
                      .seconds = Clock::seconds() - record.run_began,
@@ -93,6 +94,9 @@ class Checkpointing {
     };
     if (progress.effective_batch_size != record.effective_batch_size)
       refuse("an effective batch of", progress.effective_batch_size, record.effective_batch_size);
+    if (progress.reproducible != record.reproducible)
+      throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) + " and training would go on " +
+                        under(record.reproducible) + "; make them equal, or start anew");
     if (progress.seed != seed_) refuse("the seed", progress.seed, seed_);
     if constexpr (resumes) {
       loader_.check(progress.data);
@@ -102,6 +106,11 @@ class Checkpointing {
                           std::to_string(progress.steps) +
                           " does not begin with this loader's options; give it the tail of the earlier run");
     }
+  }
+
+  [[nodiscard]] static std::string under(int reproducible) {
+    return reproducible > 0 ? "under Reproducible with " + std::to_string(reproducible) + " shards"
+                            : "without Reproducible";
   }
 
   static constexpr bool resumes = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };

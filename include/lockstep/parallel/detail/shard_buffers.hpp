@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <span>
+#include <vector>
+
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/kernel/move.hpp>
+#include <lockstep/parallel/detail/arena.hpp>
+#include <lockstep/parallel/detail/device.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// The buffers of every shard of a replica, which computes with those of one at a time, in a place that stays the same.
+/// A single shard's are in that place alone.
+template <class Space>
+class ShardBuffers {
+ public:
+  ShardBuffers(int shards, Index size) : shards_(shards), size_(size), all_(shards == 1 ? 0 : shards * size) {}
+
+  /// From here on a shard's are at hand.
+  void take(Device<Space> const& device, int shard, float* at_hand) {
+    if (shard == shard_ || size_ == 0) return;
+    keep(device, at_hand);
+    shard_ = shard;
+    kernel::Move<Space>::template run<float>(device.stream(), of(shard), at_hand, size_);
+  }
+  /// All shards take these.
+  void set(Device<Space> const& device, std::span<float const> buffers) {
+    for (int shard = 0; shards_ > 1 && shard < shards_; ++shard) device.write(buffers, of(shard));
+  }
+  /// Over all shards, of which there are several; nobody's are valid until they are set.
+  [[nodiscard]] std::span<float> mean(Device<Space> const& device, float const* at_hand) {
+    keep(device, at_hand);
+    auto const all = all_.on_host(device);
+    std::vector<float*> each;
+    for (int shard = 0; shard < shards_; ++shard) each.push_back(all.data() + shard * size_);
+    tree_sum_into_first<float>(each, 0, size_);
+    auto const mean = all.first(static_cast<std::size_t>(size_));
+    for (float& sum : mean) sum /= static_cast<float>(shards_);
+    return mean;
+  }
+
+ private:
+  void keep(Device<Space> const& device, float const* at_hand) const {
+    kernel::Move<Space>::template run<float>(device.stream(), at_hand, of(shard_), size_);
+  }
+  [[nodiscard]] float* of(int shard) const noexcept { return all_.data() + shard * size_; }
+
+  int shards_;
+  Index size_;
+  Arena<Space> all_;  // the place of the shard whose buffers are at hand is old
+  int shard_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

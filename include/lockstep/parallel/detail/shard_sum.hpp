@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/move.hpp>
+#include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/memory/buffer.hpp>
+#include <lockstep/memory/resource.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/parallel/take_union.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Sums what one replica finds for its shards, one after the other, as though each had a replica of its own: in the
+/// tree of core/tree_sum.hpp. A shard's gradients are written where the replica's always are; sums that wait for their
+/// right side are kept as the digits of a binary counter are, so that n shards need log2(n) more arenas. Where a step
+/// has several micro-batches, every shard also needs one of its own, in which what it has found waits for the next.
+/// @determinism bitwise
+template <class Space>
+class ShardSum {
+ public:
+  using Stream = memory::Stream<Space>;
+
+  /// `shards` is a power of two; the bits of `tables` outlive this object.
+  ShardSum(int shards, Index size, std::span<kernel::TouchedRows const> tables)
+      : shards_(static_cast<unsigned>(shards)), size_(size), tables_(tables.begin(), tables.end()) {
+    for (unsigned n = 1; n < shards_; n *= 2) waiting_.push_back(make());
+  }
+
+  [[nodiscard]] int shards() const noexcept { return static_cast<int>(shards_); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return (waiting_.size() + own_.size()) * static_cast<std::size_t>(size_) * sizeof(float);
+  }
+
+  /// Keeps what a shard has found so far, until its next micro-batch. `written` says of which parameters.
+  /// @shape gradients [size]   @shape totals [2]
+  void set_aside(Stream stream, int shard, float const* gradients, double const* totals,
+                 std::span<std::uint8_t const> written) {
+    while (own_.size() < shards_) own_.push_back(make());
+    auto& own = own_[static_cast<std::size_t>(shard)];
+    copy_rows(tables_, own.tables);
+    own.written.assign(written.begin(), written.end());
+    copy(stream, gradients, own.gradients.data());
+    kernel::Move<Space>::template run<double>(stream, totals, own.totals.data(), 2);
+  }
+  /// Brings it back.   @returns of which parameters it is
+  [[nodiscard]] std::span<std::uint8_t const> take_up(Stream stream, int shard, float* gradients,
+                                                      double* totals) const {
+    auto const& own = own_[static_cast<std::size_t>(shard)];
+    copy_rows(own.tables, tables_);
+    copy(stream, own.gradients.data(), gradients);
+    kernel::Move<Space>::template run<double>(stream, own.totals.data(), totals, 2);
+    return own.written;
+  }
+
+  /// What is added from here on is all that was found for this shard.
+  void begin(int shard) {
+    auto const k = static_cast<unsigned>(shard);
+    terms_.clear();
+    auto const before = static_cast<std::size_t>(std::popcount(k));      // sums that wait
+    auto const complete = static_cast<std::size_t>(std::countr_one(k));  // of which this shard completes the last
+    for (std::size_t j = 1; j <= complete; ++j) terms_.push_back(&waiting_[before - j]);
+    kept_ = k + 1 < shards_ ? &waiting_[before - complete] : nullptr;
+  }
+  /// To be called before `add` comes to tables: all sides get the rows that any of them has touched.
+  void unite(float* gradients) {
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      for (auto* term : terms_) take_union(tables_[i], term->tables[i].words, gradients);
+      for (auto* term : terms_) take_union(term->tables[i], tables_[i].words, term->gradients.data());
+    }
+    if (kept_) copy_rows(tables_, kept_->tables);
+  }
+  /// Elements [begin, end) of the replica's arena, all of which are written; after the last shard they are the sum.
+  void add(Stream stream, float* gradients, Index begin, Index end) const {
+    sum(stream, gradients, begin, end, [](Node& node) { return node.gradients.data(); });
+  }
+  /// Loss and weight. @shape totals [2]
+  void add_totals(Stream stream, double* totals) const {
+    sum(stream, totals, 0, 2, [](Node& node) { return node.totals.data(); });
+  }
+
+ private:
+  /// What some shards have found.
+  struct Node {
+    memory::Buffer<float, Space> gradients;
+    memory::Buffer<double, Space> totals;
+    std::vector<std::uint64_t> rows;          // of all tables, as they are touched
+    std::vector<kernel::TouchedRows> tables;  // which those are
+    std::vector<std::uint8_t> written;        // of a shard that is set aside
+  };
+
+  [[nodiscard]] Node make() const {
+    std::size_t words = 0;
+    for (auto const& table : tables_) words += table.bits().size();
+    Node node{memory::Buffer<float, Space>(size_, memory::DefaultResource<Space>{}),
+              memory::Buffer<double, Space>(2, memory::DefaultResource<Space>{}),
+              std::vector<std::uint64_t>(words),
+              tables_,
+              {}};
+    auto* next = node.rows.data();
+    for (auto& table : node.tables) {
+      table.words = next;
+      next += table.bits().size();
+    }
+    return node;
+  }
+  void copy(Stream stream, float const* from, float* to) const {
+    kernel::for_written(tables_, 0, size_, [&](Index begin, Index end) {
+      kernel::Move<Space>::template run<float>(stream, from + begin, to + begin, end - begin);
+    });
+  }
+  template <class T, class Of>
+  void sum(Stream stream, T* own, Index begin, Index end, Of const& of) const {
+    Extents<1> const count{end - begin};
+    own += begin;
+    for (auto* term : terms_)
+      kernel::Add<Space>::template forward<T>(stream, {of(*term) + begin, count}, {own, count}, {own, count});
+    if (kept_) kernel::Move<Space>::template run<T>(stream, own, of(*kept_) + begin, end - begin);
+  }
+
+  static void copy_rows(std::vector<kernel::TouchedRows> const& from, std::vector<kernel::TouchedRows> const& to) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      std::copy(from[i].bits().begin(), from[i].bits().end(), to[i].bits().begin());
+  }
+
+  unsigned shards_;
+  Index size_;
+  std::vector<kernel::TouchedRows> tables_;
+  std::vector<Node> waiting_, own_;
+  std::vector<Node*> terms_;  // of the sum that the shard at hand completes, the nearest first
+  Node* kept_ = nullptr;      // where that sum goes
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/parallel/detail/space_of.hpp>
+#include <lockstep/parallel/policy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel {
+
+/// Why a micro-step of so many shards cannot be dealt to so many ranks or devices, and the nearest number that fits;
+/// empty where it can.
+[[nodiscard]] inline std::string why_not_dealt(int shards, int devices) {
+  auto const nearest = [](int n) {
+    auto const below = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
+    return n - below <= 2 * below - n ? below : 2 * below;
+  };
+  if (shards < 1 || !std::has_single_bit(static_cast<unsigned>(shards)))
+    return "the number of shards must be a power of two; the nearest is " +
+           std::to_string(nearest(std::max(shards, 1)));
+  if (devices < 1 || shards % devices == 0) return "";
+  return "the number of ranks or devices, " + std::to_string(devices) +
+         ", must divide that of the shards; the nearest that does is " +
+         std::to_string(std::min(shards, nearest(devices)));
+}
+
+/// A policy whose results do not depend on how many ranks or devices there are: they are the bits of as many as there
+/// are shards. Every micro-step has `all` shards, a batch of the loader's each, so that the loader's batch size is a
+/// shard's. A rank or device computes its equal part of them, one after the other, and adds them in the tree in which
+/// ranks and devices are added:
+///   Trainer trainer(model, optimizer, parallel::Reproducible{parallel::DataParallel{.devices = 2}, 8});
+/// A device keeps log2(shards of its own) more arenas of gradients, and with accumulation one more for each of them.
+/// @determinism bitwise, for any policy, engine of the host and number of ranks or devices that divides `all`; on GPUs,
+/// of one kind
+template <class Policy>
+struct Reproducible : Policy {
+  static_assert(
+      !requires(Policy const& policy) {
+        requires !detail::SpaceOf<std::remove_cvref_t<decltype(policy.communicator)>>::type::host_accessible;
+      },
+      "Lockstep: NCCL adds in an order of its own, so that bits depend on the number of ranks: give Reproducible a "
+      "policy over a communicator of the host, as comm::connect(world) makes it");
+
+  int all = 0;  ///< shards of a micro-step, a power of two; 0: one for each rank or device, as without Reproducible
+
+  /// Of each device.   @throws ConfigError when the devices cannot have equally many
+  [[nodiscard]] int shards_each() const {
+    if (all == 0) return 1;
+    auto const dealt_to = Policy::all_shards();
+    if (auto const why = why_not_dealt(all, dealt_to); !why.empty())
+      throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);
+    return dealt_to < 1 ? 1 : all / dealt_to;
+  }
+  [[nodiscard]] int shards() const { return Policy::shards() * shards_each(); }
+  [[nodiscard]] int first_shard() const { return Policy::first_shard() * shards_each(); }
+  [[nodiscard]] int all_shards() const { return Policy::all_shards() * shards_each(); }
+  [[nodiscard]] Place place(int device) const {
+    auto place = Policy::place(device);
+    place.shards = shards_each();
+    return place;
+  }
+};
+template <class Policy>
+Reproducible(Policy) -> Reproducible<Policy>;
+template <class Policy>
+Reproducible(Policy, int) -> Reproducible<Policy>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
