@@ -22,6 +22,7 @@ struct Run {
   std::string name;
   std::string parallel;
   Index ranks, devices, steps;
+  Index shards;  // in which each micro-step was summed: runs of equally many have equal bits
   scaling::StepProfile profile;
   double loss, accuracy;
   std::string parameters_sha256;
@@ -37,11 +38,13 @@ Run read(std::string const& directory) {
   auto const profile = saved.profile();
   return saved.read([&](json::Value const& json) {
     auto const& final = json.at("final");
+    auto const* const reproducible = json.find("reproducible");
     return Run{.name = saved.name(),
                .parallel = json.at("parallel").string(),
                .ranks = json.at("world_size").integer(),
                .devices = json.at("devices").integer(),
                .steps = json.at("steps").integer(),
+               .shards = reproducible ? reproducible->integer() : profile.shards,
                .profile = profile,
                .loss = final.at("eval_loss").number(),
                .accuracy = final.at("eval_accuracy").number(),
@@ -72,7 +75,7 @@ bool agree(Run const& run, Run const& other) {
     std::printf("%s agree: their parameters are equal bit for bit.\n", pair.c_str());
     return true;
   }
-  bool const bitwise = run.profile.shards == other.profile.shards;
+  bool const bitwise = run.shards == other.shards;
   auto const distance = std::abs(run.loss - other.loss);
   bool const near = !bitwise && distance <= loss_bound;
   std::printf("%s %s: their evaluation losses are %.4f apart (%s).\n", pair.c_str(), near ? "agree" : "DISAGREE",
@@ -91,7 +94,7 @@ int compare(std::vector<std::string> const& directories) {
   for (std::size_t i = 1; i < runs.size(); ++i) {
     // Against the run that should be nearest: one of as many shards, else the baseline.
     auto const twin = std::find_if(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), [&](auto const& other) {
-      return same_work(other, runs[i]) && other.profile.shards == runs[i].profile.shards;
+      return same_work(other, runs[i]) && other.shards == runs[i].shards;
     });
     auto const& other = twin == runs.begin() + static_cast<std::ptrdiff_t>(i) ? runs[0] : *twin;
     if (same_work(runs[i], other))

@@ -125,6 +125,34 @@ TEST_CASE("the global batch is divided exactly, or refused with the nearest that
   CHECK(contains(nearest("1"), "nearest that fits is 12"));
 }
 
+TEST_CASE("shards fit ranks and batches, or are refused with the nearest that fits") {
+  auto options = parse({"--reproducible", "8", "--nproc", "2", "--batch-size", "12"});
+  CHECK(options.reproducible == 8);
+  CHECK(options.shards() == 8);
+  CHECK(options.shard_size() == 3);
+  CHECK(options.effective_batch_size() == 24);
+  options = parse({"--reproducible", "8", "--devices", "4", "--global-batch-size", "32", "--grad-accum-steps", "2"});
+  CHECK(options.batch_size == 4);
+  CHECK(options.shard_size() == 2);
+  CHECK(contains(refused({"--reproducible", "8", "--nproc", "2", "--batch-size", "10"}),
+                 "--batch-size 10: must be a multiple of 4 (8 shards of --reproducible on 2 ranks or devices); the "
+                 "nearest that fits is 12"));
+  CHECK(contains(refused({"--reproducible", "8", "--global-batch-size", "50", "--grad-accum-steps", "3"}),
+                 "must be a multiple of 24 (8 shards x 3 accumulation steps); the nearest that fits is 48"));
+  CHECK(contains(refused({"--reproducible", "6"}),
+                 "--reproducible 6: the number of shards must be a power of two; the nearest is 4"));
+  CHECK(contains(refused({"--reproducible", "8", "--nproc", "3"}),
+                 "--reproducible 8: the number of ranks or devices, 3, must divide that of the shards; the nearest"));
+  CHECK(contains(refused({"--reproducible", "2", "--parallel", "dp", "--devices", "4"}), "the nearest that does is 2"));
+  CHECK(contains(refused({"--reproducible", "0"}), "--reproducible 0: must be a whole number from 1"));
+  CHECK(contains(refused({"--reproducible", "4", "--lr-scaling", "linear"}), "give --base-batch-size"));
+  CHECK(parse({"--reproducible", "4", "--lr-scaling", "linear", "--base-batch-size", "8"}).reproducible == 4);
+  app::Gpus const two{.built = true, .count = 2, .joined = true};
+  CHECK(parse({"--reproducible", "4", "--nproc", "2"}, 4, {}, two).engine == launch::Engine::process);
+  CHECK(contains(refused({"--reproducible", "4", "--nproc", "2", "--engine", "nccl"}, {}, two),
+                 "--reproducible 4 with --engine nccl"));
+}
+
 TEST_CASE("cores are shared out between devices") {
   CHECK(parse({}, 8).threads == 8);
   CHECK(parse({"--devices", "2"}, 8).threads == 4);

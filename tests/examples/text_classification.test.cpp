@@ -87,6 +87,38 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   }
 }
 
+TEST_CASE("with --reproducible, one rank, two devices and four ranks learn the same, also one after the other") {
+  TemporaryFolder const folder;
+  save(folder, "train.csv", news(0, 100));
+  save(folder, "test.csv", news(3, 30));
+  auto const run = [&](std::string const& name, std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--reproducible", "4"});
+    return trained(folder, name, std::move(flags));
+  };
+  auto const single = run("single", {"--max-steps", "7"});
+  CHECK(single.at("reproducible").integer() == 4);
+  CHECK(single.at("batch_size").integer() == 12);
+  for (auto const& other :
+       {run("dp", {"--max-steps", "7", "--parallel", "dp"}), run("four", {"--max-steps", "7", "--nproc", "4"})}) {
+    CHECK(sha(other) == sha(single));
+    CHECK(other.at("final") == single.at("final"));
+    CHECK(other.at("steps") == single.at("steps"));
+  }
+  auto const on = [&](std::string const& name) { return folder / name + "/checkpoints/step_7.safetensors"; };
+  auto const more = run("more", {"--nproc", "2", "--resume", on("single")});
+  CHECK(sha(more) == sha(run("other", {"--resume", on("four")})));
+  auto const outcome = run_example("compare", {folder / "single", folder / "dp", folder / "four"});
+  CHECK(contains(outcome.out, "four and single agree: their parameters are equal bit for bit"));
+  auto const refused =
+      run_example("text_classification",
+                  {"--data", folder / "train.csv", "--resume", on("single"), "--reproducible", "2", "--d-model", "16",
+                   "--feed-forward", "32", "--num-heads", "2", "--global-batch-size", "12", "--threads", "1"});
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err,
+                 "was saved under Reproducible with 4 shards and training would go on under Reproducible "
+                 "with 2 shards"));
+}
+
 TEST_CASE("a run leaves run.json, metrics and parameters, and says what it does without control characters") {
   TemporaryFolder const folder;
   save(folder, "data.csv", news(0, 100));

@@ -10,9 +10,9 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 /// For a trainer's check function: enough samples for every rank and device to get one.
 /// @throws ConfigError when there are more ranks or devices than samples; says both numbers
 inline void check_samples(Options const& options, Index samples) {
-  if (options.shards() <= samples) return;
+  if (options.all_devices() <= samples) return;
   bool const ranks = options.ranks > 1;
-  throw ConfigError(std::to_string(options.shards()) + (ranks ? " ranks" : " devices") + " for " +
+  throw ConfigError(std::to_string(options.all_devices()) + (ranks ? " ranks" : " devices") + " for " +
                     std::to_string(samples) + " training samples: some would never get one; use at most " +
                     (options.nproc > 1 ? "--nproc " : "--devices ") + std::to_string(samples));
 }

@@ -12,6 +12,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -36,6 +37,7 @@ class CommonFlags {
     check_local_rank(place);
     check_mpi(place);
     resolve_ranks(cores, place);
+    check_reproducible();
     resolve_engine(place, gpus);
     resolve_batch_size();
     options_.cores = cores;
@@ -50,6 +52,7 @@ class CommonFlags {
  private:
   static constexpr int most_ranks = launch::most_local_ranks;
   static constexpr int most_threads = 1024;
+  static constexpr int most_shards = 1 << 16;
   static constexpr Index most_samples = Index{1} << 32;
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
   static constexpr double unbounded = std::numeric_limits<double>::max();
@@ -91,6 +94,9 @@ class CommonFlags {
                 "Gradients that leave together, in MB, with ddp; default: measured at the start");
     command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
+    command.add("--reproducible", options_.reproducible, 1, most_shards,
+                "Shards, a power of two, in which each batch of all ranks is computed and summed: bits are then the "
+                "same for every number of ranks or devices that divides them");
   }
 
   void add_data(Command& command) {
@@ -227,7 +233,7 @@ class CommonFlags {
     }
     bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
     bool const enough = started || static_cast<std::size_t>(options_.ranks) <= options_.gpus.size();
-    bool const best = cuda && ddp && gpus.joined && enough;
+    bool const best = cuda && ddp && gpus.joined && enough && options_.reproducible == 0;
     options_.engine = engine_.value_or(best ? launch::Engine::nccl : launch::Engine::process);
   }
 
@@ -235,16 +241,39 @@ class CommonFlags {
     if (batch_size_ && global_batch_size_)
       throw ConfigError("--batch-size with --global-batch-size: one follows from the other; give one of them");
     options_.batch_size = batch_size_.value_or(options_.batch_size);
-    if (!global_batch_size_) return;
-    Index const unit = options_.shards() * options_.grad_accum_steps;
-    if (*global_batch_size_ % unit != 0) {
-      Index const nearest = std::max(unit, (*global_batch_size_ + unit / 2) / unit * unit);
-      throw ConfigError("--global-batch-size " + std::to_string(*global_batch_size_) + ": must be a multiple of " +
-                        std::to_string(unit) + " (" + std::to_string(options_.shards()) + " ranks or devices x " +
-                        std::to_string(options_.grad_accum_steps) + " accumulation steps); the nearest that fits is " +
-                        std::to_string(nearest));
+    Index const devices = options_.all_devices(), shards = options_.shards(), steps = options_.grad_accum_steps;
+    bool const reproducible = options_.reproducible > 0;
+    if (global_batch_size_) {
+      check_multiple("--global-batch-size", *global_batch_size_, shards * steps,
+                     std::to_string(shards) + (reproducible ? " shards x " : " ranks or devices x ") +
+                         std::to_string(steps) + " accumulation steps");
+      options_.batch_size = *global_batch_size_ / (devices * steps);
+    } else if (reproducible) {
+      check_multiple(
+          "--batch-size", options_.batch_size, shards / devices,
+          std::to_string(shards) + " shards of --reproducible on " + std::to_string(devices) + " ranks or devices");
     }
-    options_.batch_size = *global_batch_size_ / unit;
+  }
+  static void check_multiple(char const* flag, Index value, Index unit, std::string const& because) {
+    if (value % unit == 0) return;
+    Index const nearest = std::max(unit, (value + unit / 2) / unit * unit);
+    throw ConfigError(std::string(flag) + " " + std::to_string(value) + ": must be a multiple of " +
+                      std::to_string(unit) + " (" + because + "); the nearest that fits is " + std::to_string(nearest));
+  }
+
+  /// What would make results depend on the number of ranks or devices is refused.
+  void check_reproducible() const {
+    if (options_.reproducible == 0) return;
+    auto const flag = "--reproducible " + std::to_string(options_.reproducible);
+    auto const why = parallel::why_not_dealt(options_.reproducible, static_cast<int>(options_.all_devices()));
+    if (!why.empty()) throw ConfigError(flag + ": " + why);
+    if (engine_ == launch::Engine::nccl)
+      throw ConfigError(flag +
+                        " with --engine nccl: NCCL adds in an order of its own, which depends on the number of " +
+                        "ranks; leave --engine out");
+    if (options_.lr_scaling != optim::LearningRateScaling::none && !options_.base_batch_size)
+      throw ConfigError(flag + " with --lr-scaling: its base is one rank's batch, and so depends on the number of " +
+                        "ranks; give --base-batch-size");
   }
 
   void check_doctor() const {

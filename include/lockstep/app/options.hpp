@@ -50,6 +50,7 @@ struct Options {
   int prefetch = 2;
   std::optional<double> bucket_cap_mb;  ///< unset: measured
   Index check_replicas_every = 0;       ///< optimizer steps; 0 never
+  int reproducible = 0;                 ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: nothing is written
   Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
@@ -62,10 +63,14 @@ struct Options {
 
   std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start
 
-  /// Batches in one micro-step of the world.
-  [[nodiscard]] Index shards() const noexcept { return Index{ranks} * devices; }
+  /// Of the world.
+  [[nodiscard]] Index all_devices() const noexcept { return Index{ranks} * devices; }
+  /// Batches of a loader in one micro-step of the world.
+  [[nodiscard]] Index shards() const noexcept { return reproducible > 0 ? reproducible : all_devices(); }
+  /// Samples in each of them.
+  [[nodiscard]] Index shard_size() const noexcept { return batch_size * all_devices() / shards(); }
   /// Samples in one optimizer step of the world.
-  [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * shards() * grad_accum_steps; }
+  [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * all_devices() * grad_accum_steps; }
   /// After --lr-scaling.
   [[nodiscard]] double scaled_learning_rate() const noexcept {
     return learning_rate * optim::factor(lr_scaling, effective_batch_size(), base_batch_size.value_or(batch_size));

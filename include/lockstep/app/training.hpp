@@ -26,6 +26,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/scaling/diagnosis.hpp>
 #include <lockstep/scaling/profile_of.hpp>
@@ -59,7 +60,7 @@ class Training {
   /// One rank speaks for all.
   [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
-    return {.batch_size = options_.batch_size, .workers = options_.num_workers, .prefetch = options_.prefetch};
+    return {.batch_size = options_.shard_size(), .workers = options_.num_workers, .prefetch = options_.prefetch};
   }
 
   /// f(policy) with the policy that --parallel names, on the backend that --backend names.
@@ -198,8 +199,9 @@ class Training {
   template <class Policy, class F>
   decltype(auto) on_backend(Policy policy, F& f) const {
     if constexpr (built_with_cuda<>)
-      if (options_.backend == Backend::cuda) return f(parallel::OnCuda{std::move(policy), gpus()});
-    return f(std::move(policy));
+      if (options_.backend == Backend::cuda)
+        return f(parallel::Reproducible{parallel::OnCuda{std::move(policy), gpus()}, options_.reproducible});
+    return f(parallel::Reproducible{std::move(policy), options_.reproducible});
   }
   /// All of this process; with ddp each rank of a host has one, in turn.
   [[nodiscard]] std::vector<int> gpus() const {
@@ -219,6 +221,9 @@ class Training {
         plural(options_.devices), options_.threads, plural(options_.threads), engine,
         static_cast<long long>(options_.batch_size), static_cast<long long>(options_.effective_batch_size()),
         static_cast<long long>(parameters));
+    if (options_.reproducible > 0)
+      std::printf("reproducible: every micro-step has %d shards of %lld, and bits do not depend on ranks or devices\n",
+                  options_.reproducible, static_cast<long long>(options_.shard_size()));
     for (auto const& warning : options_.warnings) std::printf("note: %s\n", warning.c_str());
     std::fflush(stdout);
   }
