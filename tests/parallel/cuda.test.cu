@@ -33,6 +33,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/checkpoint.hpp>
@@ -138,14 +139,14 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           record.phases};
 }
 
-Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}) {
+Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
+    parallel::OnCuda policy{parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
     outcomes[static_cast<std::size_t>(world.rank)] =
-        fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}}, Classifier(), 0.1,
-            fit_options);
+        fit(parallel::Reproducible{std::move(policy), shards}, Classifier(), 0.1, fit_options);
     return 0;
   });
   for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);
@@ -200,6 +201,21 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
     CHECK(ddp.values == dp.values);
     CHECK(ddp.buffers == dp.buffers);
     CHECK(ddp.losses == dp.losses);
+  }
+}
+
+TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of replicas") {
+  if (!lockstep_test::has_gpu("reproducible training")) return;
+  using parallel::OnCuda, parallel::Reproducible;
+  auto const expected = fit(OnCuda{parallel::DataParallel{.devices = 4}});
+  for (auto const& outcome : {fit(Reproducible{OnCuda{parallel::SingleDevice{}}, 4}),
+                              fit(Reproducible{OnCuda{parallel::DataParallel{.devices = 2}}, 4}),
+                              fit(OnCuda{Reproducible{parallel::DataParallel{.devices = 2}, 4}}),
+                              fit_on_ranks(1, {}, 4), fit_on_ranks(2, {}, 4)}) {
+    CHECK(outcome.values == expected.values);
+    CHECK(outcome.buffers == expected.buffers);
+    CHECK(outcome.losses == expected.losses);
+    CHECK(outcome.evaluation.loss == expected.evaluation.loss);
   }
 }
 
