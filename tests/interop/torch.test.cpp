@@ -230,6 +230,39 @@ TEST_CASE("processes give the bits of threads") {
   CHECK(Scratch::read("rank1") == expected);
 }
 
+TEST_CASE("a gradient is told of as soon as backward has it; what is thrown then comes out as it was") {
+  auto mine = model(false);
+  auto const layout = nn::ParameterLayout::of(mine);
+  parallel::Replica replica(mine, layout, {.threads = 1});
+  std::vector<float> start(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 0, start.data());
+  replica.set_values(start);
+  std::fill_n(replica.gradient_data(), layout.size(), 7.0f);
+  struct Heard {
+    float const* last;  // of hidden.weight, which backward comes to last
+    std::vector<Index> offsets;
+    bool last_was_there = false, throws = false;
+  } heard{replica.gradient_data() + layout.entries()[0].offset, {}};
+  nn::ReadySink const sink{[](void* self, Index offset, Index) {
+                             auto& h = *static_cast<Heard*>(self);
+                             if (h.offsets.empty()) h.last_was_there = *h.last != 7;
+                             h.offsets.push_back(offset);
+                             if (h.throws) throw RankLost(3, "rank 3 is lost");
+                           },
+                           &heard};
+  data::Collated const batch{data::PadCollate{}, points(9)};
+  replica.run(batch.batch(), {.key = 1}, {}, sink);
+  CHECK(heard.offsets.size() == 4);
+  CHECK_FALSE(heard.last_was_there);
+  std::vector<float> const gradients(replica.gradient_data(), replica.gradient_data() + layout.size());
+  heard = {heard.last, {}, false, true};
+  CHECK_THROWS_WITH_AS(replica.run(batch.batch(), {.key = 1}, {}, sink), "rank 3 is lost", RankLost);
+  CHECK(heard.offsets.size() == 1);
+  heard.throws = false;
+  replica.run(batch.batch(), {.key = 1}, {}, sink);
+  CHECK(std::equal(gradients.begin(), gradients.end(), replica.gradient_data()));
+}
+
 TEST_CASE("micro-batches add up to one batch, and are reduced once") {
   auto const at_once = fit_ranks(2, 6, false), in_parts = fit_ranks(2, 3, false, {.epochs = 2, .accumulation = 2});
   CHECK(in_parts.record.steps == at_once.record.steps);
