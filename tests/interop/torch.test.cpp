@@ -24,6 +24,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
@@ -211,6 +212,17 @@ TEST_CASE("with dropout and BatchNorm, too, bits are equal and a run repeats; ot
   auto batches = loader(6);
   other.fit(batches, {.epochs = 2});
   CHECK(std::vector<float>(other.values().begin(), other.values().end()) != dp.values);
+}
+
+TEST_CASE("under Reproducible bits do not depend on the number of devices, with dropout and BatchNorm, too") {
+  auto const four = [](auto policy) { return parallel::Reproducible{std::move(policy), 4}; };
+  auto const single = fit(four(parallel::SingleDevice{.threads = 1}), 3, true);
+  auto const dp = fit(four(parallel::DataParallel{.devices = 2, .threads = 1}), 3, true);
+  auto const wide = fit(four(parallel::DataParallel{.devices = 4, .threads = 1}), 3, true);
+  CHECK(single.record.steps == 8);
+  CHECK(dp.values == single.values);
+  CHECK(wide.values == single.values);
+  CHECK(dp.record.evaluations.back().loss == single.record.evaluations.back().loss);
 }
 
 TEST_CASE("rank: torch" * doctest::skip()) {

@@ -319,7 +319,8 @@ class TorchReplica {
       if (gradient.defined()) {
         at::NoGradGuard const constant;
         auto const to = context_->gradient(*of.parameter);
-        if (!of.gradient.defined()) of.gradient = torch::from_blob(to.data, of.tensor.sizes(), torch::kFloat);
+        if (!of.gradient.defined() || of.gradient.data_ptr() != to.data)
+          of.gradient = torch::from_blob(to.data, of.tensor.sizes(), torch::kFloat);
         auto const dense = gradient.is_sparse() ? gradient.to_dense() : gradient;
         if (to.write == Write::overwrite)
           of.gradient.copy_(dense);
