@@ -52,6 +52,18 @@ TEST_CASE("integers and doubles stay apart, and keep all their bits") {
   CHECK(parse("3").number() == 3.0);
 }
 
+TEST_CASE("of very many names, one that comes again is found") {
+  std::string text = "{";
+  for (int i = 0; i < 100000; ++i) text += "\"name" + std::to_string(i) + "\":" + std::to_string(i) + ",\n";
+  CHECK(parse(text + "\"end\": 1}").object().size() == 100001);
+  try {
+    static_cast<void>(parse(text + "\"name7\": 1, \"name3\": 2}"));
+    FAIL("nothing was refused");
+  } catch (DataError const& error) {
+    CHECK(std::string(error.what()).ends_with("line 100001, column 1: the member \"name7\" is there twice"));
+  }
+}
+
 TEST_CASE("strings") {
   CHECK(parse(R"("\"\\\/\b\f\n\r\t")").string() == "\"\\/\b\f\n\r\t");
   CHECK(parse(R"("\u0041\u00e9\u20AC\ud83d\ude00")").string() == "A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");

@@ -310,6 +310,26 @@ TEST_CASE("one rank that is asked is enough, and who is asked with the last step
   }
 }
 
+TEST_CASE("as many checkpoints are kept as is wished, the newest, and others' stay") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const saved = folder / "saved";
+  auto const run = [&](Index keep, Index to, std::string const& from) {
+    fit(parallel::SingleDevice{.threads = 1},
+        {.epochs = 4,
+         .max_steps = to,
+         .accumulation = 2,
+         .checkpoints = {.folder = saved, .every = 2, .keep = keep, .resume = from}});
+    return train::checkpoint_steps(saved);
+  };
+  using Steps = std::vector<Index>;
+  CHECK(run(0, 4, "") == Steps{2, 4});
+  CHECK(run(3, 7, step_file(saved, 4)) == Steps{4, 6, 7});
+  lockstep_test::write_file(saved + "/best.safetensors", "x");
+  lockstep_test::write_file(saved + "/step_20.safetensors", "of another run");
+  CHECK(run(1, 9, step_file(saved, 7)) == Steps{9, 20});
+  CHECK(lockstep_test::read_file(saved + "/best.safetensors") == "x");
+}
+
 TEST_CASE("patience outlasts a pause, and what was evaluated is remembered") {
   lockstep_test::TemporaryFolder const folder;
   FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3};
@@ -344,8 +364,7 @@ TEST_CASE("a checkpoint is a file of parameters too") {
   auto const outcome = fit(parallel::SingleDevice{.threads = 1},
                            {.checkpoints = {.folder = folder / "saved", .metadata = {{"classes", "a b c"}}}});
   train::Predictor const predictor(Model{}, train::newest_checkpoint(folder / "saved"));
-  REQUIRE_FALSE(predictor.metadata().empty());
-  CHECK(predictor.metadata()[0] == std::pair<std::string, std::string>{"classes", "a b c"});
+  CHECK(predictor.metadata() == train::Metadata{{"classes", "a b c"}});  // and nothing of a run's
   std::vector<float> values(outcome.values.size()), buffers(outcome.buffers.size());
   train::load_parameters(train::newest_checkpoint(folder / "saved"), predictor.layout(), values, buffers);
   CHECK(values == outcome.values);
@@ -412,4 +431,26 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK_THROWS_WITH_AS(train::Progress::from_json(R"({"version":2})", "x"),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(train::Progress::from_json("{}", "x"), DataError);
+}
+
+TEST_CASE("a progress that no run leaves is refused with file, name and value") {
+  train::Progress const sound{7, 8, 5, {0.1, 3}, 1.5, {2, 4}, {{4, 1, 9, 0.25, {}, 0.5, true}}, {1, 8, 23, "abc"}};
+  auto const refused = [&](void (*damage)(train::Progress&), std::string const& sentence) {
+    auto damaged = sound;
+    damage(damaged);
+    CHECK_THROWS_WITH_AS(train::Progress::from_json(damaged.to_json(), "a.safetensors"),
+                         doctest::Contains(("a.safetensors: in the state of training " + sentence).c_str()), DataError);
+  };
+  refused([](train::Progress& p) { p.steps = -1; }, "steps is -1");
+  refused([](train::Progress& p) { p.steps = Index{1} << 60; }, "steps is 1152921504606846976");
+  refused([](train::Progress& p) { p.effective_batch_size = 0; }, "effective_batch_size is 0");
+  refused([](train::Progress& p) { p.epoch_loss.weight = -1; }, "loss_weight is -1");
+  refused([](train::Progress& p) { p.seconds = -0.5; }, "seconds is -0.5");
+  refused([](train::Progress& p) { p.resumed_at = {4, 2}; }, "resumed_at is 2");
+  refused([](train::Progress& p) { p.resumed_at = {8}; }, "resumed_at is 8");
+  refused([](train::Progress& p) { p.evaluations[0].step = 9; }, "an evaluation's step is 9");
+  refused([](train::Progress& p) { p.evaluations[0].epoch = -1; }, "an evaluation's epoch is -1");
+  auto text = sound.to_json();
+  text.replace(text.find("\"seed\":\"5\""), 10, "\"seed\":\"x\"");
+  CHECK_THROWS_WITH_AS(train::Progress::from_json(text, "x"), doctest::Contains("seed is x"), DataError);
 }

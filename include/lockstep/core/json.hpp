@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
@@ -54,26 +57,38 @@ class Parser {
 
   Value object() {
     Object out;
+    std::vector<std::size_t> starts;
     ++at_;
     space();
     if (accept('}')) return out;
     do {
       space();
       if (peek() != '"') fail("a member's name in quotes is needed, not " + found());
-      auto const start = at_;
+      starts.push_back(at_);
       auto name = string();
-      for (auto const& member : out) {
-        if (member.first != name) continue;
-        at_ = start;
-        fail("the member \"" + name + "\" is there twice");
-      }
       space();
       if (!accept(':')) fail("a ':' is needed after a member's name, not " + found());
       out.emplace_back(std::move(name), value());
       space();
     } while (accept(','));
     if (!accept('}')) fail("a ',' or '}' is needed after a member, not " + found());
+    refuse_twice(out, starts);
     return out;
+  }
+  /// Names are compared in order: a file may have very many.
+  void refuse_twice(Object const& members, std::vector<std::size_t> const& starts) {
+    std::vector<std::uint32_t> order(members.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      auto const compared = members[a].first.compare(members[b].first);
+      return compared < 0 || (compared == 0 && a < b);
+    });
+    std::size_t first = members.size();  // of those that repeat a name
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (members[order[i]].first == members[order[i - 1]].first) first = std::min<std::size_t>(first, order[i]);
+    if (first == members.size()) return;
+    at_ = starts[first];
+    fail("the member \"" + members[first].first + "\" is there twice");
   }
 
   Value array() {

@@ -15,7 +15,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// A file that is there whole or not at all: written under another name beside its place, and moved there by `commit`
-/// once its bytes are on the disk. Without `commit` nothing stays behind.
+/// once its bytes are on the disk, for good when `commit` returns. Without `commit` nothing stays behind.
 class [[nodiscard]] AtomicFile {
  public:
   /// @throws DataError when the place cannot be written to; names the path and the system's reason
@@ -45,6 +45,12 @@ class [[nodiscard]] AtomicFile {
     if (::fsync(file_) != 0) fail("sync");
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
     ::close(std::exchange(file_, -1));
+    auto const slash = path_.rfind('/');  // the name is on the disk too, where the file system can say so
+    auto const folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    if (int const place = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); place >= 0) {
+      ::fsync(place);
+      ::close(place);
+    }
   }
 
  private:

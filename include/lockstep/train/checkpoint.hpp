@@ -2,6 +2,7 @@
 #pragma once
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 struct Checkpoints {
   std::string folder = {};  ///< receives step_N.safetensors, and is made when it is missing; empty: nothing is saved
   Index every = 0;          ///< optimizer steps; one more after the last. 0: only that
+  Index keep = 0;           ///< of the run's so far, the newest; the others go once it is on the disk. 0: all
   std::string resume = {};  ///< a file to go on from; empty: from the beginning
   Metadata metadata = {};   ///< texts that are saved with the parameters
 };
@@ -66,7 +69,7 @@ struct Progress {
     out.end_array().member("data", data.to_json()).end_object();
     return std::move(out).text();
   }
-  /// @throws DataError when the text is no progress, or one of another version; `where` names its place
+  /// @throws DataError when the text is no progress, one of another version, or damaged; `where` names its place
   [[nodiscard]] static Progress from_json(std::string_view text, std::string const& where) {
     auto const value = json::parse(text, where);
     if (auto const found = value.at("version").integer(); found != version)
@@ -77,7 +80,8 @@ struct Progress {
     out.effective_batch_size = value.at("effective_batch_size").integer();
     if (auto const* shards = value.find("reproducible")) out.reproducible = static_cast<int>(shards->integer());
     auto const& seed = value.at("seed").string();
-    std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
+    auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
+    if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);
     out.epoch_loss = {value.at("loss_sum").number(), value.at("loss_weight").number()};
     out.seconds = value.at("seconds").number();
     for (auto const& step : value.at("resumed_at").array()) out.resumed_at.push_back(step.integer());
@@ -97,11 +101,40 @@ struct Progress {
       out.evaluations.push_back(std::move(report));
     }
     out.data = data::LoaderState::from_json(value.at("data").string());
+    out.check(where);
     return out;
   }
 
   static constexpr int version = 1;
   static constexpr char const* key = "lockstep.progress";  ///< of the file's metadata
+
+ private:
+  static constexpr Index most_steps = Index{1} << 48;
+
+  [[noreturn]] static void refuse(std::string const& where, std::string const& name, std::string const& value) {
+    throw DataError(where + ": in the state of training " + name + " is " + value +
+                    ", which no run leaves; the file was damaged, resume from another one");
+  }
+  void check(std::string const& where) const {
+    auto const within = [&](char const* name, Index value, Index least, Index most) {
+      if (value < least || value > most) refuse(where, name, std::to_string(value));
+    };
+    auto const positive = [&](char const* name, double value) {
+      if (!(value >= 0) || !std::isfinite(value)) refuse(where, name, std::to_string(value));
+    };
+    within("steps", steps, 0, most_steps);
+    within("effective_batch_size", effective_batch_size, 1, most_steps);
+    positive("loss_weight", epoch_loss.weight);
+    positive("seconds", seconds);
+    Index before = 0;
+    for (Index const step : resumed_at) within("resumed_at", step, before, steps), before = step;
+    before = 0;
+    for (auto const& each : evaluations) {
+      within("an evaluation's step", each.step, before, steps), before = each.step;
+      within("an evaluation's epoch", each.epoch, 0, steps);
+      within("an evaluation's samples", each.samples, 0, most_steps);
+    }
+  }
 };
 
 /// Saves what a run needs to go on as though it had never stopped: parameters and buffers as `save_parameters`, so that
@@ -139,10 +172,10 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
   return progress;
 }
 
-/// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
-[[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
+/// The steps after which a folder's checkpoints were made, ascending; empty when it holds none or is not there.
+[[nodiscard]] inline std::vector<Index> checkpoint_steps(std::string const& folder) {
   constexpr std::string_view before = "step_", behind = ".safetensors";
-  Index most = -1;
+  std::vector<Index> all;
   auto* const open = ::opendir(folder.c_str());
   while (auto const* entry = open ? ::readdir(open) : nullptr) {
     std::string_view const name = entry->d_name;
@@ -150,10 +183,30 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     auto const digits = name.substr(before.size(), name.size() - before.size() - behind.size());
     Index steps = -1;
     auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
-    if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size()) most = std::max(most, steps);
+    if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size() && steps >= 0) all.push_back(steps);
   }
   if (open) ::closedir(open);
-  return most < 0 ? "" : folder + "/step_" + std::to_string(most) + ".safetensors";
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+namespace detail {
+inline std::string step_name(Index step) { return "step_" + std::to_string(step); }
+}  // namespace detail
+
+/// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
+[[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
+  auto const all = checkpoint_steps(folder);
+  return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
+}
+
+/// Removes all but the `keep` newest of a folder's checkpoints up to that of `step`, which is on the disk; those of
+/// later steps are not this run's. What cannot be removed stays.
+inline void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
+  auto all = checkpoint_steps(folder);
+  all.erase(std::upper_bound(all.begin(), all.end(), step), all.end());
+  for (Index i = 0; i + keep < std::ssize(all); ++i)
+    ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
 }
 
 /// Where `folder` keeps the checkpoint of this name, such as "step_500". Makes the folder when it is missing.

@@ -93,7 +93,8 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 }
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
-/// the file's metadata. Tensors that the model does not have are passed over.
+/// the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that the model does not have
+/// are passed over.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
 /// shape; ShapeError when an arena has another size than the layout
@@ -192,7 +193,9 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   detail::SafetensorsFile const file(path);
   file.read(path, layout, values.data(), buffers.data(), {});
-  return file.metadata();
+  auto texts = file.metadata();
+  std::erase_if(texts, [](auto const& text) { return text.first.starts_with("lockstep."); });
+  return texts;
 }
 
 inline std::string load_text(std::string const& path, std::string_view name) {

@@ -68,8 +68,8 @@ class Checkpointing {
   void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
     bool const due = ends || (options_.every > 0 && record.steps % options_.every == 0);
     if (!due || !speaks() || options_.folder.empty()) return;
-    save_checkpoint(checkpoint_path(options_.folder, "step_" + std::to_string(record.steps)), layout_,
-                    session_.values(), session_.buffers(), session_.moments(),
+    save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
+                    session_.buffers(), session_.moments(),
                     {.steps = record.steps,
                      .effective_batch_size = record.effective_batch_size,
                      .reproducible = record.reproducible,
@@ -80,6 +80,7 @@ class Checkpointing {
                      .evaluations = record.evaluations,
                      .data = place(record.steps)},
                     options_.metadata);
+    if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }
 
  private:
