@@ -207,6 +207,42 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   CHECK(trainer.values()[0] == 0);
 }
 
+TEST_CASE("a mean over nothing is refused, not told as 0") {
+  auto loader = line::loader(8, 4), empty = line::loader(0, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  train::Evaluation const evaluation{empty, train::Accuracy{&line::Point::label}};
+  CHECK_THROWS_WITH_AS(trainer.evaluate(evaluation), doctest::Contains("evaluate on: 0 samples give no step"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation), doctest::Contains("nothing to evaluate on"), DataError);
+  CHECK(trainer.values()[0] == 0);
+}
+
+TEST_CASE("a dry run computes a batch and one to evaluate, and learns and tells nothing") {
+  auto const check = [](auto policy) {
+    auto loader = line::loader(22, 4), again = line::loader(22, 5);
+    Trainer trainer{line::Model{}, sgd(), policy};
+    Recorder heard;
+    FitOptions options{.epochs = 3, .observers = {&heard}, .dry_run = true};
+    train::Evaluation const evaluation{again, train::Accuracy{&line::Point::label}};
+    auto const record = trainer.fit(loader, evaluation, options);
+    CHECK(record.steps == 0);
+    CHECK(trainer.values()[0] == 0);
+    CHECK(record.session.peak_bytes_per_device.size() == static_cast<std::size_t>(policy.shards()));
+    CHECK(record.session.peak_bytes_per_device[0] > 3 * sizeof(float));
+    CHECK(heard.starts.size() + heard.steps.size() + heard.evaluations.size() == 0);
+    CHECK(heard.finished == 0);
+    options.dry_run = false;
+    CHECK(trainer.fit(loader, evaluation, options).evaluations.size() == 3);
+
+    auto fresh_loader = line::loader(22, 4), fresh_again = line::loader(22, 5);
+    Trainer fresh{line::Model{}, sgd(), policy};
+    fresh.fit(fresh_loader, train::Evaluation{fresh_again}, {.epochs = 3});
+    CHECK(fresh.values()[0] == trainer.values()[0]);
+  };
+  check(parallel::SingleDevice{.threads = 1});
+  check(parallel::DataParallel{.devices = 2, .threads = 1});
+}
+
 TEST_CASE("training goes on from parameters that were saved, on every device") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(10, 5);

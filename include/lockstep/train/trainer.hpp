@@ -27,6 +27,7 @@
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
+#include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
@@ -50,6 +51,7 @@ struct FitOptions {
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
   std::vector<train::Observer*> observers{};
+  bool dry_run = false;  ///< does all that comes before the first step, computes one batch, and learns nothing
 };
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
@@ -141,9 +143,24 @@ class Trainer {
   }
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
-  /// @collective with DistributedDataParallel
+  /// @collective with DistributedDataParallel   @throws DataError when there are no samples
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
+    return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
+  }
+
+  /// On the host: of a device, a copy that the next call overwrites.
+  [[nodiscard]] std::span<float const> values() const { return session_.values(); }
+  /// What the model keeps but does not learn, such as running statistics: the first device's, or this rank's.
+  [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+
+ private:
+  /// Over so many of its first steps.
+  template <class Loader, class... Metrics>
+  train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
     struct Part {
       nn::Loss<HostSpace> loss;
       double samples = 0;
@@ -151,7 +168,6 @@ class Trainer {
     };
     std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
     session_.share_buffers();
-    auto const steps = evaluation.loader.steps(split());
     start(evaluation.loader, 0, 0, 1);
     for (Index step = 0; step < steps; ++step) {
       auto const held = evaluation.loader.next();
@@ -189,15 +205,6 @@ class Trainer {
     return report;
   }
 
-  /// On the host: of a device, a copy that the next call overwrites.
-  [[nodiscard]] std::span<float const> values() const { return session_.values(); }
-  /// What the model keeps but does not learn, such as running statistics: the first device's, or this rank's.
-  [[nodiscard]] std::span<float const> buffers() const { return session_.buffers(); }
-  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
-  [[nodiscard]] Model const& model() const noexcept { return model_; }
-  [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
-
- private:
   static std::vector<float> initial_values(nn::ParameterLayout const& layout, std::uint64_t seed) {
     std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.0f);
     nn::initialize(layout, seed, values.data());
@@ -215,7 +222,7 @@ class Trainer {
 
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
-    check_evaluation(loader, evaluation, options);
+    train::detail::check_evaluation(loader, evaluation, options, split());
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
@@ -236,6 +243,10 @@ class Trainer {
       return record.steps >= plan.steps || (options.patience > 0 && best.since() >= options.patience);
     };
     if (record.resumed() > 0 && over()) return record;
+    if (options.dry_run) {
+      rehearse(loader, evaluation, options, plan, record);
+      return record;
+    }
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps});
@@ -293,6 +304,18 @@ class Trainer {
     return record;
   }
 
+  /// One batch forward and backward, whose gradients nobody sums, and one evaluated.
+  template <class Loader, class Evaluation>
+  void rehearse(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
+                train::detail::FitPlan const& plan, train::RunRecord& record) {
+    auto const epoch = plan.epoch(record.steps);
+    start(loader, epoch, plan.begin(record.steps), epoch + 1);
+    train::BatchFeed feed(loader, session_, 1);
+    micro_step(feed, epoch, true, false, options, record);
+    if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) evaluate(evaluation, 1);
+    record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
+  }
+
   /// @collective with DistributedDataParallel
   std::vector<train::RankSeconds> seconds_of_ranks(train::RunRecord const& record) {
     constexpr std::size_t each = 4;
@@ -310,30 +333,6 @@ class Trainer {
     auto const* at = all.data();
     for (auto& seconds : out) seconds = {at[0], at[1], at[2], at[3]}, at += each;
     return out;
-  }
-
-  /// Before anything is trained.
-  template <class Loader, class Evaluation>
-  static void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOptions const& options) {
-    std::string names = "loss";
-    bool known = options.judge_by == names;
-    if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
-      if (static_cast<void const*>(&evaluation.loader) == &loader)
-        throw ConfigError(
-            "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
-            "second one, if need be of the same dataset");
-      auto const look = [&](std::string const& name) {
-        known = known || name == options.judge_by;
-        names += ", " + name;
-      };
-      std::apply([&](auto const&... metric) { (look(metric.name()), ...); }, evaluation.metrics);
-    } else if (options.patience > 0) {
-      throw ConfigError("fit: patience is " + std::to_string(options.patience) +
-                        ", and there is no evaluation to wait for; pass one");
-    }
-    if (!known)
-      throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
-                        "\", which they do not count; name one of " + names);
   }
 
   enum class Updates { make_alike, leave_apart };

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/data/split.hpp>
+#include <lockstep/train/evaluation.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A mean over nothing would look like a perfect one.
+/// @returns the evaluation's steps, at least 1
+template <class Loader, class... Metrics>
+Index steps_of(Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
+  auto const steps = evaluation.loader.steps(split);
+  if (steps == 0)
+    throw DataError(
+        "evaluate: there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
+        " samples give no step; look at what the dataset found, leave the loader's `tail` at exact, or pass "
+        "no evaluation");
+  return steps;
+}
+
+/// Before anything is trained.
+template <class Loader, class Evaluation, class FitOptions>
+void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOptions const& options,
+                      data::Split const& split) {
+  std::string names = "loss";
+  bool known = options.judge_by == names;
+  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
+    if (static_cast<void const*>(&evaluation.loader) == &loader)
+      throw ConfigError(
+          "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
+          "second one, if need be of the same dataset");
+    steps_of(evaluation, split);
+    auto const look = [&](std::string const& name) {
+      known = known || name == options.judge_by;
+      names += ", " + name;
+    };
+    std::apply([&](auto const&... metric) { (look(metric.name()), ...); }, evaluation.metrics);
+  } else if (options.patience > 0) {
+    throw ConfigError("fit: patience is " + std::to_string(options.patience) +
+                      ", and there is no evaluation to wait for; pass one");
+  }
+  if (!known)
+    throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
+                      "\", which they do not count; name one of " + names);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
