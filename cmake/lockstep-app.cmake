@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # lockstep::app: what `lockstep/app/` needs for the trainers' command line.
 find_package(CLI11 QUIET)
-find_package(nlohmann_json QUIET)
-if(NOT CLI11_FOUND OR NOT nlohmann_json_FOUND)
-  message(STATUS "Lockstep: CLI11 or nlohmann-json is missing (Debian: libcli11-dev nlohmann-json3-dev); "
+find_path(LOCKSTEP_YAML_INCLUDE yaml.h)
+find_library(LOCKSTEP_YAML NAMES yaml)
+mark_as_advanced(LOCKSTEP_YAML_INCLUDE LOCKSTEP_YAML)
+if(NOT CLI11_FOUND OR NOT LOCKSTEP_YAML_INCLUDE OR NOT LOCKSTEP_YAML)
+  message(STATUS "Lockstep: CLI11 or libyaml is missing (Debian: libcli11-dev libyaml-dev); "
                  "there is no target lockstep::app")
 elseif(NOT TARGET lockstep::app)
   add_library(lockstep::app INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(lockstep::app INTERFACE lockstep::lockstep CLI11::CLI11 nlohmann_json::nlohmann_json)
+  target_include_directories(lockstep::app SYSTEM INTERFACE "${LOCKSTEP_YAML_INCLUDE}")
+  target_link_libraries(lockstep::app INTERFACE lockstep::lockstep CLI11::CLI11 "${LOCKSTEP_YAML}")
 endif()

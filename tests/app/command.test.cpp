@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include "../temporary_folder.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -20,6 +22,8 @@ struct Flags {
   std::string path;
   int mode = 1;
   bool dry = false;
+  std::vector<std::string> items;
+  std::vector<std::string> given;
 
   bool parse(std::vector<char const*> arguments) {
     app::Command command("about the program");
@@ -30,9 +34,13 @@ struct Flags {
     command.add("--path", path, "Where");
     command.add("--mode", mode, {{"slow", 1}, {"fast", 2}}, "How");
     command.add("--dry", dry, "Whether");
+    command.add(
+        "--items", "Several", [this](auto const&, auto const& text) { items.push_back(text); }, app::Takes::list);
+    command.add_config();
     arguments.insert(arguments.begin(), "program");
     bool const run = command.parse(static_cast<int>(arguments.size()), arguments.data());
     help = command.help();
+    given = command.arguments(static_cast<int>(arguments.size()), arguments.data());
     return run;
   }
   std::string refused(std::vector<char const*> arguments) {
@@ -45,6 +53,26 @@ struct Flags {
   }
   std::string help;
 };
+
+/// Parses a file of that text, and whatever stands beside it on the command line.
+struct Configured {
+  lockstep_test::TemporaryFolder folder;
+  std::string path = folder / "run.yaml";
+  Flags flags;
+  explicit Configured(std::string const& text, std::vector<char const*> arguments = {}) {
+    lockstep_test::write_file(path, text);
+    arguments.insert(arguments.end(), {"--config", path.c_str()});
+    CHECK(flags.parse(arguments));
+  }
+};
+/// What is said of a file, behind its path.
+std::string refused_file(std::string const& text) {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "run.yaml";
+  lockstep_test::write_file(path, text);
+  auto const says = Flags().refused({"--config", path.c_str()});
+  return says.starts_with(path) ? says.substr(path.size()) : "without the path: " + says;
+}
 
 bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
 
@@ -112,4 +140,64 @@ TEST_CASE("a flag without its value, or given twice, is refused") {
   CHECK(contains(flags.refused({"--width"}), "--width: a flag takes one value"));
   CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width: a flag takes one value and is given once"));
   CHECK(contains(flags.refused({"--width", "3", "--breadth", "4"}), "once"));
+}
+
+TEST_CASE("a configuration file names the same flags, in sections or not, as YAML or JSON") {
+  for (char const* text :
+       {"# a comment\nwidth: 32\nrate: 2.5e-1\npath: 'a b'\nmode: fast\nitems: [x, 3]\ndry: true\ndepth: ~\n",
+        "---\nmodel:\n  breadth: 32\n  rate: 0.25\npath: {path: a b, mode: fast}\nempty:\nmore:\n  items:\n    - x\n"
+        "    - 3\n  dry: true\n...\n",
+        "{\"model\": {\"width\": 32, \"rate\":0.25},\n\t\"path\": \"a\\u0020b\", \"mode\": \"fast\",\n"
+        "\t\"items\": [\"x\", 3], \"dry\": true, \"depth\": null}"}) {
+    CAPTURE(text);
+    Configured const configured(text);
+    auto const& flags = configured.flags;
+    CHECK(flags.width == 32);
+    CHECK(flags.rate == 0.25);
+    CHECK(flags.path == "a b");
+    CHECK(flags.mode == 2);
+    CHECK(flags.items == std::vector<std::string>{"x,3"});
+    CHECK(flags.dry);
+    CHECK_FALSE(flags.depth.has_value());
+    CHECK(flags.seed == 7);
+  }
+  for (char const* text : {"", "# nothing\n", "---\n", "{}", "~\n"}) CHECK(Configured(text).flags.width == 16);
+}
+
+TEST_CASE("the command line comes before the file, and what is given can be handed on without the file") {
+  using Words = std::vector<std::string>;
+  Configured const configured("rate: 0.25\nwidth: 32\nseed: 9\ndry: false\n", {"--breadth", "8", "--dry"});
+  CHECK(configured.flags.width == 8);
+  CHECK(configured.flags.rate == 0.25);
+  CHECK(configured.flags.seed == 9);
+  CHECK(configured.flags.dry);
+  CHECK(configured.flags.given == Words{"program", "--breadth", "8", "--dry", "--rate=0.25", "--seed=9"});
+  Flags flags;
+  CHECK(flags.parse({"--mode", "fast"}));
+  CHECK(flags.given == Words{"program", "--mode", "fast"});
+}
+
+TEST_CASE("a file's mistake is told with its line, the value and the rule") {
+  CHECK(refused_file("rate: 0.5\nwidth: 65\n") == ":2: --width 65: must be a whole number from 1 to 64");
+  CHECK(refused_file("model:\n  rate: true\n") == ":2: --rate true: must be a number from 0 to 1");
+  CHECK(contains(refused_file("mode: fats\n"), ":1: --mode fats: must be one of slow, fast; the nearest is fast"));
+  CHECK(refused_file("dry: 1\n") == ":1: --dry 1: must be true or false");
+  CHECK(contains(refused_file("path: ''\n"), ":1: --path ''"));
+  CHECK(contains(refused_file("\nwidht: 3\n"), ":2: unknown name widht; the nearest is width"));
+  CHECK(contains(refused_file("confg: 3\n"), ":1: unknown name confg; the nearest is "));
+  CHECK(contains(refused_file("config: other.yaml\n"), ":1: unknown name config"));
+  CHECK(refused_file("width: 3\nmodel:\n  breadth: 4\n") == ":3: breadth is given by line 1 too; leave out one");
+  CHECK(refused_file("width: [3, 4]\n") == ":1: width [3,4]: takes one value, not a list");
+  CHECK(refused_file("items: [a, [b]]\n") == ":1: items: a list holds single values");
+  CHECK(refused_file("a:\n  b:\n    width: 3\n") == ":2: b: a section within a section; one level is enough");
+  CHECK(contains(refused_file("rate: &r 0.5\nwidth: *r\n"), ":2: width: references"));
+  CHECK(contains(refused_file("- width\n"), ":1: must be a name with a value"));
+  CHECK(contains(refused_file("width\n"), ":1: must be a name with a value"));
+  CHECK(contains(refused_file("width: 3\n---\nwidth: 4\n"), ":2: begins a second document"));
+  CHECK(contains(refused_file("width: 3\n  rate: 0.5\n"), ":2: is no YAML or JSON: "));
+  CHECK(contains(refused_file("{\"width\": 3,\n \"rate\": \n"), ": is no YAML or JSON: "));
+  CHECK(contains(refused_file("path: \"a\\0b\"\n"), ":1: holds a zero byte"));
+  CHECK(contains(refused_file("path: \xff\n"), ": is no YAML or JSON: "));
+  CHECK(contains(Flags().refused({"--config", "/no/such/file"}), "--config /no/such/file: cannot be opened: No such"));
+  CHECK(contains(Flags().refused({"--config", "/"}), "/: is no YAML or JSON: "));
 }

@@ -43,6 +43,8 @@ TEST_CASE("what is saved needs a place") {
   CHECK(parse({"--resume", "a/step_5.safetensors"}).resume == "a/step_5.safetensors");
   CHECK(contains(refused({"--checkpoint-every", "50"}), "--checkpoint-every without --save-dir"));
   CHECK(contains(refused({"--resume", "auto"}), "--resume auto without --save-dir"));
+  CHECK(parse({"--save-dir", "x", "--keep-checkpoints", "2"}).keep_checkpoints == 2);
+  CHECK(contains(refused({"--keep-checkpoints", "2"}), "--keep-checkpoints without --save-dir"));
 }
 
 TEST_CASE("the policy follows from ranks and devices, and can be named") {
@@ -259,6 +261,7 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);
   CHECK(contains(refused({"--doctor", "--resume", "auto", "--save-dir", "runs"}), "--doctor with --resume"));
+  CHECK(contains(refused({"--doctor", "--dry-run"}), "--doctor with --dry-run"));
   CHECK(contains(refused({"--doctor", "--checkpoint-every", "5", "--save-dir", "runs"}), "--checkpoint-every"));
   CHECK(contains(refused({"--doctor", "--max-restarts", "1", "--nproc", "2"}), "--doctor with --max-restarts"));
   CHECK(contains(refused({"--doctor", "--best-by", "loss", "--patience", "2"}), "--doctor with --best-by"));

@@ -92,6 +92,48 @@ TEST_CASE("data that cannot be read is refused with file, line and what was expe
   for (auto const& refusal : refusals) check_refused(folder, refusal);
 }
 
+TEST_CASE("a configuration file that cannot work is refused with its line") {
+  TemporaryFolder const folder;
+  auto const good = save(folder, "good.csv", rows(12));
+  auto const config = [&](std::string const& name, std::string const& text) { return save(folder, name, text); };
+  std::vector<Refusal> const refusals{
+      {{"--config", folder / "none.yaml"}, {"none.yaml", "No such file"}},
+      {{"--config", config("name.yaml", "training:\n  epochs: 2\n  bacth_size: 8\n")},
+       {"name.yaml:3: unknown name bacth_size", "the nearest is batch-size"}},
+      {{"--config", config("value.yaml", "epochs: many\n")}, {"value.yaml:1", "--epochs many", "from 1 to"}},
+      {{"--config", config("twice.json", "{\"lr\": 1,\n \"learning_rate\": 2}")}, {"twice.json:2", "line 1 too"}},
+      {{"--config", config("list.yaml", "epochs: [1, 2]\n"), "--nproc", "2"}, {"list.yaml:1", "not a list"}},
+      {{"--config", config("broken.yaml", "epochs: 1\n  lr: 2\n")}, {"broken.yaml:2", "is no YAML or JSON"}},
+      {{"--config", config("both.yaml", "nproc: 2\nparallel: dp\n")}, {"--parallel dp", "--nproc 2"}},
+  };
+  for (auto refusal : refusals) {
+    refusal.arguments.insert(refusal.arguments.end(), {"--data", good});
+    check_refused(folder, refusal);
+  }
+}
+
+TEST_CASE("a dry run says what would be trained, refuses what a run would, and writes nothing") {
+  TemporaryFolder const folder;
+  auto const good = save(folder, "good.csv", rows(120)), bad = save(folder, "bad.csv", rows(9) + "\"5\",\"a\",\"b\"\n");
+  auto const config =
+      save(folder, "run.yaml", "training: {epochs: 2, batch_size: 4, lr: 0.01}\nmodel: {d_model: 16}\n");
+  auto const save_dir = folder / "saved";
+  for (auto const& ranks : {std::vector<std::string>{"--nproc", "2"}, {"--devices", "2"}}) {
+    std::vector<std::string> arguments{"--config", config, "--data", good, "--save-dir", save_dir, "--dry-run"};
+    arguments.insert(arguments.end(), ranks.begin(), ranks.end());
+    auto const outcome = run_example("text_classification", arguments, 60);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.out, "batch 4 per rank or device, effective batch 8, "));
+    CHECK(contains(outcome.out, "dry run: 108 samples, 14 steps an epoch, 28 in all; "));
+    CHECK(contains(outcome.out, "nothing was trained, and nothing written"));
+    CHECK_FALSE(contains(outcome.out, "epoch 1/2"));
+    CHECK_FALSE(fs::exists(save_dir));
+  }
+  check_refused(folder, {{"--data", bad, "--dry-run"}, {"bad.csv", "10", "5"}});
+  check_refused(folder, {{"--data", good, "--dry-run", "--batch-size", "0"}, {"--batch-size 0"}});
+}
+
 TEST_CASE("flags that cannot work are refused with the value and the way out") {
   TemporaryFolder const folder;
   auto const good = save(folder, "good.csv", rows(12));

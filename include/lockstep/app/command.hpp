@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include <lockstep/app/detail/config_file.hpp>
 #include <lockstep/app/detail/number.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
@@ -18,9 +22,15 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
+/// How many values a flag takes, where it can be told: in a configuration file.
+enum class Takes {
+  value,  ///< one
+  list,   ///< several, which the command line has with commas between
+};
+
 /// A set of `--name VALUE` flags that write into variables of the caller, which must outlive `parse`. A variable's
 /// content when it is added is the default that --help shows. What does not fit is refused by name, with the range or
-/// the choices.
+/// the choices. A configuration file may name the same flags, with - or _ and without the dashes before them.
 class Command {
  public:
   explicit Command(std::string what = "") : app_(std::move(what)) {
@@ -33,20 +43,26 @@ class Command {
 
   /// A flag whose text `take(name, text)` reads; `names` may hold aliases: "--parallel,--multi-gpu".
   void add(std::string const& names, std::string const& help,
-           std::function<void(std::string const&, std::string const&)> take) {
-    std::string const name = names.substr(0, names.find(','));
-    std::istringstream list(names);
-    for (std::string each; std::getline(list, each, ',');) known_.push_back(each);
-    auto* option = app_.add_option_function<std::string>(
-        names, [name, take = std::move(take)](std::string const& text) { take(name, text); }, help);
-    option->type_name("");
+           std::function<void(std::string const&, std::string const&)> take, Takes takes = Takes::value) {
+    auto& flag = enter(names, take, takes);
+    flag.option = app_.add_option_function<std::string>(
+        names, [name = flag.name, take](std::string const& text) { take(name, text); }, help);
+    flag.option->type_name("");
   }
-
-  /// A flag without a value, which sets `asked`.
-  void add(std::string const& name, bool& asked, std::string const& help) {
-    known_.push_back(name);
-    app_.add_flag_callback(
-        name, [&asked] { asked = true; }, help);
+  /// A flag without a value, which sets `value`.
+  void add(std::string const& names, bool& value, std::string const& help) {
+    auto& flag = enter(
+        names,
+        [&value](auto const& name, auto const& text) {
+          if (text != "true" && text != "false") throw ConfigError(name + " " + text + ": must be true or false");
+          value = text == "true";
+        },
+        Takes::value);
+    flag.option = app_.add_flag(names, value, help);
+  }
+  /// --config FILE, whose values count where the command line has none.
+  void add_config() {
+    add(config_flag, config_, "A file of YAML or JSON with values for these flags; the command line's come first");
   }
 
   template <class T>
@@ -101,11 +117,78 @@ class Command {
       throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
     }
     for (auto const& extra : app_.remaining()) refuse(extra);
+    if (!help_asked_ && !config_.empty()) apply(detail::ConfigFile(config_).read());
     return !help_asked_;
+  }
+  /// After `parse`: a command line that says the same without the configuration file, which may change or go.
+  [[nodiscard]] std::vector<std::string> arguments(int argc, char const* const* argv) const {
+    std::vector<std::string> all;
+    for (int i = 0; i < argc; ++i) {
+      std::string_view const argument = argv[i];
+      if (argument == config_flag) ++i;
+      if (argument != config_flag && !argument.starts_with(std::string(config_flag) + "=")) all.emplace_back(argument);
+    }
+    all.insert(all.end(), configured_.begin(), configured_.end());
+    return all;
   }
   [[nodiscard]] std::string help() const { return app_.help(); }
 
  private:
+  static constexpr char config_flag[] = "--config";
+
+  struct Flag {
+    std::string name;                // its first
+    std::vector<std::string> names;  // with - for _
+    std::function<void(std::string const&, std::string const&)> take;
+    Takes takes;
+    CLI::Option* option = nullptr;
+    std::size_t line = 0;  // of the configuration file that gives it
+  };
+  static std::string with_dashes(std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+  }
+  Flag& enter(std::string const& names, std::function<void(std::string const&, std::string const&)> take, Takes takes) {
+    Flag flag{names.substr(0, names.find(',')), {}, std::move(take), takes};
+    std::istringstream list(names);
+    for (std::string each; std::getline(list, each, ',');) {
+      known_.push_back(each);
+      flag.names.push_back(with_dashes(each));
+    }
+    return flags_.emplace_back(std::move(flag));
+  }
+
+  /// What a file may name: a file names no other.
+  [[nodiscard]] std::vector<std::string> nameable() const {
+    auto names = known_;
+    std::erase(names, config_flag);
+    return names;
+  }
+  void apply(std::vector<detail::Setting> const& settings) {
+    for (auto const& setting : settings) {
+      auto const where = config_ + ":" + std::to_string(setting.line) + ": ";
+      auto const name = with_dashes("--" + setting.name);
+      auto const found = std::find_if(flags_.begin(), flags_.end(), [&](Flag const& flag) {
+        return flag.name != config_flag && std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end();
+      });
+      if (found == flags_.end())
+        throw ConfigError(where + "unknown name " + setting.name + "; the nearest is " +
+                          nearest(name, nameable()).substr(2) + " (--help lists them all)");
+      if (found->line != 0)
+        throw ConfigError(where + setting.name + " is given by line " + std::to_string(found->line) +
+                          " too; leave out one");
+      found->line = setting.line;
+      if (setting.is_list && found->takes == Takes::value)
+        throw ConfigError(where + setting.name + " [" + setting.value + "]: takes one value, not a list");
+      if (found->option->count() > 0) continue;
+      try {
+        found->take(found->name, setting.value);
+      } catch (ConfigError const& error) {
+        throw ConfigError(where + error.what());
+      }
+      configured_.push_back(found->name + "=" + setting.value);
+    }
+  }
   [[noreturn]] void refuse(std::string const& argument) const {
     if (argument.size() < 2 || argument[0] != '-')
       throw ConfigError("unexpected argument \"" + argument + "\": flags begin with --, and each takes one value");
@@ -117,6 +200,9 @@ class Command {
   CLI::App app_;
   bool help_asked_ = false;
   std::vector<std::string> known_;
+  std::vector<Flag> flags_;
+  std::string config_;
+  std::vector<std::string> configured_;  // what the file gives, as flags
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

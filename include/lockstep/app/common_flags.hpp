@@ -25,6 +25,9 @@ class CommonFlags {
     add_parallel(command);
     add_data(command);
     add_training(command);
+    command.add("--dry-run", options_.dry_run,
+                "Check flags, data and model by one batch, say what would be trained, and end");
+    command.add_config();
   }
   CommonFlags(CommonFlags const&) = delete;
   CommonFlags& operator=(CommonFlags const&) = delete;
@@ -66,13 +69,16 @@ class CommonFlags {
     command.add("--backend", backend_, {{"host", Backend::host}, {"cuda", Backend::cuda}},
                 "Where models run; default: cuda where the program was built with it and there is a GPU, else host");
     command.add("--devices", devices_, 1, most_ranks, "Devices of this process; with ddp: that many ranks, as threads");
-    command.add("--gpu-ids", "GPUs to use, as in 0,1: a device on each", [this](auto const& name, auto const& text) {
-      gpu_ids_ = text;
-      for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
-        end = std::min(text.find(',', at), text.size());
-        options_.gpus.push_back(detail::number<int>(name, text.substr(at, end - at), 0, most_ranks - 1, ""));
-      }
-    });
+    command.add(
+        "--gpu-ids", "GPUs to use, as in 0,1: a device on each",
+        [this](auto const& name, auto const& text) {
+          gpu_ids_ = text;
+          for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
+            end = std::min(text.find(',', at), text.size());
+            options_.gpus.push_back(detail::number<int>(name, text.substr(at, end - at), 0, most_ranks - 1, ""));
+          }
+        },
+        Takes::list);
     command.add("--nproc", "Processes to start, each a rank; auto: one for each core (default 1)",
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
@@ -112,6 +118,8 @@ class CommonFlags {
                 "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
     command.add("--checkpoint-every", options_.checkpoint_every, 0, unlimited,
                 "Steps after which the run is saved, to be gone on with; 0: only after the last");
+    command.add("--keep-checkpoints", options_.keep_checkpoints, 0, unlimited,
+                "Checkpoints to keep, the newest; best.safetensors stays beside them; 0: all");
     command.add("--resume", options_.resume,
                 "never, auto (from the newest checkpoint in --save-dir, if there is one), or a checkpoint's path; "
                 "default never");
@@ -287,6 +295,7 @@ class CommonFlags {
     if (!options_.best_by.empty()) refuse("--best-by");
     if (options_.patience > 0) refuse("--patience");
     if (options_.max_steps) refuse("--max-steps");
+    if (options_.dry_run) refuse("--dry-run");
   }
 
   void check_best() const {
@@ -298,6 +307,8 @@ class CommonFlags {
     if (options_.resume != Options::never && !options_.init_from.empty())
       throw ConfigError("--resume with --init-from: a run that goes on has its parameters; leave out either");
     if (!options_.save_dir.empty()) return;
+    if (options_.keep_checkpoints > 0)
+      throw ConfigError("--keep-checkpoints without --save-dir: there are none to keep; name a directory");
     if (options_.checkpoint_every > 0)
       throw ConfigError("--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
     if (options_.resume == Options::automatic)

@@ -54,12 +54,15 @@ struct Options {
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: nothing is written
   Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
+  Index keep_checkpoints = 0;  ///< the newest; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
   static constexpr char const *never = "never", *automatic = "auto";
   bool doctor = false;    ///< measures pieces of a run instead of training
   std::string init_from;  ///< saved parameters to start from; empty: the seed's
   std::string best_by;    ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
   Index patience = 0;     ///< evaluations in a row, none the best, that end the run; 0 never
+
+  bool dry_run = false;  ///< checks all that can be checked, trains and writes nothing
 
   std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start
 

@@ -73,7 +73,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
-      create_save_dir(options.save_dir);
+      if (!options.dry_run) create_save_dir(options.save_dir);
     }
     speaks = true;
     launch::Options ranks;
@@ -83,8 +83,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     ranks.master_port = static_cast<std::uint16_t>(options.master_port);
     ranks.max_restarts = options.max_restarts;
     ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
-    if (!options.save_dir.empty()) ranks.on_signal = launch::OnSignal::ask;
-    ranks.arguments.assign(argv, argv + argc);
+    if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
+    ranks.arguments = command.arguments(argc, argv);
     ranks.warn = ranks.report = say;
     ranks.line = [](int rank, int stream, std::string const& line) {
       std::fprintf(stream == 1 ? stdout : stderr, "[rank %d] %s\n", rank, line.c_str());

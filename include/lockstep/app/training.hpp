@@ -83,9 +83,7 @@ class Training {
   /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and cosine decay.
   template <class Loader>
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
-    auto const shards = static_cast<int>(options_.shards());
-    Index const micro_steps = loader.steps({.first = 0, .count = shards, .all = shards});
-    Index const epoch_steps = (micro_steps + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
+    Index const epoch_steps = this->epoch_steps(loader);
     Index const all = epoch_steps * options_.epochs;
     auto const warmup = static_cast<Index>(std::llround(options_.warmup_epochs * static_cast<double>(epoch_steps)));
     Index const steps = std::min(all, options_.max_steps.value_or(all));
@@ -144,6 +142,7 @@ class Training {
       return found.as_it_is;
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
+    if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
     std::optional<train::KeepBest<decltype(trainer)>> best;
@@ -163,6 +162,29 @@ class Training {
     return record;
   }
 
+  template <class Trainer, class Loader, class Evaluation>
+  train::RunRecord rehearse(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
+    if (speaks()) announce(trainer.policy().engine(), trainer.layout().parameters());
+    fit.dry_run = true;
+    auto record = trainer.fit(loader, evaluation, fit);
+    if (!speaks()) return record;
+    std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(loader.samples()),
+                static_cast<long long>(epoch_steps(loader)), static_cast<long long>(fit.schedule.total_steps));
+    if (record.steps > 0) std::printf(", of which %lld are done", static_cast<long long>(record.steps));
+    if (auto const& peak = record.session.peak_bytes_per_device; !peak.empty())
+      std::printf("; %.1f MB on a device for parameters, gradients, optimizer and the first batch's activations",
+                  static_cast<double>(*std::max_element(peak.begin(), peak.end())) / 1e6);
+    std::printf("\nnothing was trained, and nothing written\n");
+    std::fflush(stdout);
+    return record;
+  }
+  template <class Loader>
+  [[nodiscard]] Index epoch_steps(Loader const& loader) const {
+    auto const shards = static_cast<int>(options_.shards());
+    Index const micro_steps = loader.steps({.first = 0, .count = shards, .all = shards});
+    return (micro_steps + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
+  }
+
   void note_stop() const {
     int const signal = world_.stop_request ? world_.stop_request->signal() : 0;
     stopped_by_ = signal != 0 ? signal : SIGTERM;
@@ -176,7 +198,8 @@ class Training {
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
-    train::Checkpoints checkpoints{.every = options_.checkpoint_every, .metadata = metadata};
+    train::Checkpoints checkpoints{
+        .every = options_.checkpoint_every, .keep = options_.keep_checkpoints, .metadata = metadata};
     if (saves()) checkpoints.folder = file("checkpoints");
     bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
     if (saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
