@@ -434,7 +434,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
 }
 
 TEST_CASE("a progress that no run leaves is refused with file, name and value") {
-  train::Progress const sound{7, 8, 5, {0.1, 3}, 1.5, {2, 4}, {{4, 1, 9, 0.25, {}, 0.5, true}}, {1, 8, 23, "abc"}};
+  train::Progress const sound{7, 8, 4, 5, {0.1, 3}, 1.5, {2, 4}, {{4, 1, 9, 0.25, {}, 0.5, true}}, {1, 8, 23, "abc"}};
   auto const refused = [&](void (*damage)(train::Progress&), std::string const& sentence) {
     auto damaged = sound;
     damage(damaged);
@@ -444,6 +444,7 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
   refused([](train::Progress& p) { p.steps = -1; }, "steps is -1");
   refused([](train::Progress& p) { p.steps = Index{1} << 60; }, "steps is 1152921504606846976");
   refused([](train::Progress& p) { p.effective_batch_size = 0; }, "effective_batch_size is 0");
+  refused([](train::Progress& p) { p.reproducible = -4; }, "reproducible is -4");
   refused([](train::Progress& p) { p.epoch_loss.weight = -1; }, "loss_weight is -1");
   refused([](train::Progress& p) { p.seconds = -0.5; }, "seconds is -0.5");
   refused([](train::Progress& p) { p.resumed_at = {4, 2}; }, "resumed_at is 2");

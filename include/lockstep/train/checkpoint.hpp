@@ -124,6 +124,7 @@ struct Progress {
     };
     within("steps", steps, 0, most_steps);
     within("effective_batch_size", effective_batch_size, 1, most_steps);
+    within("reproducible", reproducible, 0, most_steps);
     positive("loss_weight", epoch_loss.weight);
     positive("seconds", seconds);
     Index before = 0;
