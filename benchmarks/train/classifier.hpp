@@ -74,15 +74,18 @@ class Classifier {
   nn::Linear head_;
 };
 
-template <class Collate = data::PadCollate>
-auto batch_of(Sizes const& s) {
+inline std::vector<Text> texts_of(Sizes const& s) {
   auto const ids = zipf_ids(s.vocabulary, s.batch * s.length);
   std::vector<Text> texts;
   for (Index row = 0; row < s.batch; ++row) {
     auto const begin = ids.begin() + row * s.length;
     texts.push_back({{begin, begin + s.length_of(row)}, static_cast<int>(row % s.classes)});
   }
-  return one_batch(std::move(texts), Collate{});
+  return texts;
+}
+template <class Collate = data::PadCollate>
+auto batch_of(Sizes const& s) {
+  return one_batch(texts_of(s), Collate{});
 }
 
 }  // namespace lockstep_bench
