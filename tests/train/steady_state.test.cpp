@@ -21,6 +21,7 @@
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -104,6 +105,8 @@ TEST_CASE("a training step asks the heap for nothing once the largest batch was 
   CHECK(requests(parallel::SingleDevice{.threads = 1}, 3, 0.1) == 0);
   CHECK(requests(parallel::DataParallel{.devices = 2, .threads = 1}) == 0);
   CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}) == 0);
+  CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}) == 0);
+  CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 3, 0.1) == 0);
 }
 
 TEST_CASE("nor does it between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {
