@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ranks on two cores as they are, over what was predicted for them from a run on one of the cores and from what an
+// all-reduce takes when nothing else is done. 1 is right, more is faster than predicted.
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/scaling/prediction.hpp>
+#include <lockstep/scaling/saved_run.hpp>
+#include <lockstep/train/run_json.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include <kernel/zipf.hpp>
+#include <ratios.hpp>
+#include <train/classifier.hpp>
+
+using namespace lockstep_bench;
+using namespace lockstep;
+
+namespace {
+
+struct Case {
+  std::string name;
+  Sizes sizes;
+  Index steps;
+};
+Case const cases[] = {
+    {"d=128, padded", {}, 24},
+    {"d=128, batch 8", {.batch = 8}, 96},
+    {"d=32, padded", {.vocabulary = 2000, .width = 32, .layers = 1, .feed_forward = 64, .length = 32}, 600},
+    {"d=128, ragged", {.rows = Rows::unequal}, 48},
+};
+
+/// Steps of a policy's ranks, of which a few went before.
+template <class Policy>
+train::RunRecord steps(Policy policy, Case const& which) {
+  auto const& sizes = which.sizes;
+  auto const rows = 32 * sizes.batch;
+  auto const ids = zipf_ids(sizes.vocabulary, rows * sizes.length);
+  std::vector<Text> texts;
+  for (Index row = 0; row < rows; ++row) {
+    auto const begin = ids.begin() + row * sizes.length;
+    texts.push_back({{begin, begin + sizes.length_of(row)}, static_cast<int>(row % sizes.classes)});
+  }
+  auto const fit = [&](auto collate) {
+    data::DataLoader loader{data::InMemoryDataset{std::move(texts)},
+                            data::SequentialSampler{},
+                            collate,
+                            {.batch_size = sizes.batch, .workers = 0}};
+    Trainer trainer{Classifier(sizes), optim::AdamW{}, std::move(policy)};
+    trainer.fit(loader, {.epochs = 1, .max_steps = 3});
+    return trainer.fit(loader, {.epochs = which.steps, .max_steps = which.steps});
+  };
+  return sizes.rows == Rows::full ? fit(data::PadCollate{}) : fit(data::RaggedCollate{});
+}
+
+/// Samples per second of two ranks, and what their all-reduce takes.
+std::pair<double, parallel::CollectiveCost> together(Case const& which) {
+  std::pair<double, parallel::CollectiveCost> out;
+  launch::Options options;
+  options.threads = 2;
+  int const code = launch::run(options, [&](launch::World& world) {
+    auto communicator = comm::connect(world);
+    auto const memory = communicator.allocate(parallel::CollectiveCost::large);
+    std::span<float> const zeros(reinterpret_cast<float*>(memory.data()),
+                                 parallel::CollectiveCost::large / sizeof(float));
+    std::fill(zeros.begin(), zeros.end(), 0.0f);
+    auto const cost = parallel::CollectiveCost::measure(communicator, zeros);
+    auto const record = steps(parallel::DistributedDataParallel{std::move(communicator), 0, 1}, which);
+    if (world.rank == 0) out = {record.samples_per_second(), cost};
+    return 0;
+  });
+  if (code != 0) throw Error("prediction: the ranks ended with " + std::to_string(code));
+  return out;
+}
+
+void compare(Ratios& ratios, Case const& which) {
+  std::vector<double> out;
+  for (int block = 0; block < 7; ++block) {
+    auto const record = steps(parallel::SingleDevice{.threads = 1}, which);
+    auto const [rate, cost] = together(which);
+    auto const work = scaling::SavedRun(train::run_json(record, {}), "alone").workload();
+    auto const predicted = scaling::predict(work, 2, cost, scaling::Scaling::weak, scaling::Overlap::none);
+    out.push_back(rate / predicted.samples_per_second);
+  }
+  ratios.report("step text classification, " + which.name + ", 2 ranks, threads, 1 thread each", "prediction",
+                Spread::of(out), "7 blocks");
+}
+
+}  // namespace
+
+int main() {
+  if (processors().size() < 2) {
+    std::puts("skipped: prediction: there is one processor only");
+    return 0;
+  }
+  Ratios ratios("scaling/prediction");
+  for (auto const& which : cases) compare(ratios, which);
+}
