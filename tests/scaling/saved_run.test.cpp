@@ -115,3 +115,21 @@ TEST_CASE("a directory's run is read, or what a doctor found, and what lacks is 
   write_file(folder / "examined/run.json", "{\"steps\": ");
   CHECK(says([&] { SavedRun{folder / "examined"}; }).find("run.json: line 1") != std::string::npos);
 }
+
+TEST_CASE("a run of no steps, and numbers that no run has, are refused") {
+  auto const refused = [](train::RunRecord const& r, std::string const& says) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(saved(r).workload()), doctest::Contains(says.c_str()), DataError);
+  };
+  auto r = record();
+  r.phases = {};
+  refused(r, "run.json: no step was timed");
+  r = record();
+  r.world_size = 0;
+  refused(r, "run.json: \"world_size\" is 0; must be from 1");
+  r = record();
+  r.effective_batch_size = -3;
+  refused(r, "\"effective_batch_size\" is -3");
+  r = record();
+  r.session.buckets[0].bytes = std::size_t{1} << 60;
+  refused(r, "\"bytes\" is");
+}

@@ -13,6 +13,7 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
+#include <lockstep/parallel/detail/ready_parts.hpp>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -52,6 +53,7 @@ struct DataParallel {
           buffer_policy_(policy.buffers),
           threads_(checked(policy.devices)),
           replicas_(replicas(policy, model, layout, values)),
+          parts_(first()),
           sum_(threads_, replicas_),
           state_(layout),
           busy_(replicas_.size()) {}
@@ -62,7 +64,11 @@ struct DataParallel {
       threads_.run([&](int device) {
         auto const at = static_cast<std::size_t>(device);
         auto const count = static_cast<std::size_t>(replicas_[at]->shards());
-        replicas_[at]->run_shards(batches.subspan(at * count, count), step);
+        auto const own = batches.subspan(at * count, count);
+        if (device == 0)
+          parts_.run(own, step);
+        else
+          replicas_[at]->run_shards(own, step);
         busy_[at] += Clock::seconds() - begin;
       });
       stops_ = step.stop;
@@ -145,6 +151,7 @@ struct DataParallel {
     }
     [[nodiscard]] SessionReport report() const {
       SessionReport report;
+      report.buckets = parts_.times();
       std::vector<double> used(replicas_[0]->used().size());
       for (auto const& replica : replicas_) {
         report.peak_bytes_per_device.push_back(replica->bytes());
@@ -183,6 +190,7 @@ struct DataParallel {
     BufferPolicy buffer_policy_;
     DeviceThreads threads_;
     Replicas replicas_;
+    detail::ReadyParts<DeviceReplica> parts_;
     detail::ReplicaSum<DeviceReplica> sum_;
     OptimizerState<Optimizer, Space> state_;
     bool stops_ = false;

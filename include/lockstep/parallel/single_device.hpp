@@ -3,12 +3,10 @@
 #include <span>
 #include <utility>
 
-#include <lockstep/core/clock.hpp>
-#include <lockstep/parallel/gradient_buckets.hpp>
+#include <lockstep/parallel/detail/ready_parts.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
-#include <lockstep/parallel/row_exchange.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -32,10 +30,7 @@ struct SingleDevice {
     /// `values` is the arena's start, `layout.size()` floats; the policy is this one, or one made of it.
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
-        : replica_(model, layout, policy.place(0)),
-          state_(layout),
-          parts_({replica_.gradient_data(), static_cast<std::size_t>(layout.size())},
-                 static_cast<std::size_t>(layout.size()) * sizeof(float) / parts, replica_.touched()) {
+        : replica_(model, layout, policy.place(0)), state_(layout), parts_(replica_) {
       replica_.set_values(values);
     }
 
@@ -43,18 +38,7 @@ struct SingleDevice {
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       stops_ = step.stop;
-      if (!Space::host_accessible || !step.last) {
-        replica_.run_shards(batches, step);
-        return;
-      }
-      parts_.begin_step();
-      replica_.run_shards(batches, step, {},
-                          {[](void* self, Index offset, Index count) {
-                             static_cast<Session*>(self)->parts_.fill(offset, count, Clock::seconds(), nobody);
-                           },
-                           this});
-      parts_.start_rest(nobody);
-      passed_ = Clock::seconds();
+      parts_.run(batches, step);
     }
 
     /// Applies the gradients of all micro-batches since the first; returns the step's loss over all shards.
@@ -95,22 +79,13 @@ struct SingleDevice {
     }
     [[nodiscard]] PhaseSeconds take_phases() { return replica_.device().take_phases(); }
     [[nodiscard]] SessionReport report() const {
-      SessionReport report{{}, {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};
-      if (!Space::host_accessible || passed_ == 0) return report;
-      report.buckets = parts_.times();
-      RowExchange::add_times(report.buckets, replica_.touched(), passed_);
-      return report;
+      return {parts_.times(), {replica_.bytes() + state_.bytes()}, replica_.unused(replica_.used())};
     }
 
    private:
-    /// Gradients leave for nowhere; when each of so many parts could, tells what more devices would give.
-    static constexpr std::size_t parts = 32;
-    static constexpr auto nobody = [](std::size_t, comm::Piece&) {};
-
     DeviceReplica replica_;
     OptimizerState<Optimizer, Space> state_;
-    GradientBuckets parts_;
-    double passed_ = 0;  // when the last step's backward had ended
+    detail::ReadyParts<DeviceReplica> parts_;
     bool stops_ = false;
   };
 };

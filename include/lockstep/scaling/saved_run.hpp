@@ -61,9 +61,9 @@ class SavedRun {
   [[nodiscard]] StepProfile profile() const {
     return read([](json::Value const& run) {
       auto const& phases = run.at("phases_ms");
-      StepProfile out{.shards = run.at("world_size").integer() * run.at("devices").integer(),
-                      .threads = run.at("threads").integer(),
-                      .effective_batch_size = run.at("effective_batch_size").integer(),
+      StepProfile out{.shards = positive(run, "world_size") * positive(run, "devices"),
+                      .threads = positive(run, "threads"),
+                      .effective_batch_size = positive(run, "effective_batch_size"),
                       .samples_per_second = run.at("samples_per_second").number(),
                       .data_wait_ms = phases.at("data_wait").number(),
                       .communication_ms = phases.at("communication_exposed").number(),
@@ -86,6 +86,7 @@ class SavedRun {
       auto const own_ms = pass_ms + profile.optimizer_ms;
       auto const waited_ms = profile.data_wait_ms + profile.communication_ms;
       auto const step_ms = std::max(profile.step_ms(), own_ms + waited_ms);
+      if (!(pass_ms > 0)) throw DataError("no step was timed, so that nothing tells what others would take");
       Workload out;
       out.ranks = profile.shards;
       out.samples = static_cast<double>(profile.effective_batch_size) / static_cast<double>(profile.shards);
@@ -103,6 +104,19 @@ class SavedRun {
   }
 
  private:
+  static Index positive(json::Value const& run, char const* name) {
+    auto const value = run.at(name).integer();
+    if (value < 1 || value > 1 << 30)
+      throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 1 to 2^30");
+    return value;
+  }
+  static double bytes(json::Value const& bucket, char const* name) {
+    auto const value = bucket.at(name).number();
+    if (!(value >= 0 && value < 1e15))
+      throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 0 to 10^15");
+    return value;
+  }
+
   /// The last step's buckets tell when gradients are ready: shares of a pass. Where there are none, or a GPU's, which
   /// says only when work was queued, gradients are taken to come evenly over the last two thirds, which backward takes.
   static void add_gradients(Workload& out, json::Value const& run, bool queued) {
@@ -112,19 +126,19 @@ class SavedRun {
       if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several, tables wait for the other sums
         last_ms = std::max(last_ms, bucket.at("ready_ms").number());
     for (auto const& bucket : buckets) {
-      GradientPart part{bucket.at("bytes").number(), out.pass_seconds, 0};
-      if (auto const* const table = bucket.find("table_bytes"))
-        part.table_bytes = table->number();
+      GradientPart part{bytes(bucket, "bytes"), out.pass_seconds, 0};
+      if (bucket.find("table_bytes"))
+        part.table_bytes = bytes(bucket, "table_bytes");
       else if (!queued && last_ms > 0)
         part.ready_seconds *= bucket.at("ready_ms").number() / last_ms;
       out.gradients.push_back(part);
     }
     if (!queued && last_ms > 0) return;
     constexpr int parts = 32;
-    auto const bytes = 4 * run.at("parameters").number();
+    auto const all = 4 * bytes(run, "parameters");
     out.gradients.clear();
     for (int i = 1; i <= parts; ++i)
-      out.gradients.push_back({bytes / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
+      out.gradients.push_back({all / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
   }
 
   std::string file_, name_;

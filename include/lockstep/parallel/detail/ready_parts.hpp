@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <lockstep/comm/piece.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/parallel/gradient_buckets.hpp>
+#include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/replica.hpp>
+#include <lockstep/parallel/row_exchange.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// When the gradients of a replica could leave, were there ranks to sum them with: the buckets of a session without a
+/// communicator, which tell what ranks would give. A host's; of a device only when work was queued would be known.
+template <class DeviceReplica>
+class ReadyParts {
+  static constexpr bool on_host = DeviceReplica::Space::host_accessible;
+  static constexpr Index parts = 32;
+
+ public:
+  explicit ReadyParts(DeviceReplica& replica)
+      : replica_(replica),
+        buckets_({replica.gradient_data(), static_cast<std::size_t>(replica.size())},
+                 static_cast<std::size_t>(replica.size() / parts) * sizeof(float), replica.touched()) {}
+
+  /// Forward and backward of the replica's shards.
+  template <class Batch>
+  void run(std::span<Batch const> batches, MicroStep const& step) {
+    if (!on_host || !step.last) {
+      replica_.run_shards(batches, step);
+      return;
+    }
+    buckets_.begin_step();
+    replica_.run_shards(batches, step, {},
+                        {[](void* self, Index offset, Index count) {
+                           static_cast<ReadyParts*>(self)->buckets_.fill(offset, count, Clock::seconds(), to_nobody);
+                         },
+                         this});
+    buckets_.start_rest(to_nobody);
+    ended_ = Clock::seconds();
+  }
+
+  /// Of the last step; none before it.
+  [[nodiscard]] std::vector<BucketTimes> times() const {
+    if (!on_host || ended_ == 0) return {};
+    auto times = buckets_.times();
+    RowExchange::add_times(times, replica_.touched(), ended_);
+    return times;
+  }
+
+ private:
+  static constexpr auto to_nobody = [](std::size_t, comm::Piece&) {};
+
+  DeviceReplica& replica_;
+  GradientBuckets buckets_;
+  double ended_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
