@@ -128,7 +128,8 @@ function(lockstep_package_test way)
     NAME package/${way}
     COMMAND
       "${CMAKE_COMMAND}" -D WAY=${way} -D "LOCKSTEP=${PROJECT_SOURCE_DIR}" -D "BUILD=${PROJECT_BINARY_DIR}" -D
-      "WORK=${CMAKE_CURRENT_BINARY_DIR}/package_${way}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "COMPONENTS=${components}" -P
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/package_${way}" -D "CXX=${CMAKE_CXX_COMPILER}" -D "COMPONENTS=${components}" -D
+      "TORCH=${LOCKSTEP_TORCH_INCLUDE}/.." -P
       "${CMAKE_CURRENT_SOURCE_DIR}/package/try.cmake")
   set_tests_properties(package/${way} PROPERTIES TIMEOUT 300)
 endfunction()

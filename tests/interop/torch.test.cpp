@@ -444,6 +444,12 @@ TEST_CASE("what cannot be trained is refused by name") {
                                  }},
                   optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(batches), doctest::Contains("the loss has 22 elements"), ShapeError);
+  Trainer constant{interop::Torch{std::make_shared<Net>(), predict,
+                                  [](torch::Tensor const&, auto const& batch) {
+                                    return interop::TorchLoss{torch::ones({}), batch.rows()};
+                                  }},
+                   optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  CHECK(constant.fit(batches).session.unused_parameters.size() == 4);
   torch::nn::Linear other(2, 3);
   CHECK_THROWS_WITH_AS(interop::copy_trained(trainer, *other), doctest::Contains("\"weight\" of 6 elements"),
                        ConfigError);

@@ -11,7 +11,7 @@ endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
 list(JOIN COMPONENTS "," components)
-set(project "-S;${LOCKSTEP}/tests/package;-B;${WORK}/build;-G;Ninja;-DCMAKE_CXX_COMPILER=${CXX};-DWAY=${WAY}")
+set(project "-S;${LOCKSTEP}/tests/package;-B;${WORK}/build;-G;Ninja;-DCMAKE_CXX_COMPILER=${CXX};-DWAY=${WAY};-DTORCH_DIR=${TORCH}")
 if(WAY STREQUAL "one_line")
   file(MAKE_DIRECTORY "${WORK}/build")
   run("${CXX}" -std=c++20 -pthread -I "${LOCKSTEP}/include" "${LOCKSTEP}/tests/package/user.cpp" -o "${WORK}/build/user")

@@ -165,6 +165,9 @@ class Torch {
   [[nodiscard]] auto predict(Context& context, Batch const& batch) const {
     static_assert(std::is_same_v<Context, detail::TorchContext>,
                   "Lockstep: interop::Torch trains on the host in float32; leave OnCuda and InBfloat16 out");
+    static_assert(std::is_invocable_v<Predict const&, Module&, Batch const&>,
+                  "Lockstep: the second argument of interop::Torch cannot be called as predict(module, batch), const, "
+                  "with the batch that this loader yields; see docs/how-to/train-a-torch-module.md");
     using Predicted = std::invoke_result_t<Predict const&, Module&, Batch const&>;
     using Shown = std::conditional_t<std::is_same_v<Predicted, torch::Tensor>, TorchPrediction, Predicted>;
     auto const training = context.recording();
@@ -193,12 +196,17 @@ class Torch {
     if (training && batch.rows() == 0) return {};
     detail::TorchPass const pass(context.stream().pool().threads(), training);
     auto const seeded = seed(context, batch);
-    TorchLoss const loss = [&] {
+    auto const& predicted = [&]() -> auto const& {
       if constexpr (std::is_same_v<Prediction, TorchPrediction>)
-        return std::invoke(loss_, prediction.tensor, batch);
+        return prediction.tensor;
       else
-        return std::invoke(loss_, prediction, batch);
-    }();
+        return prediction;
+    }
+    ();
+    static_assert(std::is_same_v<decltype(std::invoke(loss_, predicted, batch)), TorchLoss>,
+                  "Lockstep: the third argument of interop::Torch makes an interop::TorchLoss{sum, weight} of what was "
+                  "predicted; see docs/how-to/train-a-torch-module.md");
+    TorchLoss const loss = std::invoke(loss_, predicted, batch);
     if (loss.sum.numel() != 1)
       throw ShapeError(
           "interop::Torch: the loss has " + std::to_string(loss.sum.numel()) +
