@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -75,20 +74,23 @@ class Parser {
     refuse_twice(out, starts);
     return out;
   }
-  /// Names are compared in order: a file may have very many.
+  /// By a table of at least twice as many places as names, for a file may have very many.
   void refuse_twice(Object const& members, std::vector<std::size_t> const& starts) {
-    std::vector<std::uint32_t> order(members.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      auto const compared = members[a].first.compare(members[b].first);
-      return compared < 0 || (compared == 0 && a < b);
-    });
-    std::size_t first = members.size();  // of those that repeat a name
-    for (std::size_t i = 1; i < order.size(); ++i)
-      if (members[order[i]].first == members[order[i - 1]].first) first = std::min<std::size_t>(first, order[i]);
-    if (first == members.size()) return;
-    at_ = starts[first];
-    fail("the member \"" + members[first].first + "\" is there twice");
+    std::size_t places = 8;
+    while (places < 2 * members.size()) places *= 2;
+    std::vector<std::size_t> known(places);  // which member, counted from 1, has its name there
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      auto const& name = members[i].first;
+      std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+      for (char const c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+      auto place = hash & (places - 1);
+      for (; known[place] != 0; place = (place + 1) & (places - 1)) {
+        if (members[known[place] - 1].first != name) continue;
+        at_ = starts[i];
+        fail("the member \"" + name + "\" is there twice");
+      }
+      known[place] = i + 1;
+    }
   }
 
   Value array() {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -187,7 +186,8 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size() && steps >= 0) all.push_back(steps);
   }
   if (open) ::closedir(open);
-  std::sort(all.begin(), all.end());
+  for (std::size_t i = 1; i < all.size(); ++i)  // few: a program with std::sort compiles longer
+    for (auto at = i; at > 0 && all[at - 1] > all[at]; --at) std::swap(all[at - 1], all[at]);
   return all;
 }
 
@@ -205,7 +205,7 @@ inline std::string step_name(Index step) { return "step_" + std::to_string(step)
 /// later steps are not this run's. What cannot be removed stays.
 inline void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
   auto all = checkpoint_steps(folder);
-  all.erase(std::upper_bound(all.begin(), all.end(), step), all.end());
+  while (!all.empty() && all.back() > step) all.pop_back();
   for (Index i = 0; i + keep < std::ssize(all); ++i)
     ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
 }

@@ -193,8 +193,9 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   detail::SafetensorsFile const file(path);
   file.read(path, layout, values.data(), buffers.data(), {});
-  auto texts = file.metadata();
-  std::erase_if(texts, [](auto const& text) { return text.first.starts_with("lockstep."); });
+  Metadata texts;
+  for (auto& text : file.metadata())
+    if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));
   return texts;
 }
 
