@@ -22,6 +22,7 @@
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/thread_pool.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
@@ -216,6 +217,7 @@
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 
 #include <lockstep/scaling/profile_of.hpp>

@@ -45,6 +45,9 @@ TEST_CASE("what is saved needs a place") {
   CHECK(contains(refused({"--resume", "auto"}), "--resume auto without --save-dir"));
   CHECK(parse({"--save-dir", "x", "--keep-checkpoints", "2"}).keep_checkpoints == 2);
   CHECK(contains(refused({"--keep-checkpoints", "2"}), "--keep-checkpoints without --save-dir"));
+  CHECK(contains(refused({"--trace"}), "--trace without --save-dir"));
+  CHECK(parse({"--trace", "--save-dir", "x"}).trace);
+  CHECK_FALSE(parse({"--save-dir", "x"}).trace);
 }
 
 TEST_CASE("the policy follows from ranks and devices, and can be named") {

@@ -41,6 +41,27 @@ json::Value trained(TemporaryFolder const& folder, std::string const& name, std:
 
 std::string sha(json::Value const& run) { return run.at("parameters_sha256").string(); }
 
+// What --trace leaves: ten steps of two ranks, with layers by name, and a row for each of those.
+void check_trace(std::string const& directory) {
+  auto const trace = json::parse(read_file(directory + "/trace.json"), "trace.json");
+  for (int rank : {0, 1}) {
+    auto const count = [&](std::string const& name) {
+      return std::ranges::count_if(trace.at("traceEvents").array(), [&](auto const& event) {
+        return event.at("pid").integer() == rank && event.at("ph").string() == "X" &&
+               event.at("name").string().starts_with(name);
+      });
+    };
+    CHECK(count("step ") == 10);
+    CHECK(count("encoder.0.attention.query") == 20);
+    CHECK(count("head") == 20);
+    CHECK(count("bucket 0") == 10);
+    CHECK(count("write") >= 9);
+  }
+  auto const layers = read_file(directory + "/layers.csv");
+  for (char const* name : {"\"embedding\",\"FusedEmbedding\",1,", "\"head\",\"Linear\",1,", "\"\",\"mean_pool\",1,"})
+    CHECK_MESSAGE(contains(layers, name), name);
+}
+
 }  // namespace
 
 TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for bit, and single nearly") {
@@ -60,7 +81,8 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   CHECK(loss(dp) == loss(processes));
 
   SUBCASE("as do repeated runs, whatever workers, threads, prefetch and buckets") {
-    CHECK(sha(trained(folder, "again", {"--nproc", "2"})) == sha(dp));
+    CHECK(sha(trained(folder, "again", {"--nproc", "2", "--trace"})) == sha(dp));
+    check_trace(folder / "again");
     CHECK(sha(trained(folder, "workers", {"--nproc", "2", "--num-workers", "3", "--prefetch", "7"})) == sha(dp));
     CHECK(sha(trained(folder, "alone", {"--nproc", "2", "--num-workers", "0"})) == sha(dp));
     CHECK(sha(trained(folder, "buckets", {"--nproc", "2", "--bucket-cap-mb", "0.001"})) == sha(dp));

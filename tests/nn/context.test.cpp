@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "../malloc_count.hpp"
 #include "../parallel/table_model.hpp"
@@ -402,4 +405,123 @@ TEST_CASE("what visit does not name is refused by its shape, before anything is 
   CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<2>(forgotten)), doctest::Contains("shape [2, 3]"),
                        ConfigError);
   CHECK_THROWS_WITH_AS(static_cast<void>(f.context.value<1>(kept)), doctest::Contains("shape [5]"), ConfigError);
+}
+
+namespace {
+
+/// A clock that is one further at each look.
+struct Ticks {
+  double now = 0;
+  static double next(void* self) { return static_cast<Ticks*>(self)->now++; }
+};
+
+std::vector<Span> of_kind(Timeline const& timeline, Span::Kind kind) {
+  std::vector<Span> out;
+  for (auto const& span : timeline)
+    if (span.kind == kind) out.push_back(span);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each operation's forward ends where its backward is registered, and both are written down") {
+  Fixture f;
+  Timeline timeline(1000);
+  Ticks ticks;
+  f.context.trace(&timeline, &Ticks::next, &ticks);
+  f.context.begin_step();
+  f.loss();  // scale x, scale of that, their sum
+  f.context.end_forward();
+  int told = 0;
+  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &told});
+  CHECK(told == 1);
+
+  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
+  int const scale = 1;           // the ordinal
+  REQUIRE(forward.size() == 4);  // with the loss, which registers nothing
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    CHECK(forward[i].number == static_cast<Index>(i));
+    CHECK(forward[i].end == forward[i].begin + 1);
+    if (i > 0) CHECK(forward[i].begin == forward[i - 1].end);
+  }
+  CHECK(forward[0].amount == 2 * sizeof(double));
+  for (std::size_t const i : {0u, 1u}) {
+    CHECK(forward[i].first == scale);
+    CHECK(forward[i].last == scale);
+  }
+  CHECK(forward[2].first == -1);
+  CHECK(std::string(forward[0].name) == forward[1].name);
+  CHECK(std::string(forward[0].name) != forward[2].name);
+  CHECK(std::string(forward[3].name).empty());
+
+  REQUIRE(backward.size() == 3);
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    CHECK(backward[i].number == static_cast<Index>(2 - i));
+    CHECK(std::string(backward[i].name) == forward[2 - i].name);
+  }
+  auto const leaves = of_kind(timeline, Span::Kind::phase);  // scale's gradient, from within its first use's backward
+  REQUIRE(leaves.size() == 1);
+  CHECK(std::string(leaves[0].name) == "communication");
+  CHECK(leaves[0].begin > backward[2].begin);
+  CHECK(leaves[0].end < backward[2].end);
+
+  auto const written = timeline.size();
+  f.context.trace(nullptr, nullptr, nullptr);
+  f.loss();
+  f.context.backward({});
+  CHECK(timeline.size() == written);
+}
+
+TEST_CASE("operations that register backward without having made anything in between are one") {
+  Fixture f;
+  Timeline timeline(1000);
+  Ticks ticks;
+  f.context.trace(&timeline, &Ticks::next, &ticks);
+  f.context.begin_step();
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Parameter first{{1}}, second{{1}};
+  first.ordinal = 0, second.ordinal = 1;
+  auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
+  f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
+  f.context.on_backward(y, std::tie(std::as_const(first)), [](auto&) {});
+  f.context.backward({});
+  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
+  REQUIRE(forward.size() == 1);
+  CHECK(forward[0].first == 0);
+  CHECK(forward[0].last == 1);
+  CHECK(forward[0].amount == 6 * sizeof(double));
+  REQUIRE(backward.size() == 2);
+  for (auto const& span : backward) {
+    CHECK(span.number == 0);
+    CHECK(span.first == 0);
+    CHECK(span.last == 1);
+  }
+}
+
+TEST_CASE("what is computed again lies within the backward of what put it off") {
+  Fixture f;
+  Timeline timeline(1000);
+  Ticks ticks;
+  f.context.trace(&timeline, &Ticks::next, &ticks);
+  f.context.begin_step();
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Parameter scale{{1}};
+  scale.offset = f.scale_at, scale.ordinal = 1;
+  auto const x = toy::multiply(f.context, scale, toy::inputs(f.context, f.batch));
+  auto const y =
+      f.context.recompute([&scale, x](auto& c) { return toy::multiply(c, scale, toy::multiply(c, scale, x)); }, x);
+  static_cast<void>(toy::squared_error(f.context, y, {0, 0}));
+  f.context.backward({});
+  auto const again = of_kind(timeline, Span::Kind::again), backward = of_kind(timeline, Span::Kind::backward);
+  CHECK(again.size() == 2);
+  REQUIRE(backward.size() >= 4);
+  auto const& put_off = backward[backward.size() - 2];  // then only x's own is left
+  for (auto const& span : again) {
+    CHECK(span.begin >= put_off.begin);
+    CHECK(span.end < put_off.end);
+  }
+  auto const inner = std::count_if(backward.begin(), backward.end(), [&](Span const& span) {
+    return span.begin > put_off.begin && span.end < put_off.end;
+  });
+  CHECK(inner == 2);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes that come back on a device are done as they were recorded: with the bits of passes that are queued anew.
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/linear.cuh>
@@ -14,7 +16,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "memory/device.hpp"
@@ -227,4 +231,40 @@ TEST_CASE("who keeps what it heard has its passes recorded, with marks that othe
   }
   CHECK(repeated >= 3);
   CHECK(listener.trained.runs < 8);
+}
+
+TEST_CASE("traced passes are queued anew, with the same bits, and each operation's time lies in the pass") {
+  if (!lockstep_test::has_gpu("recorded passes")) return;
+  Trained traced(false), plain(true);
+  Timeline timeline(1000);
+  for (unsigned step = 0; step < 12; ++step) {
+    if (step == 6) traced.replica.trace(&timeline);
+    if (step == 10) traced.replica.trace(nullptr);
+    Content const content(6, step);
+    auto const before = traced.runs;
+    for (auto* each : {&traced, &plain}) each->run(content, {.key = step});
+    CHECK(traced.update() == plain.update());
+    if (step >= 6 && step < 10) CHECK(traced.runs == before + 1);
+    if (step >= 10) CHECK(traced.runs == before);
+  }
+  CHECK(timeline.left_out() == 0);
+  auto const now = Clock::seconds();
+  int passes = 0, forward = 0, backward = 0;
+  for (auto const* span = timeline.begin(); span != timeline.end(); ++span) {
+    CHECK(span->begin <= span->end);
+    CHECK(std::abs(span->begin - now) < 60);  // of the host's clock, as far as the device keeps its time
+    forward += span->kind == Span::Kind::forward;
+    backward += span->kind == Span::Kind::backward;
+    if (span->kind != Span::Kind::phase) continue;
+    CHECK(std::string(span->name) == "forward and backward");
+    ++passes;
+    for (auto const* inner = span - 7; inner != span; ++inner) {  // two products and dropout, twice, and the loss
+      CHECK(inner->kind != Span::Kind::phase);
+      CHECK(inner->begin >= span->begin);
+      CHECK(inner->end <= span->end);
+    }
+  }
+  CHECK(passes == 4);
+  CHECK(forward == 4 * 4);
+  CHECK(backward == 4 * 3);
 }

@@ -76,13 +76,14 @@ struct Counts : train::Observer {
 /// The requests of the fourth epoch of five: the first three have seen the largest batch, and another rank may be done
 /// with the last.
 template <class Policy>
-long requests(Policy policy, int accumulation = 1, double clip_norm = 0) {
+long requests(Policy policy, int accumulation = 1, double clip_norm = 0, train::Trace* trace = nullptr) {
   data::DataLoader loader{
       texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
   Trainer trainer{Classifier{}, optim::AdamW{}, std::move(policy)};
   Counts counts;
-  trainer.fit(loader, train::NoEvaluation{},
-              {.epochs = 5, .accumulation = accumulation, .clip_norm = clip_norm, .observers = {&counts}});
+  trainer.fit(
+      loader, train::NoEvaluation{},
+      {.epochs = 5, .accumulation = accumulation, .clip_norm = clip_norm, .observers = {&counts}, .trace = trace});
   REQUIRE(counts.after_step.size() >= 10);
   auto const epoch = counts.after_step.size() / 5;
   return counts.after_step[4 * epoch - 1] - counts.after_step[3 * epoch - 1];
@@ -107,6 +108,13 @@ TEST_CASE("a training step asks the heap for nothing once the largest batch was 
   CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}) == 0);
   CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}) == 0);
   CHECK(requests(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 3, 0.1) == 0);
+}
+
+TEST_CASE("nor does one that is recorded" * doctest::skip(!lockstep_test::counts_mallocs)) {
+  train::Trace trace({.warm_up = 0, .steps = 1000});
+  CHECK(requests(parallel::SingleDevice{.threads = 1}, 1, 0, &trace) == 0);
+  CHECK(trace.steps() == 80);
+  CHECK(requests(parallel::DistributedDataParallel{comm::SelfCommunicator{}, 1024, 1}, 1, 0, &trace) == 0);
 }
 
 TEST_CASE("nor does it between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {

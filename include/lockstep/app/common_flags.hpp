@@ -116,6 +116,9 @@ class CommonFlags {
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
                 "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
+    command.add(
+        "--trace", options_.trace,
+        "Records ten steps after the first ones: trace.json and layers.csv in --save-dir, and a table of layers");
     command.add("--checkpoint-every", options_.checkpoint_every, 0, unlimited,
                 "Steps after which the run is saved, to be gone on with; 0: only after the last");
     command.add("--keep-checkpoints", options_.keep_checkpoints, 0, unlimited,
@@ -309,6 +312,7 @@ class CommonFlags {
     if (!options_.save_dir.empty()) return;
     if (options_.keep_checkpoints > 0)
       throw ConfigError("--keep-checkpoints without --save-dir: there are none to keep; name a directory");
+    if (options_.trace) throw ConfigError("--trace without --save-dir: it leaves files; name a directory for them");
     if (options_.checkpoint_every > 0)
       throw ConfigError("--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
     if (options_.resume == Options::automatic)

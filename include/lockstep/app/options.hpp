@@ -53,6 +53,7 @@ struct Options {
   int reproducible = 0;                 ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: nothing is written
+  bool trace = false;          ///< some steps are recorded, for save_dir
   Index checkpoint_every = 0;  ///< optimizer steps; 0: only after the last
   Index keep_checkpoints = 0;  ///< the newest; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint

@@ -37,11 +37,14 @@
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
+#include <lockstep/train/layer_times.hpp>
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
 #include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/trace.hpp>
+#include <lockstep/train/trace_file.hpp>
 #include <lockstep/train/trainer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
@@ -153,7 +156,10 @@ class Training {
       if (saves() && !options_.best_by.empty())
         fit.observers.push_back(&best.emplace(trainer, train::checkpoint_path(file("checkpoints"), "best"), metadata));
     }
+    std::optional<train::Trace> trace;
+    if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
+    if (trace && !trace->empty() && !record.stopped) leave(*trace, trainer);
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
     if (record.stopped) stop(record);
@@ -194,6 +200,20 @@ class Training {
     if (!saves()) return;
     std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
                 static_cast<long long>(record.steps));
+    std::fflush(stdout);
+  }
+  /// @collective
+  template <class Trainer>
+  void leave(train::Trace const& trace, Trainer& trainer) const {
+    train::write_trace(file("trace.json"), trainer, trace);
+    if (!speaks()) return;
+    auto const times = train::layer_times(trace, trainer.layout());
+    train::write_layer_times(file("layers.csv"), times);
+    std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
+                static_cast<long long>(trace.first_step()),
+                static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
+    if (trace.left_out() > 0)
+      std::printf("note: %lld marks found no room in the trace\n", static_cast<long long>(trace.left_out()));
     std::fflush(stdout);
   }
 

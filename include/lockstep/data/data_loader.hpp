@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/dataset.hpp>
@@ -143,6 +144,9 @@ class DataLoader {
 
   /// From the next start on: whether batches are made, whatever the options said.
   void replay(Replay replay) noexcept { replay_ = replay; }
+  /// Writes down in `timeline`, under a lock of the loader's, what workers do to which batch and how many batches stand
+  /// ready when one is asked for; a null one ends it, after which nobody writes there any more.
+  void trace(Timeline* timeline) { core_->trace(timeline); }
 
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.

@@ -2,16 +2,18 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <new>
+#include <initializer_list>
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/step_key.hpp>
@@ -23,7 +25,9 @@
 #include <lockstep/nn/detail/activation_memory.hpp>
 #include <lockstep/nn/detail/kept_objects.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
+#include <lockstep/nn/detail/tape.hpp>
 #include <lockstep/nn/detail/tokens_of.hpp>
+#include <lockstep/nn/detail/tracer.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -107,14 +111,16 @@ class Context {
   template <int Rank>
   [[nodiscard]] Variable<Rank> variable(Extents<Rank> extent) {
     Variable<Rank> v{temporary<Scalar>(extent), nullptr};
-    if (recording())
-      v.slot = new (tape_memory_.take(sizeof(GradientSlot<Scalar>)))
-          GradientSlot<Scalar>{.size = v.value.size(), .value = v.value.data};
+    if (!recording()) return v;
+    v.slot = tape_.template make<GradientSlot<Scalar>>();
+    v.slot->size = v.value.size();
+    v.slot->value = v.value.data;
     return v;
   }
   /// Memory for this micro-batch that needs no gradient, uninitialised. Also for backward closures.
   template <class T, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    if (tracer_) tracer_.took(elements(extent) * Index{sizeof(T)});
     return {memory_.template take<T>(elements(extent)), extent};
   }
   /// A tensor of the batch enters the graph: no gradient flows into it. Converted when its type is not the context's.
@@ -151,15 +157,16 @@ class Context {
       GradientSlot<Scalar>* output;
       std::tuple<P const*...> parameters;
     };
-    auto* closure = new (tape_memory_.take(sizeof(Closure))) Closure{
-        f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters)};
+    auto* closure = tape_.template make<Closure>(
+        f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters));
     ++output.slot->producers;
-    tape_.push_back({closure, [](void* self, Context& context) {
-                       auto& c = *static_cast<Closure*>(self);
-                       if (c.output->data) c.f(context);
-                       context.give_back(*c.output);
-                       std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
-                     }});
+    tape_.push({closure, [](void* self, Context& context) {
+                  auto& c = *static_cast<Closure*>(self);
+                  if (c.output->data) c.f(context);
+                  context.give_back(*c.output);
+                  std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
+                }});
+    if (tracer_) std::apply([&](auto const&... p) { registered(typeid(F).name(), {p.ordinal...}); }, parameters);
   }
 
   /// For a closure that names no parameters, as it fills their gradients in an order of its own: forward expects one
@@ -182,11 +189,10 @@ class Context {
       F f;
       Variable<Rank> x;
     };
-    x.slot->maker = static_cast<int>(makers_.size());
-    makers_.push_back({new (tape_memory_.take(sizeof(Maker))) Maker{f, x}, [](void* self, Context& context) {
-                         auto& maker = *static_cast<Maker*>(self);
-                         maker.f(context, View<Rank>{maker.x.slot->value, maker.x.value.extent});
-                       }});
+    x.slot->maker = tape_.push_maker({tape_.template make<Maker>(f, x), [](void* self, Context& context) {
+                                        auto& maker = *static_cast<Maker*>(self);
+                                        maker.f(context, View<Rank>{maker.x.slot->value, maker.x.value.extent});
+                                      }});
   }
   /// What follows of this forward pass does not read x's value: if it can be made again, its memory is for what comes
   /// next. As `release`, where all that backward runs reads it by `value_of`, as nn::Linear and the norms do.
@@ -200,8 +206,7 @@ class Context {
     if (!x.slot || x.slot->maker < 0) return x.value;
     if (!x.slot->value) {
       x.slot->value = memory_.template take<Scalar>(x.slot->size);
-      auto const& maker = makers_[static_cast<std::size_t>(x.slot->maker)];
-      maker.run(maker.closure, *this);
+      tape_.run_maker(x.slot->maker, *this);
     }
     return {x.slot->value, x.value.extent};
   }
@@ -217,7 +222,7 @@ class Context {
     auto const made = f(*this);
     auto const made_tokens = detail::tokens_of(made);
     bool const is_input = (false || ... || (made_tokens.value.data == inputs.value.data));
-    bool const no_backward = tape_.size() == start.tape || !made_tokens.slot;
+    bool const no_backward = tape_.size() == start.tape.entries || !made_tokens.slot;
     if (is_input || (recording() && no_backward)) {
       memory_.keep(start.memory);
       return made;
@@ -285,19 +290,22 @@ class Context {
   void begin_micro_batch_again() {
     memory_.rewind();
     staging_.rewind();
-    tape_memory_.rewind();
     tape_.clear();
-    makers_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
     replaying_ = false;
+    if (tracer_) tracer_.begin_pass();
   }
   /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use. Afterwards the values of
   /// variables are gone: gradients have taken their memory.
   void backward(ReadySink sink) {
-    sink_ = sink;
-    run_tape(0);
+    sink_ = tracer_.around(sink);
+    tape_.run(0, *this, tracer_);
   }
+  /// Writes down in `timeline` when each operation of the passes begun from here on ran; a null one ends it.
+  /// `now(self)` is a moment of the space's work. The loss ends where `end_forward` says.
+  void trace(Timeline* timeline, double (*now)(void* self), void* self) { tracer_.start(timeline, {now, self}); }
+  void end_forward() { tracer_.end_forward(); }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
   /// The same of all parameters; and to have it so, for who does a pass again without running the model. A pass depends
   /// on it, on the batch, on what lies in the space's memory, and on where.
@@ -313,10 +321,6 @@ class Context {
 
  private:
   friend class Staging<Context>;
-  struct Entry {
-    void* closure;
-    void (*run)(void*, Context&);
-  };
   struct Staged {  // what a layer computed, and where it is to be stored
     TensorView<Real const, 1, Space> from;
     TensorView<Scalar, 1, Space> to;
@@ -325,20 +329,16 @@ class Context {
 
   struct Mark {
     typename detail::ActivationMemory<Space>::Mark memory;
-    memory::Scratch<>::Mark tape_memory;
-    std::size_t tape, makers;
+    typename detail::Tape<Context>::Mark tape;
   };
-  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), tape_memory_.mark(), tape_.size(), makers_.size()}; }
+  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), tape_.mark()}; }
   void rewind(Mark const& mark) noexcept {
     memory_.rewind(mark.memory);
-    tape_memory_.rewind(mark.tape_memory);
-    tape_.resize(mark.tape);
-    makers_.resize(mark.makers);
+    tape_.rewind(mark.tape);
   }
 
-  void run_tape(std::size_t first) {
-    for (auto i = tape_.size(); i-- > first;) tape_[i].run(tape_[i].closure, *this);
-    tape_.resize(first);
+  void registered(char const* type, std::initializer_list<int> ordinals) {
+    tracer_.registered(tape_.size() - 1, type, ordinals, replaying_);
   }
   /// Has backward run f again, for the gradient of `output`.
   template <class F, int Rank, int... Ranks>
@@ -349,14 +349,15 @@ class Context {
       GradientSlot<Scalar>* output;
       std::tuple<Variable<Ranks>...> inputs;
     };
-    auto* closure = new (tape_memory_.take(sizeof(Closure))) Closure{f, random, output.slot, {inputs...}};
+    auto* closure = tape_.template make<Closure>(f, random, output.slot, std::tuple<Variable<Ranks>...>{inputs...});
     ++output.slot->producers;
-    tape_.push_back({closure, [](void* self, Context& context) {
-                       auto& c = *static_cast<Closure*>(self);
-                       std::apply([&](auto const&... x) { (context.reserve_gradient(x.slot), ...); }, c.inputs);
-                       context.replay(c.f, c.random, c.output->data);
-                       context.give_back(*c.output);
-                     }});
+    tape_.push({closure, [](void* self, Context& context) {
+                  auto& c = *static_cast<Closure*>(self);
+                  std::apply([&](auto const&... x) { (context.reserve_gradient(x.slot), ...); }, c.inputs);
+                  context.replay(c.f, c.random, c.output->data);
+                  context.give_back(*c.output);
+                }});
+    if (tracer_) registered(typeid(F).name(), {});
   }
   /// Forward and backward of what was put off; `gradient` is that of its output.
   template <class F>
@@ -366,7 +367,7 @@ class Context {
     auto const replaying_before = std::exchange(replaying_, true);
     detail::tokens_of(f(*this)).slot->data = gradient;
     replaying_ = replaying_before;
-    run_tape(start.tape);
+    tape_.run(start.tape.entries, *this, tracer_);
     rewind(start);
   }
   void reserve_gradient(GradientSlot<Scalar>* slot) {
@@ -385,9 +386,8 @@ class Context {
   ParameterGradients<Real, Space> gradients_;
   detail::ActivationMemory<Space> memory_;
   memory::Scratch<memory::DefaultResource<Space>> staging_;  // of the layer at hand, in Real
-  memory::Scratch<> tape_memory_;                            // closures and slots: the host reads them
-  std::vector<Entry> tape_;
-  std::vector<Entry> makers_;   // of values that were or may be set aside
+  detail::Tape<Context> tape_;                               // closures and slots: the host reads them
+  detail::Tracer<Space> tracer_;
   std::vector<Staged> staged_;  // of the layer at hand
   detail::KeptObjects kept_;
   ReadySink sink_;

@@ -10,6 +10,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
@@ -119,10 +120,13 @@ struct DistributedDataParallel {
       auto const reduced = device.now();
       state_.update(optimizer, replica_, summed_loss(loss), settings);
       device.took(&PhaseSeconds::optimizer, reduced, device.now());
+      if (timeline_) write_buckets();
       return loss;
     }
 
     [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
+    /// Writes down in `timeline` how long sums were waited for, and each bucket's way; a null one ends it.
+    void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 
     template <class F>
     void each(F&& f) {
@@ -133,6 +137,14 @@ struct DistributedDataParallel {
           ElementType::float64, numbers.data(), static_cast<Index>(numbers.size()), comm::Operation::sum, {}};
       communicator_.start(piece);
       communicator_.finish();
+    }
+
+    /// Everybody has the rank `root`'s text afterwards.   @collective
+    void broadcast(std::string& text, int root) {
+      auto size = communicator_.rank() == root ? static_cast<double>(text.size()) : 0;
+      all_reduce(std::span(&size, 1));
+      text.resize(static_cast<std::size_t>(size));
+      detail::broadcast_bytes(communicator_, text.data(), text.size(), root);
     }
 
     /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
@@ -187,8 +199,8 @@ struct DistributedDataParallel {
       all_reduce(peak);
       auto used = replica_.used();
       all_reduce(used);
-      SessionReport report{buckets_.times(), {}, replica_.unused(used)};
-      if (communicator_.size() > 1) rows_.add_times(report.buckets);
+      SessionReport report{{}, {}, replica_.unused(used)};
+      add_times(report.buckets);
       for (auto bytes : peak) report.peak_bytes_per_device.push_back(static_cast<std::size_t>(bytes));
       return report;
     }
@@ -219,8 +231,31 @@ struct DistributedDataParallel {
       buckets_.finish(communicator_);
       rows_.sum(communicator_, replica_.gradient_data());
       if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
-      phases_.communication += Clock::seconds() - begin;
+      waited_since(begin);
       return {buckets_.rider()[0], buckets_.rider()[1]};
+    }
+    void waited_since(double begin) {
+      auto const end = Clock::seconds();
+      phases_.communication += end - begin;
+      if (timeline_) timeline_->add({.name = name_of(&PhaseSeconds::communication), .begin = begin, .end = end});
+    }
+    void add_times(std::vector<BucketTimes>& times) const {
+      buckets_.add_times(times);
+      if (communicator_.size() > 1) rows_.add_times(times);
+    }
+    void write_buckets() {
+      times_.clear();
+      add_times(times_);
+      for (std::size_t i = 0; i < times_.size(); ++i) {
+        auto const& bucket = times_[i];
+        Span span{.name = "sum", .begin = bucket.start, .end = bucket.end, .kind = Span::Kind::bucket};
+        span.number = static_cast<Index>(i);
+        span.amount = static_cast<Index>(bucket.bytes);
+        timeline_->add(span);
+        span.name = "bucket";
+        span.begin = bucket.ready;
+        timeline_->add(span);
+      }
     }
 
     /// A bucket is full when the kernels that fill it are queued, or recorded: a mark behind them tells its sum, which
@@ -266,7 +301,7 @@ struct DistributedDataParallel {
       replica_.device().await(end, [this] { communicator_.progress(); });
       auto const begin = Clock::seconds();
       communicator_.finish();
-      phases_.communication += Clock::seconds() - begin;
+      waited_since(begin);
       return replica_.read_loss();
     }
 
@@ -307,6 +342,8 @@ struct DistributedDataParallel {
     std::vector<typename DeviceReplica::Mark> marks_;  // of each bucket, and of the end of the passes
     detail::HeardParameters heard_;
     PhaseSeconds phases_;
+    Timeline* timeline_ = nullptr;
+    std::vector<BucketTimes> times_;
   };
 };
 template <class C>

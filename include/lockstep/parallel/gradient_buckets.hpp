@@ -103,12 +103,16 @@ class GradientBuckets {
     }
   }
 
+  /// One entry per bucket, of the last step.
   [[nodiscard]] std::vector<BucketTimes> times() const {
     std::vector<BucketTimes> times;
+    add_times(times);
+    return times;
+  }
+  void add_times(std::vector<BucketTimes>& times) const {
     for (auto const& bucket : buckets_)
       times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * sizeof(float), bucket.ready,
                        bucket.piece.started_seconds, bucket.piece.finished_seconds});
-    return times;
   }
   /// Seconds that communication took out of backward since the last call.
   [[nodiscard]] double take_seconds_in_backward() noexcept { return std::exchange(in_backward_, 0); }

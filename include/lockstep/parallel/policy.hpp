@@ -66,6 +66,14 @@ struct PhaseSeconds {
   double pass = 0;  ///< of a GPU: forward and backward, which are one piece of work there
 };
 
+/// A phase's name, in static storage.
+[[nodiscard]] inline char const* name_of(double PhaseSeconds::*phase) noexcept {
+  if (phase == &PhaseSeconds::forward) return "forward";
+  if (phase == &PhaseSeconds::backward) return "backward";
+  if (phase == &PhaseSeconds::communication) return "communication";
+  return phase == &PhaseSeconds::optimizer ? "optimizer" : "forward and backward";
+}
+
 /// One gradient bucket of the last step; seconds are Clock::seconds().
 struct BucketTimes {
   std::size_t bytes = 0;

@@ -11,6 +11,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
@@ -101,12 +102,13 @@ class Replica {
     auto middle = begin;
     auto const pass = [&] {
       placing(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, brought)); });
+      context_.end_forward();
       if (loss_sink.call) loss_sink.call(loss_sink.self);
       if constexpr (Space::host_accessible) middle = device_.now();
       context_.backward(ready_sink);
     };
     bool const repeats =
-        (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
+        !traced_ && (heard || (!loss_sink.call && !ready_sink.call)) && device_.repeat(context_, brought, heard, pass);
     if (!repeats) pass();
     auto const end = device_.now();
     if constexpr (Space::host_accessible) {
@@ -157,6 +159,15 @@ class Replica {
       f(device * shards() + shard, *this);
     }
     take_shard(0);
+  }
+
+  /// Writes down in `timeline` when each operation and phase of the steps begun from here on ran, for which passes are
+  /// not recorded; a null one ends it, and then all that was written is in seconds.
+  void trace(Timeline* timeline) {
+    traced_ = timeline != nullptr;
+    device_.trace(timeline);
+    context_.trace(
+        timeline, [](void* device) { return static_cast<double>(static_cast<Device*>(device)->now()); }, &device_);
   }
 
   /// Where batches should lie on the host, of a device other than the host.
@@ -366,7 +377,7 @@ class Replica {
   Device device_;
   detail::Arena<Space> values_, buffers_;
   memory::Buffer<bfloat16, Space> shadow_;  // of the values; empty where products take float
-  bool shadow_is_old_ = true;
+  bool shadow_is_old_ = true, traced_ = false;
   memory::Block gradients_;
   Context context_;
   detail::ShardSum<Space> shard_sum_;

@@ -2,7 +2,6 @@
 #pragma once
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,8 +33,7 @@ class MetricsLog final : public Observer {
   }
 
   void step(StepReport const& report) override {
-    auto const every = std::max<Index>(1, report.steps / logged_steps);
-    if (report.step % every != 0 && report.step != report.steps) return;
+    if (!report.is_logged()) return;
     line_.clear();
     line_.begin_object().member("kind", "step").member("step", report.step).member("epoch", report.epoch);
     line_.member("loss", report.loss).member("learning_rate", report.learning_rate).member("samples", report.samples);
@@ -53,7 +51,6 @@ class MetricsLog final : public Observer {
   }
 
  private:
-  static constexpr Index logged_steps = 100;
   /// The bytes of the lines up to a step; one that was not written to its end is none.
   [[nodiscard]] ::off_t end_of(Index step) const {
     std::unique_ptr<std::FILE, detail::CloseFile> const file(std::fopen(path_.c_str(), "re"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ struct StepReport {
   Index samples = 0;              ///< of all shards since the start of the run
   double seconds = 0;             ///< since the start of the run
   double samples_per_second = 0;  ///< of the run so far, evaluations left out
+
+  /// One of about a hundred of a run, every step of a short one, and the last.
+  [[nodiscard]] bool is_logged() const noexcept { return step % std::max<Index>(1, steps / 100) == 0 || step == steps; }
 };
 
 /// One evaluation: means over all evaluation samples.

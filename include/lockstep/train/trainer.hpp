@@ -31,10 +31,13 @@
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
+#include <lockstep/train/detail/seconds_of_ranks.hpp>
+#include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/trace.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
 
@@ -51,7 +54,8 @@ struct FitOptions {
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
   std::vector<train::Observer*> observers{};
-  bool dry_run = false;  ///< does all that comes before the first step, computes one batch, and learns nothing
+  bool dry_run = false;           ///< does all that comes before the first step, computes one batch, and learns nothing
+  train::Trace* trace = nullptr;  ///< filled by some of the steps; on all ranks, or on none
 };
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
@@ -156,6 +160,13 @@ class Trainer {
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
   [[nodiscard]] Model const& model() const noexcept { return model_; }
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+  [[nodiscard]] int rank() const { return policy_.first_shard() / policy_.shards(); }
+  [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
+  /// What the rank `root` passes.   @collective with DistributedDataParallel
+  [[nodiscard]] std::string broadcast(std::string text, int root) {
+    if constexpr (requires { session_.broadcast(text, root); }) session_.broadcast(text, root);
+    return text;
+  }
 
  private:
   /// Over so many of its first steps.
@@ -251,20 +262,25 @@ class Trainer {
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps});
 
+    train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
     for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
       auto const epoch = plan.epoch(record.steps), begin = plan.begin(record.steps), end = plan.end(record.steps);
+      tracing.before_step(record.steps + 1);
       record.step_began = Clock::seconds();
       for (auto micro = begin; micro < end; ++micro)
-        micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record);
+        micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record,
+                   [&](auto... moments) { tracing.after_micro_step(moments...); });
       ++record.steps;
       auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
+      auto const updating = Clock::seconds();
       auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
+      tracing.after_step(record.steps, record.step_began, updating, now);
       if (!std::isfinite(loss.sum))
         throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
                     "; lower the learning rate, warm it up or clip the gradient");
@@ -286,6 +302,7 @@ class Trainer {
             report.step = record.steps;
             report.epoch = epoch;
             report.seconds = Clock::seconds() - record.run_began;
+            tracing.add("evaluation", now, Clock::seconds());
             report.best = best.take(report);
             for (auto* observer : options.observers) observer->evaluation(report);
             record.evaluations.push_back(std::move(report));
@@ -297,7 +314,8 @@ class Trainer {
       checkpoints.leave(record, epoch_loss, record.stopped || over());
     }
     record.phases = session_.take_phases();
-    record.ranks = seconds_of_ranks(record);  // the last meeting: who has come here may end, for the run is saved
+    record.ranks = train::detail::seconds_of_ranks(
+        session_, record, rank());  // the last meeting: who has come here may end, for the run is saved
     record.session = session_.report();
     if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
@@ -311,28 +329,9 @@ class Trainer {
     auto const epoch = plan.epoch(record.steps);
     start(loader, epoch, plan.begin(record.steps), epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
-    micro_step(feed, epoch, true, false, options, record);
+    micro_step(feed, epoch, true, false, options, record, [](auto...) {});
     if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) evaluate(evaluation, 1);
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
-  }
-
-  /// @collective with DistributedDataParallel
-  std::vector<train::RankSeconds> seconds_of_ranks(train::RunRecord const& record) {
-    constexpr std::size_t each = 4;
-    auto const world = static_cast<std::size_t>(record.world_size);
-    auto const rank = static_cast<std::size_t>(policy_.first_shard() / policy_.shards());
-    auto const& phases = record.phases;
-    std::vector<double> all(each * world, 0.0);
-    auto* own = all.data() + each * rank;
-    *own++ = record.data_wait_seconds;
-    *own++ = phases.forward + phases.backward + phases.pass;
-    *own++ = phases.communication;
-    *own = phases.optimizer;
-    session_.all_reduce(all);
-    std::vector<train::RankSeconds> out(world);
-    auto const* at = all.data();
-    for (auto& seconds : out) seconds = {at[0], at[1], at[2], at[3]}, at += each;
-    return out;
   }
 
   enum class Updates { make_alike, leave_apart };
@@ -344,8 +343,9 @@ class Trainer {
         session_.check_replicas(step);
   }
 
-  template <class Feed>
-  void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record) {
+  template <class Feed, class Hears>
+  void micro_step(Feed& feed, Index epoch, bool first, bool last, FitOptions const& options, train::RunRecord& record,
+                  Hears const& hears) {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
@@ -355,7 +355,9 @@ class Trainer {
     });
     auto const queued = Clock::seconds();
     feed.send_next();
-    record.data_wait_seconds += (began - asked) + (Clock::seconds() - queued);
+    auto const sent = Clock::seconds();
+    record.data_wait_seconds += (began - asked) + (sent - queued);
+    hears(asked, began, queued, sent);
   }
 
   template <class Loader>
@@ -366,7 +368,7 @@ class Trainer {
     auto const shards = parallel::shards_of_device(policy_);
     if constexpr (requires { policy_.shards_each(), policy_.all; }) record.reproducible = policy_.all;
     record.devices = policy_.shards() / shards;
-    record.world_size = policy_.all_shards() / policy_.shards();
+    record.world_size = ranks();
     record.threads = policy_.threads_each();
     record.batch_size = loader.options().batch_size * shards;
     record.effective_batch_size =

@@ -15,11 +15,14 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/detail/batch_layout.hpp>
 #include <lockstep/data/detail/batch_maker.hpp>
+#include <lockstep/data/detail/late_batch.hpp>
 #include <lockstep/data/detail/loader_job.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
+#include <lockstep/data/detail/loader_spans.hpp>
 #include <lockstep/data/loader_stats.hpp>
 #include <lockstep/data/sampler.hpp>
 #include <lockstep/data/split.hpp>
@@ -61,6 +64,12 @@ class LoaderCore {
     memory_ = memory;
   }
 
+  /// Writes down in `timeline` what workers do to which batch, and how many stand ready; a null one ends it.
+  void trace(Timeline* timeline) noexcept {
+    std::lock_guard lock(mutex_);
+    timeline_ = timeline;
+  }
+
   /// Delivery begins at a micro-step of an epoch whose micro-steps are counted from the position `first`.
   void start(Split const& split, Index epoch, Index first, Index step, Index last_epoch, Replay replay) {
     std::unique_lock lock(mutex_);
@@ -96,7 +105,9 @@ class LoaderCore {
       work_.notify_all();
     }
     if (queue_.empty()) refuse_next();
-    for (auto const* each : queue_) stats_.ready += each->ready();
+    auto const ready = std::count_if(queue_.begin(), queue_.end(), [](auto const* each) { return each->ready(); });
+    stats_.ready += ready;
+    if (timeline_) timeline_->add(queue_level(ready));
     if (!deliverable()) {
       auto const begin = Clock::seconds();
       if (!threads_.empty()) {
@@ -203,7 +214,9 @@ class LoaderCore {
     bool const complete = maker_.run(job, worker, generation_, generation);
     lock.lock();
     --active_;
-    seconds_of(job.phase) += Clock::seconds() - worker.since;
+    auto const now = Clock::seconds();
+    seconds_of(job.phase) += now - worker.since;
+    if (timeline_) timeline_->add(span_of(job, worker, now, workers_));
     worker.phase = Phase::done;
     if (generation != generation_.load(std::memory_order_relaxed)) {
       if (active_ == 0) idle_.notify_all();
@@ -279,29 +292,9 @@ class LoaderCore {
     auto const seconds = options().deadline_seconds;
     if (seconds == 0 || seconds >= 1e9) return ready_.wait(lock, is_ready);  // beyond, clocks overflow
     auto const limit = std::chrono::duration<double>(seconds);
-    if (!ready_.wait_for(lock, limit, is_ready)) throw DataError(late());
+    if (!ready_.wait_for(lock, limit, is_ready))
+      throw DataError(late_batch(dataset(), workers_, threads_.size(), *queue_.front(), seconds));
   }
-  /// Who keeps `next` waiting.
-  [[nodiscard]] std::string late() const {
-    auto const now = Clock::seconds();
-    auto const seconds = [](double s) { return std::to_string(static_cast<Index>(s * 1000)) + " ms"; };
-    auto out = "DataLoader: no batch within " + seconds(options().deadline_seconds) + " for epoch " +
-               std::to_string(queue_.front()->epoch) + ", step " + std::to_string(queue_.front()->step) + "; ";
-    for (std::size_t i = 0; i < threads_.size(); ++i) {
-      auto const& worker = *workers_[i];
-      out += "worker " + std::to_string(i);
-      if (worker.phase == Phase::read || worker.phase == Phase::write) {
-        out += std::string(worker.phase == Phase::read ? " reads " : " writes ") +
-               name_of(dataset(), worker.index.load(std::memory_order_relaxed)) + ", position " +
-               std::to_string(worker.position.load(std::memory_order_relaxed)) + ", in a run of " +
-               seconds(now - worker.since) + " so far; ";
-      } else {
-        out += worker.phase == Phase::done ? " has nothing to do; " : " lays out a batch; ";
-      }
-    }
-    return out + "`next` may be called again to wait on; raise deadline_seconds if samples are that slow";
-  }
-
   /// Queues the next micro-steps until `most` are queued, no slot is free, or the ring would outgrow its budget.
   void assign(std::size_t most) noexcept {
     while (!free_.empty() && queue_.size() < most && epoch_ < last_epoch_) {
@@ -393,6 +386,7 @@ class LoaderCore {
   Index largest_bytes_ = 0;  // of a slot
   double started_ = 0;
   LoaderStats stats_;
+  Timeline* timeline_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 };

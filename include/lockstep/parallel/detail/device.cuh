@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
@@ -192,6 +193,11 @@ class Device<CudaSpace> {
     return clock_.now(stream());
   }
   void took(double PhaseSeconds::*phase, Moment begin, Moment end) { clock_.took(phase, begin, end); }
+  /// From here on phases are also written down there; a null one ends it. Waits for the device.
+  void trace(Timeline* timeline) {
+    enter();
+    clock_.trace(stream(), timeline);
+  }
   [[nodiscard]] PhaseSeconds take_phases() { return clock_.take(); }
 
   void begin_step() {

@@ -8,6 +8,7 @@
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/thread_pool.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/loss.hpp>
@@ -65,7 +66,12 @@ class Device<HostSpace> {
   /// A moment of the work that is queued.
   using Moment = double;
   [[nodiscard]] Moment now() const noexcept { return Clock::seconds(); }
-  void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept { phases_.*phase += end - begin; }
+  void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept {
+    phases_.*phase += end - begin;
+    if (timeline_) timeline_->add({.name = name_of(phase), .begin = begin, .end = end});
+  }
+  /// From here on phases are also written down there; a null one ends it.
+  void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
   /// Since the last call.
   [[nodiscard]] PhaseSeconds take_phases() noexcept { return std::exchange(phases_, {}); }
 
@@ -86,6 +92,7 @@ class Device<HostSpace> {
   std::unique_ptr<ThreadPool> pool_;
   Loss loss_;
   PhaseSeconds phases_;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/timeline.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/policy.hpp>
 
@@ -18,30 +20,39 @@ class DeviceClock {
   DeviceClock& operator=(DeviceClock const&) = delete;
   ~DeviceClock() {
     for (auto* const event : events_) cudaEventDestroy(event);
+    if (zero_) cudaEventDestroy(zero_);
   }
 
   /// A mark in the stream; valid until the next `settle`.
   [[nodiscard]] std::size_t now(memory::Stream<CudaSpace> stream) {
-    if (used_ == events_.size()) {
-      cudaEvent_t event = nullptr;
-      memory::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
-      events_.push_back(event);
-    }
+    if (used_ == events_.size()) events_.push_back(created());
     memory::check_cuda(cudaEventRecord(events_[used_], stream.get()), "cudaEventRecord");
     return used_++;
   }
-  void took(double PhaseSeconds::*phase, std::size_t begin, std::size_t end) { spans_.push_back({phase, begin, end}); }
+  void took(double PhaseSeconds::*phase, std::size_t begin, std::size_t end) {
+    spans_.push_back({phase, begin, end});
+    if (timeline_)
+      timeline_->add({.name = name_of(phase), .begin = static_cast<double>(begin), .end = static_cast<double>(end)});
+  }
+  /// From here on phases are also written down there, by their marks, as whoever else writes there does: `settle` makes
+  /// seconds of them. A null one ends it. Waits for the stream.
+  void trace(memory::Stream<CudaSpace> stream, Timeline* timeline) {
+    settle();
+    timeline_ = timeline;
+    if (!timeline) return;
+    if (!zero_) zero_ = created();
+    memory::check_cuda(cudaEventRecord(zero_, stream.get()), "cudaEventRecord");
+    memory::check_cuda(cudaEventSynchronize(zero_), "cudaEventSynchronize");
+    zero_seconds_ = Clock::seconds();
+    settled_ = timeline->size();
+  }
 
   /// Adds up what has been marked. Waits for the last mark.
   void settle() {
     if (used_ > 0) memory::check_cuda(cudaEventSynchronize(events_[used_ - 1]), "cudaEventSynchronize");
-    for (auto const& span : spans_) {
-      float milliseconds = 0;
-      memory::check_cuda(cudaEventElapsedTime(&milliseconds, events_[span.begin], events_[span.end]),
-                         "cudaEventElapsedTime");
-      phases_.*span.phase += 1e-3 * static_cast<double>(milliseconds);
-    }
+    for (auto const& span : spans_) phases_.*span.phase += between(events_[span.begin], events_[span.end]);
     spans_.clear();
+    if (timeline_) write_seconds();
     used_ = 0;
   }
   [[nodiscard]] PhaseSeconds take() {
@@ -52,13 +63,34 @@ class DeviceClock {
   [[nodiscard]] bool is_full() const noexcept { return used_ > 1024; }
 
  private:
-  struct Span {
+  struct Phase {
     double PhaseSeconds::*phase;
     std::size_t begin, end;
   };
+
+  [[nodiscard]] static cudaEvent_t created() {
+    cudaEvent_t event = nullptr;
+    memory::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
+    return event;
+  }
+  [[nodiscard]] static double between(cudaEvent_t begin, cudaEvent_t end) {
+    float milliseconds = 0;
+    memory::check_cuda(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+    return 1e-3 * static_cast<double>(milliseconds);
+  }
+  void write_seconds() {
+    for (; settled_ < timeline_->size(); ++settled_)
+      for (auto* const moment : {&(*timeline_)[settled_].begin, &(*timeline_)[settled_].end})
+        *moment = zero_seconds_ + between(zero_, events_[static_cast<std::size_t>(*moment)]);
+  }
+
   std::vector<cudaEvent_t> events_;
   std::size_t used_ = 0;
-  std::vector<Span> spans_;
+  Timeline* timeline_ = nullptr;
+  std::size_t settled_ = 0;     // of its spans
+  cudaEvent_t zero_ = nullptr;  // an event at a known time
+  double zero_seconds_ = 0;
+  std::vector<Phase> spans_;
   PhaseSeconds phases_;
 };
 

@@ -6,13 +6,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Rank 0's bytes become everybody's, once all that was started before is complete.
+/// The bytes of rank `root` become everybody's, once all that was started before is complete.
 template <class Communicator>
-void broadcast_bytes(Communicator& communicator, void* data, std::size_t bytes) {
+void broadcast_bytes(Communicator& communicator, void* data, std::size_t bytes, int root = 0) {
   comm::Piece piece{.type = ElementType::uint8,
                     .data = data,
                     .count = static_cast<Index>(bytes),
-                    .collective = comm::Collective::broadcast};
+                    .collective = comm::Collective::broadcast,
+                    .root = root};
   communicator.start(piece);
   communicator.finish();
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <lockstep/memory/scratch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// Closures that a pass leaves behind to be run later, in an arena that the host reads, and other objects beside them.
+/// No destructor is run.
+template <class Context>
+class Tape {
+ public:
+  struct Entry {
+    void* closure;
+    void (*run)(void*, Context&);
+  };
+  struct Mark {
+    memory::Scratch<>::Mark memory;
+    std::size_t entries, makers;
+  };
+
+  template <class T, class... Arguments>
+  [[nodiscard]] T* make(Arguments&&... arguments) {
+    return new (memory_.take(sizeof(T))) T{std::forward<Arguments>(arguments)...};
+  }
+  void push(Entry const& entry) { entries_.push_back(entry); }
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+  /// Runs the closures from `first` on, the last one first, and forgets them.
+  template <class Tracer>
+  void run(std::size_t first, Context& context, Tracer& tracer) {
+    for (auto i = entries_.size(); i-- > first;) {
+      auto const running = tracer.enter(i);
+      entries_[i].run(entries_[i].closure, context);
+      tracer.leave(running);
+    }
+    entries_.resize(first);
+  }
+
+  /// What makes a value again that was or may be set aside; gives its number.
+  [[nodiscard]] int push_maker(Entry const& maker) {
+    makers_.push_back(maker);
+    return static_cast<int>(makers_.size()) - 1;
+  }
+  void run_maker(int number, Context& context) const {
+    auto const& maker = makers_[static_cast<std::size_t>(number)];
+    maker.run(maker.closure, context);
+  }
+
+  [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), entries_.size(), makers_.size()}; }
+  void rewind(Mark const& mark) noexcept {
+    memory_.rewind(mark.memory);
+    entries_.resize(mark.entries);
+    makers_.resize(mark.makers);
+  }
+  void clear() {
+    memory_.rewind();
+    entries_.clear();
+    makers_.clear();
+  }
+
+ private:
+  memory::Scratch<> memory_;
+  std::vector<Entry> entries_, makers_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+#include <lockstep/core/timeline.hpp>
+#include <lockstep/nn/parameter_gradients.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// Writes down when a pass does which operation. An operation of forward ends where its backward is registered, and
+/// begins where the one before ended; those that registered backward without having made anything in between are one.
+template <class Space>
+class Tracer {
+ public:
+  /// A moment of the work, as Span::begin, or what whoever owns the timeline will make one of.
+  struct Now {
+    double (*call)(void* self) = nullptr;
+    void* self = nullptr;
+  };
+
+  /// A null timeline ends it.
+  void start(Timeline* timeline, Now now) {
+    timeline_ = timeline;
+    now_ = now;
+    operations_.reserve(room);
+    entries_.reserve(room);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return timeline_ != nullptr; }
+
+  void begin_pass() {
+    operations_.clear();
+    begin(now());
+  }
+  void took(Index bytes) noexcept { bytes_ += bytes; }
+  /// The tape's entry `entry` was registered, with a closure of that type and parameters of these ordinals.
+  void registered(std::size_t entry, char const* type, std::initializer_list<int> ordinals, bool again) {
+    Operation here{type};
+    for (int const ordinal : ordinals) here.include(ordinal);
+    if (bytes_ == 0 && joins_)
+      join(here);
+    else
+      write(here, again ? Span::Kind::again : Span::Kind::forward);
+    entries_.resize(std::max(entries_.size(), entry + 1));
+    entries_[entry] = operations_.size() - 1;
+    joins_ = true;
+  }
+  /// What follows the last operation of forward is the loss, whose backward is done already.
+  void end_forward() {
+    if (timeline_) write({}, Span::Kind::forward);
+  }
+
+  /// Around an entry's run.
+  struct Running {
+    std::size_t operation = 0;
+    double began = 0;
+  };
+  [[nodiscard]] Running enter(std::size_t entry) {
+    if (!timeline_) return {};
+    begin(now());
+    return {entries_[entry], began_};
+  }
+  void leave(Running const& running) {
+    if (!timeline_) return;
+    auto const& done = operations_[running.operation];
+    add(done, running.operation, running.began, now(), Span::Kind::backward);
+    begin(0);
+  }
+  /// Tells the sink, and writes down how long that took: gradients leave, which is not the layer's own time. From a
+  /// device they leave beside its work.
+  [[nodiscard]] ReadySink around(ReadySink sink) noexcept {
+    if (!timeline_ || !sink.call || !Space::host_accessible) return sink;
+    sink_ = sink;
+    return {[](void* self, Index offset, Index count) {
+              auto& tracer = *static_cast<Tracer*>(self);
+              auto const began = tracer.now();
+              tracer.sink_.call(tracer.sink_.self, offset, count);
+              tracer.timeline_->add({.name = "communication", .begin = began, .end = tracer.now()});
+            },
+            this};
+  }
+
+ private:
+  static constexpr std::size_t room = 4096;  // of operations in a pass; more of them take more memory
+
+  struct Operation {
+    char const* type = nullptr;
+    int first = -1, last = -1;
+
+    void include(int ordinal) noexcept {
+      if (ordinal < 0) return;
+      first = first < 0 ? ordinal : std::min(first, ordinal);
+      last = std::max(last, ordinal);
+    }
+  };
+
+  [[nodiscard]] double now() const { return now_.call(now_.self); }
+  void begin(double moment) noexcept {
+    began_ = moment;
+    bytes_ = 0;
+    joins_ = false;
+  }
+  void add(Operation const& done, std::size_t number, double began, double ended, Span::Kind kind) noexcept {
+    timeline_->add({.name = done.type ? done.type : "",
+                    .begin = began,
+                    .end = ended,
+                    .number = static_cast<Index>(number),
+                    .amount = bytes_,
+                    .first = done.first,
+                    .last = done.last,
+                    .kind = kind});
+  }
+  void write(Operation const& done, Span::Kind kind) {
+    operations_.push_back(done);
+    auto const ended = now();
+    at_ = timeline_->size();
+    add(done, operations_.size() - 1, began_, ended, kind);
+    begin(ended);
+  }
+  void join(Operation const& more) noexcept {
+    auto& all = operations_.back();
+    all.include(more.first);
+    all.include(more.last);
+    if (at_ == timeline_->size()) return;  // there was no room
+    (*timeline_)[at_].first = all.first;
+    (*timeline_)[at_].last = all.last;
+  }
+
+  Timeline* timeline_ = nullptr;
+  Now now_;
+  ReadySink sink_;
+  std::vector<Operation> operations_;  // of the pass
+  std::vector<std::size_t> entries_;   // which operation each of the tape's belongs to
+  std::size_t at_ = 0;                 // of the last operation in the timeline
+  double began_ = 0;
+  Index bytes_ = 0;     // made since
+  bool joins_ = false;  // whether nothing but operations came since
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/train/trace.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// Has a session and a loader write into a Trace, if there is one, in the steps that it is to hold.
+template <class Session, class Loader>
+class Tracing {
+ public:
+  /// Of the steps that come after `done`, up to `all`. All outlive this object.
+  Tracing(Trace* trace, int devices, Session& session, Loader& loader, Index done, Index all)
+      : trace_(trace), devices_(devices), session_(&session), loader_(&loader) {
+    if (trace_) first_ = trace_->plan(done, all);
+  }
+  Tracing(Tracing const&) = delete;
+  Tracing& operator=(Tracing const&) = delete;
+  /// After an exception too, nobody writes there any more.
+  ~Tracing() {
+    try {
+      stop();
+    } catch (...) {  // of a device that has failed before
+    }
+  }
+
+  void before_step(Index step) {
+    if (!trace_ || step < first_) return;
+    if (step == first_)
+      start();
+    else if (step >= first_ + trace_->options().steps)
+      stop();
+  }
+  void after_micro_step(double asked, double began, double queued, double sent) {
+    add("data wait", asked, began);
+    add("micro-batch", began, queued);
+    if (!on_host) add("next batch", queued, sent);
+  }
+  void after_step(Index step, double began, double updating, double ended) {
+    if (!on_) return;
+    add("update", updating, ended);
+    add("step", began, ended, step);
+    trace_->count();
+  }
+  void add(char const* what, double began, double ended, Index number = -1) {
+    if (on_) trace_->training().add({.name = what, .begin = began, .end = ended, .number = number});
+  }
+
+ private:
+  static constexpr bool on_host = Session::DeviceReplica::Space::host_accessible;
+
+  void start() {
+    trace_->begin(first_, devices_, on_host);
+    on_ = true;
+    session_->each([&](int shard, auto& replica) { replica.trace(&trace_->device(shard / replica.shards())); });
+    tell(&trace_->training(), &trace_->loading());
+  }
+  void stop() {
+    if (!on_) return;
+    on_ = false;
+    tell(nullptr, nullptr);
+    session_->each([](int, auto& replica) { replica.trace(nullptr); });
+  }
+  void tell(Timeline* training, Timeline* loading) {
+    if constexpr (requires { session_->trace(training); }) session_->trace(training);
+    if constexpr (requires { loader_->trace(loading); }) loader_->trace(loading);
+  }
+
+  Trace* trace_;
+  int devices_;
+  Session* session_;
+  Loader* loader_;
+  Index first_ = 0;
+  bool on_ = false;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/detail/named_spans.hpp>
+#include <lockstep/train/trace.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// What one operation of a model costs in an average step.
+struct LayerTime {
+  std::string layer;      ///< as parameters are named: "encoder.0.attention"; empty: the model itself
+  std::string operation;  ///< the layer's class or the function: "MultiHeadAttention", "mean_pool"
+  double calls = 0;
+  double forward_ms = 0;
+  double backward_ms = 0;       ///< what is computed again included; without the start of gradients' sums
+  double share = 0;             ///< of all operations' time
+  double activation_bytes = 0;  ///< made in forward: the peak is less, as memory is used again
+  std::size_t parameter_bytes = 0;
+};
+
+/// Of the steps that were recorded, on this rank's first device, in the order of the model's forward.
+[[nodiscard]] inline std::vector<LayerTime> layer_times(Trace const& trace, nn::ParameterLayout const& layout) {
+  std::vector<LayerTime> times;
+  if (trace.empty()) return times;
+  auto const& spans = trace.device(0);
+  auto const names = detail::named_spans(spans, layout);
+  auto const per_step = 1 / static_cast<double>(trace.steps());
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  std::vector<Span const*> inner;  // spans that nobody has contained yet, the latest last
+  double all = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    auto const& span = spans[i];
+    auto seconds = span.end - span.begin;
+    for (; !inner.empty() && inner.back()->begin >= span.begin; inner.pop_back())
+      seconds -= inner.back()->end - inner.back()->begin;
+    inner.push_back(&span);
+    if (names[i].operation.empty()) continue;
+    auto const [place, is_new] = places.try_emplace({names[i].layer, names[i].operation}, times.size());
+    if (is_new) {
+      times.push_back({.layer = names[i].layer, .operation = names[i].operation});
+      for (int p = span.first; p >= 0 && p <= span.last; ++p)
+        times.back().parameter_bytes +=
+            static_cast<std::size_t>(layout.entries()[static_cast<std::size_t>(p)].size) * sizeof(float);
+    }
+    auto& time = times[place->second];
+    auto const ms = 1e3 * seconds * per_step;
+    (span.kind == Span::Kind::forward ? time.forward_ms : time.backward_ms) += ms;
+    all += ms;
+    if (span.kind != Span::Kind::forward) continue;
+    time.calls += per_step;
+    time.activation_bytes += static_cast<double>(span.amount) * per_step;
+  }
+  if (all > 0)
+    for (auto& time : times) time.share = (time.forward_ms + time.backward_ms) / all;
+  return times;
+}
+
+/// The `most` that take longest, for people, the longest first.
+[[nodiscard]] inline std::string layer_table(std::vector<LayerTime> const& times, std::size_t most = 20) {
+  std::vector<std::size_t> order(times.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return times[a].share > times[b].share; });
+  order.resize(std::min(order.size(), most));
+  std::size_t widest_layer = 5, widest_operation = 9;
+  for (auto const i : order) {
+    widest_layer = std::max(widest_layer, times[i].layer.size());
+    widest_operation = std::max(widest_operation, times[i].operation.size());
+  }
+  auto const padded = [](std::string_view text, std::size_t width) {
+    return std::string(text) + std::string(width - std::min(width, text.size()), ' ') + "  ";
+  };
+  auto out = padded("layer", widest_layer) + padded("operation", widest_operation) +
+             " calls  forward ms  backward ms  share  activations MB  parameters MB\n";
+  for (auto const i : order) {
+    auto const& time = times[i];
+    char numbers[160];
+    std::snprintf(numbers, sizeof numbers, "%6.4g  %10.3f  %11.3f  %3.0f %%  %14.3f  %13.3f\n", time.calls,
+                  time.forward_ms, time.backward_ms, 100 * time.share, time.activation_bytes * 1e-6,
+                  static_cast<double>(time.parameter_bytes) * 1e-6);
+    out += padded(time.layer, widest_layer) + padded(time.operation, widest_operation) + numbers;
+  }
+  return out;
+}
+
+/// Writes all of them as CSV, with names in the first row; the file is there whole or not at all.
+/// @throws DataError when it cannot be written
+inline void write_layer_times(std::string const& path, std::vector<LayerTime> const& times) {
+  auto const quoted = [](std::string const& text) {
+    std::string out = "\"";
+    for (char const c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return out + "\"";
+  };
+  std::string text = "layer,operation,calls,forward_ms,backward_ms,share,activation_bytes,parameter_bytes\n";
+  for (auto const& time : times) {
+    char numbers[160];
+    std::snprintf(numbers, sizeof numbers, ",%.6g,%.6f,%.6f,%.6f,%.0f,%zu\n", time.calls, time.forward_ms,
+                  time.backward_ms, time.share, time.activation_bytes, time.parameter_bytes);
+    text += quoted(time.layer) + "," + quoted(time.operation) + numbers;
+  }
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/timeline.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+struct TraceOptions {
+  Index warm_up = 10;  ///< steps before the first that is recorded, of those that come before the last `steps`
+  Index steps = 10;    ///< that are recorded, one after the other; all of a run that has no more
+};
+
+/// What some steps of a run did and when, on this rank: waits for data, each operation of the model forward and
+/// backward, gradient buckets, updates, the work of the loader. FitOptions::trace has a fit fill it; `write_trace` and
+/// `layer_times` tell what it holds. On a device the steps are not done as recorded before, and each mark between two
+/// operations takes its time there: they are slower than others.
+class Trace {
+ public:
+  explicit Trace(TraceOptions options = {}) : options_(options) {}
+  Trace(Trace const&) = delete;
+  Trace& operator=(Trace const&) = delete;
+  ~Trace() { delete[] devices_; }
+
+  [[nodiscard]] bool empty() const noexcept { return steps_ == 0; }
+  /// The steps that were recorded, from 1.
+  [[nodiscard]] Index first_step() const noexcept { return first_; }
+  [[nodiscard]] Index steps() const noexcept { return steps_; }
+  /// Of the training thread, of the loader's workers, and of each device of this process.
+  [[nodiscard]] Timeline const& training() const noexcept { return training_; }
+  [[nodiscard]] Timeline const& loading() const noexcept { return loading_; }
+  [[nodiscard]] int devices() const noexcept { return count_; }
+  [[nodiscard]] Timeline const& device(int number) const noexcept { return devices_[static_cast<std::size_t>(number)]; }
+  /// Whether the first device's operations ran on the training thread.
+  [[nodiscard]] bool on_host() const noexcept { return on_host_; }
+  /// What found no room.
+  [[nodiscard]] Index left_out() const noexcept {
+    Index left_out = training_.left_out() + loading_.left_out();
+    for (int d = 0; d < count_; ++d) left_out += device(d).left_out();
+    return left_out;
+  }
+
+  // ---- for the trainer
+
+  /// Of the steps that come after `done`, up to `all`, the one to begin with, and how many.
+  [[nodiscard]] Index plan(Index done, Index all) const noexcept {
+    return done + 1 + std::min(options_.warm_up, std::max<Index>(0, all - done - options_.steps));
+  }
+  [[nodiscard]] TraceOptions const& options() const noexcept { return options_; }
+  /// A step is over.
+  void count() noexcept { ++steps_; }
+  void begin(Index step, int devices, bool on_host) {
+    first_ = step;
+    steps_ = 0;
+    on_host_ = on_host;
+    training_.clear();
+    loading_.clear();
+    delete[] std::exchange(devices_, nullptr);
+    count_ = 0;
+    devices_ = new Timeline[static_cast<std::size_t>(devices)];
+    for (count_ = 0; count_ < devices; ++count_) device(count_).clear();
+  }
+  [[nodiscard]] Timeline& training() noexcept { return training_; }
+  [[nodiscard]] Timeline& loading() noexcept { return loading_; }
+  [[nodiscard]] Timeline& device(int number) noexcept { return devices_[static_cast<std::size_t>(number)]; }
+
+ private:
+  TraceOptions options_;
+  Index first_ = 0, steps_ = 0;
+  bool on_host_ = true;
+  Timeline training_, loading_;
+  Timeline* devices_ = nullptr;
+  int count_ = 0;  // of them
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
