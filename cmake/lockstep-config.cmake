@@ -16,7 +16,7 @@ foreach(component IN LISTS lockstep_FIND_COMPONENTS)
           "component ${component} is not available here: a line \"Lockstep: …\" above says what it lacks")
     else()
       set(lockstep_NOT_FOUND_MESSAGE
-          "there is no component ${component}; the components are app, blas, cuda, cudnn, mpi, nccl, onednn, torch and zstd")
+          "there is no component ${component}; the components are app, blas, cuda, cudnn, mpi, nccl, onednn, tensorboard, torch and zstd")
     endif()
   endif()
 endforeach()

@@ -43,6 +43,7 @@
 #include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/tensorboard.hpp>
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trace_file.hpp>
 #include <lockstep/train/trainer.hpp>
@@ -148,11 +149,17 @@ class Training {
     if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
+#if defined(LOCKSTEP_TENSORBOARD)
+    std::optional<train::TensorBoard> events;
+#endif
     std::optional<train::KeepBest<decltype(trainer)>> best;
     if (speaks()) {
       announce(trainer.policy().engine(), trainer.layout().parameters());
       fit.observers.push_back(&progress);
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
+#if defined(LOCKSTEP_TENSORBOARD)
+      if (saves()) fit.observers.push_back(&events.emplace(options_.save_dir));
+#endif
       if (saves() && !options_.best_by.empty())
         fit.observers.push_back(&best.emplace(trainer, train::checkpoint_path(file("checkpoints"), "best"), metadata));
     }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/train/detail/close_file.hpp>
+#include <lockstep/train/detail/event_protozero.hpp>
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+#if defined(LOCKSTEP_TENSORBOARD)
+
+/// Writes an event file for TensorBoard into a directory: of the steps that metrics.jsonl has too, train/loss,
+/// train/learning_rate and train/samples_per_second, and of every evaluation eval/loss and its metrics. An event is
+/// complete in the file as soon as it is logged. A run that goes on from a checkpoint begins a file of its own, which
+/// voids what earlier ones in the directory say of steps that are yet to come. For one rank only.
+/// @throws DataError when the file cannot be written
+class TensorBoard final : public Observer {
+ public:
+  explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {
+    file_.reset(std::fopen(path_.c_str(), "wbe"));
+    if (!file_) fail("create");
+  }
+
+  void start(StartReport const& report) override {
+    write(detail::Event(0).version());
+    write(detail::Event(report.resumed + 1).start());
+  }
+  void step(StepReport const& report) override {
+    if (!report.is_logged()) return;
+    write(detail::Event(report.step)
+              .scalars({{"train/loss", report.loss},
+                        {"train/learning_rate", report.learning_rate},
+                        {"train/samples_per_second", report.samples_per_second}}));
+  }
+  void evaluation(EvaluationReport const& report) override {
+    std::vector<std::pair<std::string, double>> all{{"eval/loss", report.loss}};
+    for (auto const& [name, value] : report.metrics) all.emplace_back("eval/" + name, value);
+    write(detail::Event(report.step).scalars(all));
+  }
+
+ private:
+  /// As TensorBoard looks for it and orders several.
+  static std::string file_name() {
+    char host[256] = {};
+    if (::gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+    char name[512];
+    std::snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%d", static_cast<long long>(::time(nullptr)), host,
+                  static_cast<int>(::getpid()));
+    return name;
+  }
+  void write(detail::Event const& event) {
+    auto const record = detail::record_of(event.bytes());
+    if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size() || std::fflush(file_.get()) != 0)
+      fail("write");
+  }
+  [[noreturn]] void fail(char const* what) const {
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, detail::CloseFile> file_;
+};
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
