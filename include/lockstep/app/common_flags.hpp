@@ -40,7 +40,7 @@ class CommonFlags {
     check_local_rank(place);
     check_mpi(place);
     resolve_ranks(cores, place);
-    check_reproducible();
+    resolve_reproducible();
     resolve_engine(place, gpus);
     resolve_batch_size();
     options_.cores = cores;
@@ -100,7 +100,7 @@ class CommonFlags {
                 "Gradients that leave together, in MB, with ddp; default: measured at the start");
     command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
-    command.add("--reproducible", options_.reproducible, 1, most_shards,
+    command.add("--reproducible", reproducible_, 1, most_shards,
                 "Shards, a power of two, in which each batch of all ranks is computed and summed: bits are then the "
                 "same for every number of ranks or devices that divides them");
   }
@@ -273,8 +273,9 @@ class CommonFlags {
   }
 
   /// What would make results depend on the number of ranks or devices is refused.
-  void check_reproducible() const {
-    if (options_.reproducible == 0) return;
+  void resolve_reproducible() {
+    if (!reproducible_) return;
+    options_.reproducible = *reproducible_;
     auto const flag = "--reproducible " + std::to_string(options_.reproducible);
     auto const why = parallel::why_not_dealt(options_.reproducible, static_cast<int>(options_.all_devices()));
     if (!why.empty()) throw ConfigError(flag + ": " + why);
@@ -346,6 +347,7 @@ class CommonFlags {
   std::optional<int> nproc_;
   std::optional<int> threads_;
   std::optional<int> local_rank_;
+  std::optional<int> reproducible_;
   std::optional<Index> batch_size_;
   std::optional<Index> global_batch_size_;
 };
