@@ -39,8 +39,8 @@ app::Examination examined(Policy policy, Index samples = 24) {
 }  // namespace
 
 TEST_CASE("steps of one device, of several and of ranks are measured, and change nothing") {
-  for (auto const& found : {examined(parallel::SingleDevice{.threads = 1}),
-                            examined(parallel::DataParallel{.devices = 2, .threads = 1})}) {
+  for (auto const& found :
+       {examined(parallel::SingleDevice{.threads = 1}), examined(parallel::DataParallel{.devices = 2, .threads = 1})}) {
     auto const& buckets = found.as_it_is.session.buckets;
     REQUIRE(buckets.size() == 1);
     CHECK(buckets[0].ready > found.as_it_is.step_began);
