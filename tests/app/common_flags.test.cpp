@@ -266,6 +266,8 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(contains(refused({"--doctor", "--resume", "auto", "--save-dir", "runs"}), "--doctor with --resume"));
   CHECK(contains(refused({"--doctor", "--dry-run"}), "--doctor with --dry-run"));
   CHECK(contains(refused({"--doctor", "--checkpoint-every", "5", "--save-dir", "runs"}), "--checkpoint-every"));
+  CHECK(contains(refused({"--doctor", "--keep-checkpoints", "5", "--save-dir", "runs"}), "--keep-checkpoints"));
+  CHECK(contains(refused({"--doctor", "--trace", "--save-dir", "runs"}), "--doctor with --trace"));
   CHECK(contains(refused({"--doctor", "--max-restarts", "1", "--nproc", "2"}), "--doctor with --max-restarts"));
   CHECK(contains(refused({"--doctor", "--best-by", "loss", "--patience", "2"}), "--doctor with --best-by"));
   CHECK(contains(refused({"--doctor", "--patience", "2"}), "--doctor with --patience"));

@@ -295,6 +295,8 @@ class CommonFlags {
     };
     if (options_.resume != Options::never) refuse("--resume");
     if (options_.checkpoint_every > 0) refuse("--checkpoint-every");
+    if (options_.keep_checkpoints > 0) refuse("--keep-checkpoints");
+    if (options_.trace) refuse("--trace");
     if (options_.max_restarts > 0) refuse("--max-restarts");
     if (!options_.best_by.empty()) refuse("--best-by");
     if (options_.patience > 0) refuse("--patience");
