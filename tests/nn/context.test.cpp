@@ -479,7 +479,7 @@ TEST_CASE("operations that register backward without having made anything in bet
   f.context.trace(&timeline, &Ticks::next, &ticks);
   f.context.begin_step();
   f.context.begin_micro_batch(nn::Mode::training, 1);
-  nn::Parameter first{{1}}, second{{1}};
+  nn::Parameter first{{1}, {}}, second{{1}, {}};
   first.ordinal = 0, second.ordinal = 1;
   auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
   f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
@@ -505,7 +505,7 @@ TEST_CASE("what is computed again lies within the backward of what put it off") 
   f.context.trace(&timeline, &Ticks::next, &ticks);
   f.context.begin_step();
   f.context.begin_micro_batch(nn::Mode::training, 1);
-  nn::Parameter scale{{1}};
+  nn::Parameter scale{{1}, {}};
   scale.offset = f.scale_at, scale.ordinal = 1;
   auto const x = toy::multiply(f.context, scale, toy::inputs(f.context, f.batch));
   auto const y =

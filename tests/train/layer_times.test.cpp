@@ -70,11 +70,11 @@ class Model {
 
  private:
   struct Table {
-    nn::Parameter table{{5, 2}};
+    nn::Parameter table{{5, 2}, {}};
     void visit(auto&& each) { each("table", table); }
   };
   struct Norm {
-    nn::Parameter weight{{2}};
+    nn::Parameter weight{{2}, {}};
     void visit(auto&& each) { each("weight", weight); }
   };
   struct Layer {
