@@ -233,9 +233,7 @@ class Replica {
   /// values().
   [[nodiscard]] std::span<float> buffers() const { return buffers_.on_host(device_); }
   /// The mean over its shards, on the host, where only set_buffers may follow.
-  [[nodiscard]] std::span<float> mean_buffers() {
-    return shards() == 1 ? buffers() : shard_buffers_.mean(device_, buffers_.data());
-  }
+  [[nodiscard]] std::span<float> mean_buffers() { return shards() == 1 ? buffers() : shard_buffers_.mean(device_); }
   /// Of all its shards.
   void set_buffers(std::span<float const> buffers) {
     device_.write(buffers, buffers_.data());

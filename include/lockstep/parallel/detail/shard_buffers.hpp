@@ -21,7 +21,7 @@ class ShardBuffers {
   /// From here on a shard's are at hand.
   void take(Device<Space> const& device, int shard, float* at_hand) {
     if (shard == shard_ || size_ == 0) return;
-    keep(device, at_hand);
+    kernel::Move<Space>::template run<float>(device.stream(), at_hand, of(shard_), size_);
     shard_ = shard;
     kernel::Move<Space>::template run<float>(device.stream(), of(shard), at_hand, size_);
   }
@@ -29,9 +29,8 @@ class ShardBuffers {
   void set(Device<Space> const& device, std::span<float const> buffers) {
     for (int shard = 0; shards_ > 1 && shard < shards_; ++shard) device.write(buffers, of(shard));
   }
-  /// Over all shards, of which there are several; nobody's are valid until they are set.
-  [[nodiscard]] std::span<float> mean(Device<Space> const& device, float const* at_hand) {
-    keep(device, at_hand);
+  /// Between passes: over all shards, of which there are several. Nobody's are valid until they are set.
+  [[nodiscard]] std::span<float> mean(Device<Space> const& device) {
     auto const all = all_.on_host(device);
     std::vector<float*> each;
     for (int shard = 0; shard < shards_; ++shard) each.push_back(all.data() + shard * size_);
@@ -42,14 +41,11 @@ class ShardBuffers {
   }
 
  private:
-  void keep(Device<Space> const& device, float const* at_hand) const {
-    kernel::Move<Space>::template run<float>(device.stream(), at_hand, of(shard_), size_);
-  }
   [[nodiscard]] float* of(int shard) const noexcept { return all_.data() + shard * size_; }
 
   int shards_;
   Index size_;
-  Arena<Space> all_;  // the place of the shard whose buffers are at hand is old
+  Arena<Space> all_;  // while a shard's buffers are at hand, its place here is old
   int shard_ = 0;
 };
 
