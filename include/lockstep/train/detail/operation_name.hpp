@@ -39,7 +39,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 }
 
 /// What a layer or function is called, of the type of a closure that it registered: the class of a member function,
-/// "Linear", or the function, "mean_pool".
+/// "Linear", or the function, "mean_pool"; "operation" where the compiler does not tell.
 /// @param type as std::type_info::name gives it, in the Itanium C++ ABI
 [[nodiscard]] inline std::string operation_name(char const* type) {
   int status = 0;
@@ -58,6 +58,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   auto const function = take_last(name), scope = take_last(name);
   bool const is_class = !scope.empty() && scope.front() >= 'A' && scope.front() <= 'Z';
   bool const tells_nothing = function == "forward" || function == "operator()";
+  if (function.empty() || function.front() == '$') return "operation";  // clang's, in a function of one file
   return std::string(!scope.empty() && (is_class || tells_nothing) ? scope : function);
 }
 
