@@ -159,5 +159,12 @@ TEST_CASE("a run that goes on says from where what was logged before is void") {
 }
 
 TEST_CASE("a directory that cannot be written to is an error that names it") {
-  CHECK_THROWS_WITH_AS(train::TensorBoard("/missing"), doctest::Contains("/missing/events.out.tfevents."), DataError);
+  train::TensorBoard board("/missing");
+  CHECK_THROWS_WITH_AS(board.start({}), doctest::Contains("/missing/events.out.tfevents."), DataError);
+}
+
+TEST_CASE("a run that never starts, as it was over, leaves nothing") {
+  lockstep_test::TemporaryFolder const folder;
+  { train::TensorBoard const board(folder.path().string()); }
+  CHECK(folder.entries() == 0);
 }

@@ -27,12 +27,12 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// @throws DataError when the file cannot be written
 class TensorBoard final : public Observer {
  public:
-  explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {
-    file_.reset(std::fopen(path_.c_str(), "wbe"));
-    if (!file_) fail("create");
-  }
+  /// The file is created when a run starts.
+  explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {}
 
   void start(StartReport const& report) override {
+    file_.reset(std::fopen(path_.c_str(), "wbe"));
+    if (!file_) fail("create");
     write(detail::Event(0).version());
     write(detail::Event(report.resumed + 1).start());
   }
