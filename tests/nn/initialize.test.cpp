@@ -70,7 +70,7 @@ TEST_CASE("numbers that are given are where parameters and buffers start, whatev
   std::vector<float> const table{1, -2, 3, 4, 5, 6};
   Given model{{{2, 3}, nn::Initializer::given(table.data())}, {{4}, nn::Initializer::given(table.data() + 2)}};
   auto const layout = nn::ParameterLayout::of(model);
-  for (std::uint64_t const seed : {1, 2}) {
+  for (std::uint64_t const seed : {1U, 2U}) {
     auto const values = start(model, seed);
     CHECK(std::equal(table.begin(), table.end(), values.begin() + model.p.offset));
   }
