@@ -45,7 +45,7 @@ class Trace {
 
   // ---- for the trainer
 
-  /// Of the steps that come after `done`, up to `all`, the one to begin with, and how many.
+  /// Of the steps that come after `done`, up to `all`, the one to begin with.
   [[nodiscard]] Index plan(Index done, Index all) const noexcept {
     return done + 1 + std::min(options_.warm_up, std::max<Index>(0, all - done - options_.steps));
   }
