@@ -18,6 +18,7 @@ skip='<skipped message="SKIP_RETURN_CODE=77"/>'
   entry shared "$skip" 'skipped: needs ../shared: AG News'
   entry nvcc "$skip" 'skipped: needs an nvcc of version 12 or later: x.test.cu'
   entry torch "$skip" 'skipped: needs a Python with torch: y'
+  entry libtorch "$skip" 'skipped: needs LibTorch: v'
   entry strace "$skip" 'skipped: needs an strace that may trace: w'
   entry mood "$skip" 'skipped: needs a better mood: z'
   entry silent "$skip" ''
@@ -32,13 +33,15 @@ expect() { # what, names of the tests that should be told of
 
 has_gpu() { false; }
 has_nvcc() { false; }
+has_torch() { false; }
 has_libtorch() { false; }
 can_trace() { false; }
 expect 'a machine that has nothing' 'mood silent'
 has_gpu() { true; }
 has_nvcc() { true; }
+has_torch() { true; }
 has_libtorch() { true; }
 can_trace() { true; }
 mkdir "$work/shared"
-expect 'a machine that has everything' 'gpu shared nvcc torch strace mood silent'
+expect 'a machine that has everything' 'gpu shared nvcc torch libtorch strace mood silent'
 echo 'all as expected'

@@ -28,9 +28,8 @@ struct BatchNormOptions {
 ///
 /// So a sample's output in training depends on the samples beside it: the gradient is not that of a larger batch cut
 /// into pieces, and results depend on how the batch is split over ranks and micro-batches; under Reproducible, over
-/// shards. The buffers are the
-/// replica's own; the first one's are what is evaluated and saved. A micro-batch with a single value per channel is
-/// normalised to zero and leaves the running statistics alone, as one without samples does.
+/// shards. The buffers are the replica's own; the first one's are what is evaluated and saved. A micro-batch with a
+/// single value per channel is normalised to zero and leaves the running statistics alone, as one without samples does.
 /// @shape weight, bias, running_mean, running_var [channels]
 /// @determinism bitwise for one split of the batch, for any number of threads
 /// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch

@@ -10,8 +10,7 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// A policy whose replicas live on GPUs, in a file that includes lockstep/cuda.cuh and is compiled by nvcc:
 ///   Trainer trainer(model, optimizer, parallel::OnCuda{parallel::SingleDevice{}});
 /// Replica k of all is on the GPU gpus[k % gpus.size()]; replicas may share one. Over a communicator that has a GPU,
-/// such as NCCL's, it is that one. A thread that has trained has the GPU of its first
-/// shard as its current device.
+/// such as NCCL's, it is that one. A thread that has trained has the GPU of its first shard as its current device.
 /// @determinism that of the policy, but for matrix products: theirs is one cuBLASLt's on one kind of GPU
 template <class Policy>
 struct OnCuda : Policy {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include <lockstep/core/version.hpp>
+#include <lockstep/scaling/detail/number.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
 
@@ -14,12 +13,6 @@ struct Remedy {
   double gain = 0;  ///< of samples per second: 0.1 makes it 1.1 times as fast; 0: not known
   std::string says;
 };
-
-inline std::string number(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
 
 /// The best first.
 inline void sort(std::vector<Remedy>& remedies) {
