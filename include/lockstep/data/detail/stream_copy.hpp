@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,22 +18,40 @@ namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 inline constexpr std::size_t stream_bytes = std::size_t{64} << 10;
 
 #if defined(__x86_64__)
-/// Fills whole blocks of 64 bytes of `to` past the caches, with what `load(offset)` gives; a cache line is written at
-/// once or not at all. The rest, less than a block at either end, is `edge(begin, end)`.
-template <class Load, class Edge>
-void stream(std::byte* to, std::size_t bytes, Load&& load, Edge&& edge) {
-  auto const head = (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
-  edge(std::size_t{0}, head);
-  auto at = head;
-  for (; at + 64 <= bytes; at += 64) {
-    __m128i const a = load(at), b = load(at + 16), c = load(at + 32), d = load(at + 48);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), a);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + 16), b);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + 32), c);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + 48), d);
+/// Writes a cache line past the caches.
+inline void stream_line(std::byte* to, __m128i a, __m128i b, __m128i c, __m128i d) noexcept {
+  auto* const line = reinterpret_cast<__m128i*>(to);
+  _mm_stream_si128(line, a);
+  _mm_stream_si128(line + 1, b);
+  _mm_stream_si128(line + 2, c);
+  _mm_stream_si128(line + 3, d);
+}
+inline void stream_line(std::byte* to, std::byte const* from) noexcept {
+  auto const* const line = reinterpret_cast<__m128i const*>(from);
+  stream_line(to, _mm_loadu_si128(line), _mm_loadu_si128(line + 1), _mm_loadu_si128(line + 2),
+              _mm_loadu_si128(line + 3));
+}
+
+/// Two pages side by side, with the two that follow asked for meanwhile: the processor looks ahead within a page only,
+/// and has more reads under way where there are two of them. `to` begins a cache line.
+/// @return how many bytes were copied, all but less than four pages
+inline std::size_t stream_pages(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
+  constexpr std::size_t page = 4096, ahead = 2 * page;
+  std::size_t at = 0;
+  for (; at + ahead + 2 * page <= bytes; at += 2 * page) {
+    for (auto line = at; line < at + page; line += 64) {
+      _mm_prefetch(reinterpret_cast<char const*>(from + line + ahead), _MM_HINT_T0);
+      stream_line(to + line, from + line);
+      _mm_prefetch(reinterpret_cast<char const*>(from + line + page + ahead), _MM_HINT_T0);
+      stream_line(to + line + page, from + line + page);
+    }
   }
-  edge(at, bytes);
-  _mm_sfence();  // such stores are not ordered by the mutex that hands the batch over
+  return at;
+}
+
+/// Bytes before the first cache line that begins at `to` or after it.
+inline std::size_t before_line(std::byte const* to) noexcept {
+  return (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
 }
 #endif
 
@@ -42,9 +61,13 @@ inline void stream_copy(void* to, void const* from, std::size_t bytes) noexcept 
   if (bytes >= stream_bytes) {
     auto* const out = static_cast<std::byte*>(to);
     auto const* const in = static_cast<std::byte const*>(from);
-    return stream(
-        out, bytes, [=](std::size_t at) { return _mm_loadu_si128(reinterpret_cast<__m128i const*>(in + at)); },
-        [=](std::size_t begin, std::size_t end) { std::memcpy(out + begin, in + begin, end - begin); });
+    auto at = before_line(out);
+    std::memcpy(out, in, at);
+    at += stream_pages(out + at, in + at, bytes - at);
+    for (; at + 64 <= bytes; at += 64) stream_line(out + at, in + at);
+    std::memcpy(out + at, in + at, bytes - at);
+    _mm_sfence();  // such stores are not ordered by the mutex that hands the batch over
+    return;
   }
 #endif
   if (bytes > 0) std::memcpy(to, from, bytes);
@@ -59,14 +82,16 @@ void stream_fill(T* begin, T* end, T value) noexcept {
     alignas(16) T sixteen[16 / sizeof(T) > 0 ? 16 / sizeof(T) : 1];
     for (auto& each : sixteen) each = value;
     auto const pattern = _mm_load_si128(reinterpret_cast<__m128i const*>(sixteen));
-    return stream(
-        reinterpret_cast<std::byte*>(begin), bytes, [=](std::size_t) { return pattern; },
-        [=](std::size_t first, std::size_t last) {
-          for (auto k = first / sizeof(T); k < last / sizeof(T); ++k) begin[k] = value;
-        });
+    auto* const out = reinterpret_cast<std::byte*>(begin);
+    auto at = before_line(out);
+    std::fill_n(begin, at / sizeof(T), value);
+    for (; at + 64 <= bytes; at += 64) stream_line(out + at, pattern, pattern, pattern, pattern);
+    std::fill(begin + at / sizeof(T), end, value);
+    _mm_sfence();
+    return;
   }
 #endif
-  for (; begin != end; ++begin) *begin = value;
+  std::fill(begin, end, value);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
