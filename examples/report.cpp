@@ -48,7 +48,7 @@ struct Flags {
 void print_run(scaling::SavedRun const& saved) {
   auto const profile = saved.profile();
   saved.read([&](json::Value const& run) {
-    std::printf("%s: %s of %s, %s, %lld ranks x %lld devices x %lld threads\n", saved.name().c_str(),
+    std::printf("%s: %s of %s, %s, ranks %lld, devices %lld, threads %lld\n", saved.name().c_str(),
                 run.at("parallel").string().c_str(), run.at("example").string().c_str(),
                 run.at("backend").string().c_str(), static_cast<long long>(run.at("world_size").integer()),
                 static_cast<long long>(run.at("devices").integer()), static_cast<long long>(profile.threads));
