@@ -115,6 +115,7 @@ TEST_CASE("values out of range are refused") {
   CHECK(contains(refused({"--nproc", "all"}), ", or auto"));
   CHECK(contains(refused({"--parallel", "ddpp"}), "the nearest is ddp"));
   CHECK(contains(refused({"--lr-scaling", "square"}), "none, linear, sqrt"));
+  CHECK(contains(refused({"--lr-schedule", "step"}), "constant, cosine, linear, inverse-sqrt"));
 }
 
 TEST_CASE("the global batch is divided exactly, or refused with the nearest that fits") {

@@ -119,6 +119,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   options.grad_accum_steps = 2;
   options.epochs = 3;
   options.warmup_epochs = 0.5;
+  options.lr_schedule = optim::Schedule::Kind::linear;
   launch::World world;
   app::Training const training(options, world);
   data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
@@ -127,6 +128,7 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.accumulation == 2);
   CHECK(fit.schedule.total_steps == 21);
   CHECK(fit.schedule.warmup_steps == 4);
+  CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
   options.max_steps = 2;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);

@@ -35,3 +35,24 @@ TEST_CASE("a cosine that is all warm-up is a warm-up") {
   CHECK(schedule.factor(5) == 0.5);
   CHECK(schedule.factor(10) == 1);
 }
+
+TEST_CASE("a line falls by equal steps, and wastes no step on 0") {
+  Schedule const schedule{.warmup_steps = 2, .total_steps = 6, .kind = Schedule::Kind::linear};
+  CHECK(schedule.factor(1) == 0.5);
+  CHECK(schedule.factor(3) == 1);
+  CHECK(schedule.factor(4) == 0.75);
+  CHECK(schedule.factor(6) == 0.25);
+  CHECK(schedule.factor(7) == 0);
+  CHECK(schedule.factor(1000) == 0);
+}
+
+TEST_CASE("the inverse square root goes on from the warm-up, whatever the length of the run") {
+  Schedule const schedule{.warmup_steps = 100, .total_steps = 200, .kind = Schedule::Kind::inverse_square_root};
+  CHECK(schedule.factor(50) == 0.5);
+  CHECK(schedule.factor(100) == 1);
+  CHECK(schedule.factor(400) == 0.5);
+  CHECK(schedule.factor(10'000) == doctest::Approx(0.1));
+  Schedule const cold{.kind = Schedule::Kind::inverse_square_root};
+  CHECK(cold.factor(1) == 1);
+  CHECK(cold.factor(4) == 0.5);
+}

@@ -143,6 +143,12 @@ class CommonFlags {
     command.add("--grad-accum-steps", options_.grad_accum_steps, 1, 1 << 20,
                 "Batches whose gradients are summed before a step");
     command.add("--lr,--learning-rate", options_.learning_rate, 0, unbounded, "Learning rate");
+    command.add("--lr-schedule", options_.lr_schedule,
+                {{"constant", optim::Schedule::Kind::constant},
+                 {"cosine", optim::Schedule::Kind::cosine},
+                 {"linear", optim::Schedule::Kind::linear},
+                 {"inverse-sqrt", optim::Schedule::Kind::inverse_square_root}},
+                "How the learning rate falls after its warm-up; default cosine");
     command.add("--lr-scaling", options_.lr_scaling,
                 {{"none", optim::LearningRateScaling::none},
                  {"linear", optim::LearningRateScaling::linear},

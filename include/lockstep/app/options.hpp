@@ -10,6 +10,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
+#include <lockstep/optim/schedule.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -41,6 +42,7 @@ struct Options {
 
   double learning_rate = 1e-3;
   optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
+  optim::Schedule::Kind lr_schedule = optim::Schedule::Kind::cosine;
   std::optional<Index> base_batch_size;  ///< unset: one rank's
   double warmup_epochs = 0;
   double weight_decay = 0.01;

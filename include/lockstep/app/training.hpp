@@ -84,7 +84,7 @@ class Training {
     return on_backend(parallel::SingleDevice{.threads = options_.threads}, f);
   }
 
-  /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and cosine decay.
+  /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and schedule.
   template <class Loader>
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
     Index const epoch_steps = this->epoch_steps(loader);
@@ -97,7 +97,7 @@ class Training {
             .clip_norm = options_.clip_norm.value_or(0),
             .schedule = {.warmup_steps = std::min(warmup, steps),
                          .total_steps = steps,
-                         .kind = optim::Schedule::Kind::cosine},
+                         .kind = options_.lr_schedule},
             .check_replicas_every = options_.check_replicas_every,
             .patience = options_.patience,
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,

@@ -11,21 +11,32 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 /// How the learning rate changes over a run: a pure function of the step, so there is nothing to save or restore.
 struct Schedule {
   enum class Kind {
-    constant,  ///< stays at 1 after the warm-up
-    cosine,    ///< falls along half a cosine and would reach 0 one step after the last
+    constant,             ///< stays at 1 after the warm-up
+    cosine,               ///< falls along half a cosine and would reach 0 one step after the last
+    linear,               ///< falls along a line to the same end
+    inverse_square_root,  ///< falls with the root of the step, however long the run: a half at four times the warm-up
   };
   Index warmup_steps = 0;
-  Index total_steps = 0;  ///< of the run, warm-up included; `constant` ignores it
+  Index total_steps = 0;  ///< of the run, warm-up included; only `cosine` and `linear` ask for it
   Kind kind = Kind::constant;
 
-  /// What the learning rate is multiplied by in step t, from 1. With w warm-up steps of n:
-  ///   t <= w: t / w      then 1, or (1 + cos(pi (t - 1 - w) / (n - w))) / 2
+  /// What the learning rate is multiplied by in step t, from 1. With w warm-up steps of n, and p = (t - 1 - w) / (n - w):
+  ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t)
   [[nodiscard]] double factor(Index step) const noexcept {
     if (step <= warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);
-    if (kind == Kind::constant) return 1;
     auto const length = static_cast<double>(std::max<Index>(1, total_steps - warmup_steps));
     auto const progress = std::min(1.0, static_cast<double>(step - 1 - warmup_steps) / length);
-    return (1 + std::cos(std::numbers::pi * progress)) / 2;
+    switch (kind) {
+      case Kind::cosine:
+        return (1 + std::cos(std::numbers::pi * progress)) / 2;
+      case Kind::linear:
+        return 1 - progress;
+      case Kind::inverse_square_root:
+        return std::sqrt(static_cast<double>(std::max<Index>(1, warmup_steps)) / static_cast<double>(step));
+      case Kind::constant:
+        break;
+    }
+    return 1;
   }
 };
 
