@@ -20,7 +20,7 @@ struct Schedule {
   Index total_steps = 0;  ///< of the run, warm-up included; only `cosine` and `linear` ask for it
   Kind kind = Kind::constant;
 
-  /// What the learning rate is multiplied by in step t, from 1. With w warm-up steps of n, and p = (t - 1 - w) / (n - w):
+  /// What the learning rate is multiplied by in step t, from 1; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
   ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t)
   [[nodiscard]] double factor(Index step) const noexcept {
     if (step <= warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);
