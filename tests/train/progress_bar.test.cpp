@@ -11,13 +11,13 @@ using namespace lockstep;
 
 namespace {
 /// What a bar writes into a file during a run of `steps` steps with an evaluation at its end.
-std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0) {
+std::string written(Index steps, std::vector<std::string> unused = {}, Index fewer = 0, double step_seconds = 0.001) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);
   train::ProgressBar bar(file);
   bar.start({steps, 1});
   for (Index step = 1; step <= steps; ++step)
-    bar.step({step, steps, 0, 0.25, 1e-3, step * 8, 0.001 * static_cast<double>(step), 8000});
+    bar.step({step, steps, 0, 0.25, 1e-3, step * 8, step_seconds * static_cast<double>(step), 8000});
   bar.evaluation({steps, 0, 10, 0.5, {{"accuracy", 0.875}}, 1, true});
   train::RunRecord record;
   record.steps = steps - fewer;
@@ -52,4 +52,13 @@ TEST_CASE("parameters that no step used are named at the end") {
 TEST_CASE("a run that ends before its steps says which evaluation was the best") {
   CHECK(written(4, {}, 2).ends_with("\nends here: no evaluation was better than that after epoch 7\n"));
   CHECK(written(4).find("ends here") == std::string::npos);
+}
+
+TEST_CASE("a long run writes a line a minute, and says how long it will take") {
+  auto const text = written(1000, {}, 0, 20);  // more than five hours
+  CHECK(std::count(text.begin(), text.end(), '\n') > 300);
+  CHECK(text.find("step 2/1000") == std::string::npos);
+  CHECK(text.find("step 3/1000, loss 0.2500, 8000 samples/s, 5:32:20 left\n") != std::string::npos);
+  CHECK(text.find("step 996/1000, loss 0.2500, 8000 samples/s, 1:20 left\n") != std::string::npos);
+  CHECK(text.find("step 1000/1000, loss 0.2500, 8000 samples/s\n") != std::string::npos);
 }

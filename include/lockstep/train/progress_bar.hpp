@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
-/// Shows a run to a person: one line that is redrawn on a terminal, a plain line for every tenth of the run in a file.
-/// For one rank only. Does not own `out`.
+/// Shows a run to a person: one line that is redrawn on a terminal; in a file a plain line for every tenth of the run,
+/// and where a tenth takes longer, one a minute. For one rank only. Does not own `out`.
 class ProgressBar final : public Observer {
  public:
   explicit ProgressBar(std::FILE* out) : out_(out), terminal_(::isatty(::fileno(out)) == 1) {}
@@ -28,14 +28,15 @@ class ProgressBar final : public Observer {
 
   void step(StepReport const& report) override {
     auto const tenth = report.step * 10 / std::max<Index>(1, report.steps);
-    bool const due = terminal_ ? report.seconds - drawn_ >= 0.1 || report.step == report.steps : tenth > tenths_;
+    auto const passed = report.seconds - drawn_;
+    bool const due = terminal_ ? passed >= 0.1 || report.step == report.steps : passed >= 60 || tenth > tenths_;
     if (!due) return;
     drawn_ = report.seconds;
     tenths_ = tenth;
-    if (terminal_)
-      draw(report);
-    else
-      std::fprintf(out_, "%s\n", describe(report).c_str());
+    auto const left =
+        report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
+    auto const line = describe(report) + (terminal_ || left >= 60 ? ", " + duration(left) + " left" : "");
+    terminal_ ? draw(report, line) : static_cast<void>(std::fprintf(out_, "%s\n", line.c_str()));
     std::fflush(out_);
   }
 
@@ -72,18 +73,25 @@ class ProgressBar final : public Observer {
  private:
   static constexpr int width = 24;
 
-  void draw(StepReport const& report) {
+  void draw(StepReport const& report, std::string const& line) {
     auto const full = static_cast<std::size_t>(report.step * width / std::max<Index>(1, report.steps));
-    auto const left =
-        report.seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
-    std::fprintf(out_, "\r\x1b[K[%s%s] %s, %d:%02d left", std::string(full, '=').c_str(),
-                 std::string(width - full, ' ').c_str(), describe(report).c_str(), static_cast<int>(left) / 60,
-                 static_cast<int>(left) % 60);
+    std::fprintf(out_, "\r\x1b[K[%s%s] %s", std::string(full, '=').c_str(), std::string(width - full, ' ').c_str(),
+                 line.c_str());
   }
   [[nodiscard]] std::string describe(StepReport const& report) const {
     return "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) + ", step " +
            std::to_string(report.step) + "/" + std::to_string(report.steps) + ", loss " + number("%.4f", report.loss) +
            ", " + number("%.0f", report.samples_per_second) + " samples/s";
+  }
+  /// As minutes:seconds, with hours before them where there are any.
+  static std::string duration(double seconds) {
+    auto const all = static_cast<long long>(seconds);
+    char text[64];
+    if (all >= 3600)
+      std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", all / 3600, all / 60 % 60, all % 60);
+    else
+      std::snprintf(text, sizeof text, "%lld:%02lld", all / 60, all % 60);
+    return text;
   }
   static std::string number(char const* format, double value) {
     char text[64];
@@ -94,7 +102,7 @@ class ProgressBar final : public Observer {
   std::FILE* out_;
   bool terminal_;
   Index epochs_ = 0, steps_ = 0;
-  double drawn_ = -1;  // seconds of the run
+  double drawn_ = 0;  // seconds of the run
   Index tenths_ = 0;
 };
 
