@@ -261,6 +261,17 @@ TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
   CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
 }
 
+TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else") {
+  CHECK_FALSE(parse({"--nproc", "2"}).shard_optimizer);
+  CHECK(parse({"--nproc", "2", "--shard-optimizer"}).shard_optimizer);
+  CHECK(parse({"--parallel", "ddp", "--devices", "2", "--shard-optimizer"}).shard_optimizer);
+  CHECK(contains(refused({"--shard-optimizer"}), "--shard-optimizer with --parallel single: it is ranks that share"));
+  CHECK(contains(refused({"--shard-optimizer", "--devices", "2"}), "--shard-optimizer with --parallel dp"));
+  CHECK(contains(refused({"--shard-optimizer", "--nproc", "2", "--doctor"}), "--doctor with --shard-optimizer"));
+  app::Gpus const two{.built = true, .count = 2, .joined = true};
+  CHECK(contains(refused({"--shard-optimizer", "--nproc", "2"}, {}, two), "--shard-optimizer with --backend cuda"));
+}
+
 TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);

@@ -146,6 +146,7 @@ TEST_CASE("flags that cannot work are refused with the value and the way out") {
       {{"--bacth-size", "8"}, {"unknown flag --bacth-size", "--batch-size"}},
       {{"--doctr"}, {"unknown flag --doctr", "--doctor"}},
       {{"--doctor", "--patience", "2"}, {"--doctor with --patience", "leave out either"}},
+      {{"--shard-optimizer", "--devices", "2"}, {"--shard-optimizer with --parallel dp", "use --parallel ddp"}},
       {{"--resume", "nowhere"}, {"--resume nowhere: there is no such file"}},
       {{"--parallel", "ddp", "--devices", "0"}, {"--devices 0", "from 1 to"}},
       {{"--parallel", "single", "--nproc", "2"}, {"--parallel single", "--nproc 2"}},

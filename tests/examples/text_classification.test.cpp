@@ -87,6 +87,13 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
     CHECK(sha(trained(folder, "alone", {"--nproc", "2", "--num-workers", "0"})) == sha(dp));
     CHECK(sha(trained(folder, "buckets", {"--nproc", "2", "--bucket-cap-mb", "0.001"})) == sha(dp));
     CHECK(sha(trained(folder, "seed", {"--nproc", "2", "--seed", "2"})) != sha(dp));
+    auto const sharded = trained(folder, "sharded", {"--nproc", "2", "--shard-optimizer"});
+    CHECK(sha(sharded) == sha(dp));
+    CHECK(sharded.at("shard_optimizer").boolean());
+    auto const peak = [](json::Value const& run) {
+      return run.at("peak_bytes_per_device").at(std::size_t{1}).number();
+    };
+    CHECK(peak(processes) - peak(sharded) >= 0.8 * 4 * sharded.at("parameters").number());  // half of two moments
   }
   SUBCASE("and four ranks are as good as two with two micro-batches are as two") {
     auto const four = trained(folder, "four", {"--nproc", "4"});

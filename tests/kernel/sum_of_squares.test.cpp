@@ -53,3 +53,29 @@ TEST_CASE("rows listed as untouched and rows full of zeros give the same bits") 
     CHECK(of(x, {}) > of(zeros, {}));
   }
 }
+
+TEST_CASE("blocks that are summed apart, in any parts, give the bits of the whole") {
+  using Squares = lockstep::kernel::SumOfSquares<HostSpace>;
+  for (Index count : {0, 1, 1023, 1024, 1025, 5000, 1'100'000}) {
+    CAPTURE(count);
+    std::vector<float> x(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1.F / static_cast<float>(i % 1013 + 1);
+    constexpr Index rows = 100, width = 7, offset = 16;
+    std::vector<std::uint64_t> bits(static_cast<std::size_t>(lockstep::kernel::TouchedRows::words_for(rows)));
+    lockstep::kernel::TouchedRows const table{offset, rows, width, bits.data()};
+    for (Index row = 0; row < rows; row += 3) table.insert(row);
+    std::span const tables(&table, count >= table.end() ? 1 : 0);
+    lockstep::TensorView<float const, 1, HostSpace> const all{x.data(), {count}};
+    lockstep::ThreadPool pool(2);
+    lockstep::memory::Stream<HostSpace> const stream(pool);
+    auto const whole = Squares::run<float>(stream, all, tables);
+    auto const blocks = Squares::blocks_of(count);
+    for (Index parts : {1, 2, 3}) {
+      std::vector<double> sums(static_cast<std::size_t>(blocks), -1.0);
+      for (Index part = parts; part-- > 0;)
+        Squares::run_blocks<float>(stream, all, tables, blocks * part / parts, blocks * (part + 1) / parts,
+                                   sums.data());
+      CHECK(Squares::total(sums) == whole);
+    }
+  }
+}

@@ -219,6 +219,18 @@ TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of rep
   }
 }
 
+TEST_CASE("on CUDA a sharded optimizer is refused") {
+  if (!lockstep_test::has_gpu("a sharded optimizer's refusal")) return;
+  auto const train = [](launch::World& world) {
+    parallel::OnCuda policy{
+        parallel::DistributedDataParallel{comm::connect(world), 256, 1, parallel::BufferPolicy::first, true}};
+    fit(parallel::Reproducible{std::move(policy), 0});
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("shard_optimizer with OnCuda"),
+                       ConfigError);
+}
+
 TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was not") {
   if (!lockstep_test::has_gpu("a checkpoint of CUDA's")) return;
   auto const check = [](auto const& fit_with) {

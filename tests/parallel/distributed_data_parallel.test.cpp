@@ -7,6 +7,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/launch/run.hpp>
+#include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 
 #include "session_cases.hpp"
@@ -168,6 +169,53 @@ TEST_CASE("without a size, buckets have the one that rank 0 has measured, and gr
                         [](float g) { return g == 0; }));
     });
   });
+}
+
+TEST_CASE("a sharded optimizer needs its part of the moments' bytes, and a moment can be had whole") {
+  for (int ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    on_ranks<Large>(ranks, [&](int rank, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
+      using Session = Policy::Session<Large, optim::AdamW>;
+      auto const peak = [](Session& session) { return session.report().peak_bytes_per_device; };
+      std::vector<std::size_t> plain;
+      {
+        Session session(policy, model, layout, start(layout));
+        plain = peak(session);
+        CHECK_FALSE(session.shards_moments());
+      }
+      policy.shard_optimizer = true;
+      Session session(policy, model, layout, start(layout));
+      CHECK(session.shards_moments() == (ranks > 1));
+      constexpr Index block = 1024, states = 2;
+      auto const blocks = layout.size() / block;
+      REQUIRE(blocks * block == layout.size());
+      auto const saved = static_cast<std::size_t>((ranks - 1) * (blocks / ranks) * block * states) * sizeof(float);
+      auto const sharded = peak(session);
+      REQUIRE(sharded.size() == plain.size());
+      for (std::size_t r = 0; r < plain.size(); ++r) CHECK(plain[r] - sharded[r] == saved);
+
+      parallel::SessionState state(layout.size(), layout.buffer_size(), states);
+      for (std::size_t i = 0; i < states && rank == 0; ++i)
+        for (std::size_t at = 0; at < state.moments(i).size(); ++at)
+          state.moments(i)[at] = static_cast<float>((at + i) % 65521);
+      session.restore(state);
+      for (std::size_t i = 0; i < states; ++i) {
+        auto const* const moment = session.moment(i);
+        CHECK(std::equal(moment, moment + layout.size(), state.moments(i).begin()));
+      }
+      session.check_replicas(1);  // moments are not alike, and need not be
+    });
+  }
+}
+
+TEST_CASE("ranks of which only some share the optimizer are refused") {
+  CHECK_THROWS_WITH_AS(on_ranks(2,
+                                [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+                                  policy.shard_optimizer = rank == 1;
+                                  Session const session(policy, model, layout, start(layout));
+                                }),
+                       doctest::Contains("rank 1 has sharded optimizer = 1 where rank 0 has sharded optimizer = 0"),
+                       CollectiveMismatch);
 }
 
 TEST_CASE("buffers are each rank's own until rank 0's are shared") {

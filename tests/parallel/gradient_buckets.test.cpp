@@ -121,6 +121,74 @@ TEST_CASE("tables whose gradient goes by rows stay out") {
   CHECK(comm.riders == std::vector<std::size_t>{3, 0, 0, 0, 0, 0, 0});
 }
 
+TEST_CASE("an arena that is dealt to ranks is covered once, in blocks of the norm but for what is left over") {
+  constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
+  std::uint64_t bits[512] = {};
+  for (int ranks : {2, 3, 4, 7})
+    for (Index size : {Index{0}, Index{160}, Index{3200}, 9 * block + 48, 300 * block})
+      for (Index offset : {Index{-1}, Index{0}, Index{64}, 5 * block + 16}) {
+        CAPTURE(ranks);
+        CAPTURE(size);
+        CAPTURE(offset);
+        kernel::TouchedRows const table{offset, 999, 33, bits};
+        if (offset >= 0 && table.end() > size) continue;
+        std::vector<parallel::detail::ArenaRange> ranges;
+        parallel::detail::cut_arena(size, 16 * block * sizeof(float), std::span(&table, offset < 0 ? 0 : 1), ranks,
+                                    [&](auto const& range) { ranges.push_back(range); });
+        Index at = 0, whole = 0, segments = offset < 0 ? 1 : offset == 0 ? 2 : 3;
+        bool has_bucket = false;
+        for (auto const& range : ranges) {
+          if (range.begin < range.end) CHECK(range.begin == at);
+          at = std::max(at, range.end);
+          CHECK(range.of_table == (offset >= 0 && range.begin < range.end && range.begin >= offset &&
+                                   range.begin < nn::ParameterLayout::padded(table.end())));
+          if (range.dealt) {
+            CHECK(range.begin % block == 0);
+            CHECK((range.end - range.begin) % (ranks * block) == 0);
+            CHECK(range.end - range.begin <= std::max<Index>(16, ranks) * block);
+            CHECK(range.part(ranks - 1, ranks).end == range.end);
+          } else {
+            whole += range.end - range.begin;
+          }
+          if (!range.of_table && !has_bucket) CHECK_FALSE(range.dealt);  // it has the rider
+          has_bucket = has_bucket || !range.of_table;
+        }
+        CHECK(at == size);
+        CHECK(has_bucket);
+        CHECK(whole < segments * (ranks + 1) * block);
+      }
+}
+
+TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
+  constexpr Index block = kernel::SumOfSquares<HostSpace>::block;
+  std::vector<float> arena(static_cast<std::size_t>(8 * block));
+  struct Pieces {
+    std::vector<comm::Piece> started;
+    void start(comm::Piece& piece) { started.push_back(piece); }
+    void progress() {}
+    void finish() {}
+  } comm;
+  parallel::GradientBuckets buckets(arena, 4 * block * sizeof(float), {}, 1, 2);
+  buckets.begin_step();
+  buckets.ready(comm, 0, 1);  // who has nothing but the rider need not wait for more
+  REQUIRE(comm.started.size() == 1);
+  CHECK(comm.started[0].count == 0);
+  CHECK(comm.started[0].rider.size() == 3);
+  CHECK(buckets.times()[0].ready > 0);
+  buckets.finish(comm);
+  REQUIRE(comm.started.size() == 5);
+  Index at = 0;
+  for (std::size_t i = 1; i < 5; ++i) {
+    auto const& piece = comm.started[i];
+    CHECK(piece.collective == comm::Collective::reduce_scatter);
+    CHECK(piece.in == arena.data() + at);
+    CHECK(piece.data == arena.data() + at + piece.count);
+    CHECK(piece.rider.empty());
+    at += 2 * piece.count;
+  }
+  CHECK(at == 8 * block);
+}
+
 TEST_CASE("a model that is one such table still has a bucket for the rider") {
   std::vector<float> arena(330);
   std::uint64_t bits[1] = {};
@@ -154,24 +222,23 @@ double hidden_part(DelayedCommunicator communicator, int layers, Index elements,
   auto const hideable = std::min(communicator.busy - last, seconds * (1 - 1.0 / layers));
   return (communicator.busy - communicator.waited) / hideable;
 }
-constexpr Index elements = 1 << 18;  // 1 MiB a layer
+constexpr Index each = 1 << 18;  // 1 MiB a layer
 constexpr int layers = 96;
 }  // namespace
 
 TEST_CASE("at least 95 % of the communication that could be hidden behind backward is, in buckets of the chosen size") {
   for (auto const& cost : {parallel::CollectiveCost{2e-6, 1e-10}, {50e-6, 1e-9}, {5e-6, 5e-10}}) {
-    auto const whole = layers * elements * 4 * cost.byte_seconds;
+    auto const whole = layers * each * 4 * cost.byte_seconds;
     for (double ratio : {0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0}) {  // of backward to communication
       CAPTURE(cost.start_seconds);
       CAPTURE(ratio);
       DelayedCommunicator const communicator{cost.start_seconds, cost.byte_seconds};
-      CHECK(hidden_part(communicator, layers, elements, whole * ratio, cost.bucket_bytes(layers * elements * 4)) >=
-            0.95);
+      CHECK(hidden_part(communicator, layers, each, whole * ratio, cost.bucket_bytes(layers * each * 4)) >= 0.95);
     }
   }
 }
 
 TEST_CASE("what leaves only at the end hides nothing") {
   DelayedCommunicator const communicator{2e-6, 1e-9};
-  CHECK(hidden_part(communicator, layers, elements, 0.1, std::size_t{1} << 30) <= 1e-9);
+  CHECK(hidden_part(communicator, layers, each, 0.1, std::size_t{1} << 30) <= 1e-9);
 }

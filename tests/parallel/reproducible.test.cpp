@@ -51,7 +51,7 @@ namespace {
 
 using Ddp = parallel::DistributedDataParallel<comm::AnyCommunicator>;
 
-constexpr Index words = 50, longest = 6, width = 8;
+constexpr Index words = 50, longest = 6, width = 128;
 
 struct Text {
   std::vector<std::int32_t> tokens;
@@ -85,7 +85,7 @@ class Model {
                                  .dropout = 0.2,
                                  .token_gradient = nn::GradientForm::by_rows}};
   nn::BatchNorm norm_{width};
-  nn::Linear head_{width, 3}, second_{width, 3}, unused_{2, 2};
+  nn::Linear head_{width, 3}, second_{width, 3}, unused_{48, width};
 };
 
 std::vector<Text> texts(int count, std::uint64_t seed) {
@@ -125,7 +125,8 @@ Outcome fit(Policy policy, int shards, FitOptions options) {
   Losses losses;
   options.epochs = 3;
   options.observers = {&losses};
-  Trainer trainer{Trained(Model()), optim::AdamW{.learning_rate = 1e-2}, std::move(policy), 5};
+  Trainer trainer{Trained(Model()), optim::AdamW{.learning_rate = 1e-2, .decays = optim::DecayRule::matrices},
+                  std::move(policy), 5};
   data::DataLoader loader{data::InMemoryDataset{texts(53, 1)},
                           data::ShuffledSampler{.seed = 1},
                           data::PadCollate{},
@@ -147,17 +148,23 @@ Outcome fit(Policy policy, int shards, FitOptions options) {
 /// By ranks that are threads; the first one's outcome.
 template <class Trained = Model>
 Outcome fit_ranks(int ranks, int shards, FitOptions const& options,
-                  parallel::BufferPolicy buffers = parallel::BufferPolicy::first) {
+                  parallel::BufferPolicy buffers = parallel::BufferPolicy::first, bool shard_optimizer = false) {
   std::vector<Outcome> all(static_cast<std::size_t>(ranks));
   launch::run({.threads = ranks}, [&](launch::World& world) {
     auto own = options;
     if (world.rank > 0) own.checkpoints = {};  // the first one's counts
-    Ddp policy{comm::connect(world), 256, 1, buffers};
+    Ddp policy{comm::connect(world), 256, 1, buffers, shard_optimizer};
     all[static_cast<std::size_t>(world.rank)] = fit<Trained>(Reproducible{std::move(policy), shards}, shards, own);
     return 0;
   });
   for (auto const& one : all) CHECK(one.values == all[0].values);
   return all[0];
+}
+template <class Trained = Model>
+Outcome fit_sharded(int ranks, int shards, FitOptions const& options) {
+  auto outcome = fit_ranks<Trained>(ranks, shards, options, parallel::BufferPolicy::first, true);
+  CHECK(outcome.record.shard_optimizer);
+  return outcome;
 }
 template <class Trained = Model>
 Outcome fit_devices(int devices, int shards, FitOptions const& options,
@@ -230,6 +237,16 @@ TEST_CASE("so it is with accumulated batches, and in bfloat16") {
   CHECK(fit_ranks<Low>(2, 4, {}) == expected);
 }
 
+TEST_CASE("and so it is with ranks that share the optimizer's moments") {
+  for (Index accumulation : {1, 2}) {
+    FitOptions const options{.accumulation = accumulation, .clip_norm = 0.5, .check_replicas_every = 2};
+    auto const expected = fit_single(4, options);
+    for (int ranks : {1, 2, 4}) CHECK(fit_sharded(ranks, 4, options) == expected);
+  }
+  using Low = nn::InBfloat16<Model>;
+  CHECK(fit_sharded<Low>(2, 4, {.clip_norm = 0.5}) == fit_single<Low>(4, {.clip_norm = 0.5}));
+}
+
 TEST_CASE("buffers are each shard's own, and shared as those of as many devices") {
   using parallel::BufferPolicy;
   for (auto policy : {BufferPolicy::first, BufferPolicy::mean, BufferPolicy::own}) {
@@ -279,10 +296,11 @@ TEST_CASE("a run goes on with other ranks or devices, to the same bits") {
     options.checkpoints = {.folder = folder / "saved", .resume = from == 0 ? "" : step_file(folder / "saved", from)};
     return run(options);
   };
-  part([](FitOptions const& o) { return fit_ranks(4, 4, o); }, 0, 3);
+  part([](FitOptions const& o) { return fit_sharded(4, 4, o); }, 0, 3);
   part([](FitOptions const& o) { return fit_single(4, o); }, 3, 6);
   part([](FitOptions const& o) { return fit_devices(2, 4, o); }, 6, 7);
-  auto const last = part([](FitOptions const& o) { return fit_ranks(2, 4, o); }, 7, 12);
+  part([](FitOptions const& o) { return fit_sharded(2, 4, o); }, 7, 9);
+  auto const last = part([](FitOptions const& o) { return fit_ranks(2, 4, o); }, 9, 12);
   CHECK(last.values == whole.values);
   CHECK(last.buffers == whole.buffers);
   CHECK(last.record.train_loss == whole.record.train_loss);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/optim/adam.hpp>
@@ -73,12 +74,13 @@ std::vector<double> run(Policy policy, Optimizer const& optimizer, Setting const
 
 template <class Optimizer>
 std::vector<double> ddp(int ranks, Optimizer const& optimizer, Setting const& setting, Steps const& steps,
-                        int shards = 0) {
+                        int shards = 0, bool shard_optimizer = false) {
   std::vector<std::vector<double>> all(static_cast<std::size_t>(ranks));
   launch::Options options;
   options.threads = ranks;
   launch::run(options, [&](launch::World& world) {
-    parallel::DistributedDataParallel policy{comm::connect(world), 256, setting.threads};
+    parallel::DistributedDataParallel policy{comm::connect(world), 256, setting.threads, parallel::BufferPolicy::first,
+                                             shard_optimizer};
     all[static_cast<std::size_t>(world.rank)] =
         run(parallel::Reproducible{std::move(policy), shards}, optimizer, setting, steps);
     return 0;
@@ -128,7 +130,50 @@ Steps draw_steps(Index rows, int shards) {
   return steps;
 }
 
+/// Three steps of several micro-batches that touch rows all over a table, and now and then all of it.
+Steps steps_over(Index rows, int shards) {
+  Steps steps(3);
+  std::uint64_t draw = 0;
+  auto const below = [&](Index n) { return static_cast<std::int32_t>(mix(draw++) % static_cast<std::uint64_t>(n)); };
+  for (auto& step : steps) {
+    step.resize(2, std::vector<Batch>(static_cast<std::size_t>(shards)));
+    for (auto& micro : step)
+      for (auto& batch : micro) {
+        for (int k = below(9); k > 0; --k) batch.ids.push_back(below(rows));
+        batch.whole = below(8) == 0;
+      }
+  }
+  return steps;
+}
+
+/// Ranks that share the optimizer's moments end at the bits of those that do not.
+template <class Optimizer>
+void compare_sharded(Optimizer const& optimizer) {
+  constexpr Index rows = 1700;  // 8500 elements: four ranks have some of each table
+  for (int ranks : {1, 2, 3, 4})
+    for (auto form : {nn::GradientForm::by_rows, nn::GradientForm::dense})
+      for (double clip_norm : {0.0, 0.5}) {
+        CAPTURE(ranks);
+        CAPTURE(clip_norm);
+        auto const steps = steps_over(rows, ranks);
+        Setting const setting{rows, form, clip_norm};
+        auto const whole = ddp(ranks, optimizer, setting, steps);
+        CHECK(ddp(ranks, optimizer, setting, steps, 0, true) == whole);
+        CHECK(ddp(ranks, optimizer, {rows, form, clip_norm, 2}, steps, 0, true) == whole);
+      }
+  auto const steps = steps_over(rows, 4);
+  auto const whole = ddp(4, optimizer, {rows, nn::GradientForm::by_rows, 0.5}, steps);
+  CHECK(ddp(2, optimizer, {rows, nn::GradientForm::by_rows, 0.5}, steps, 4, true) == whole);  // two shards of a rank
+}
+
 }  // namespace
+
+TEST_CASE("a sharded optimizer gives the bits of a whole one, for tables and dense parameters, and any optimizer") {
+  compare_sharded(optim::SGD{.momentum = 0.9, .weight_decay = 0.1});
+  compare_sharded(optim::Adam{.weight_decay = 0.1, .decays = optim::DecayRule::matrices});
+  compare_sharded(optim::AdamW{.weight_decay = 0.1, .untouched_rows = optim::UntouchedRows::stay});
+  compare_sharded(SignDescent{});
+}
 
 TEST_CASE("gradients by rows give the bits of dense ones, for any policy, optimizer and choice of rows") {
   CHECK(rc::check("rows", [] {

@@ -51,6 +51,13 @@ TEST_CASE("a step is what its phases and the rest of it are") {
   CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
 }
 
+TEST_CASE("of a run whose ranks shared the optimizer, each would take as long for all as they took together") {
+  auto r = record();
+  r.world_size = 2;
+  r.shard_optimizer = true;
+  CHECK(saved(r).workload().optimizer_seconds == doctest::Approx(0.05));
+}
+
 TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
   auto const parts = saved(record()).workload().gradients;
   REQUIRE(parts.size() == 3);

@@ -55,7 +55,10 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.find("reproducible") == nullptr);
   auto other = record();
   other.reproducible = 8;
+  other.shard_optimizer = true;
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("reproducible").integer() == 8);
+  CHECK(json::parse(train::run_json(other, {}), "run.json").at("shard_optimizer").boolean());
+  CHECK(json.find("shard_optimizer") == nullptr);
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 

@@ -42,6 +42,7 @@ class CommonFlags {
     resolve_ranks(cores, place);
     resolve_reproducible();
     resolve_engine(place, gpus);
+    check_sharding();
     resolve_batch_size();
     options_.cores = cores;
     int const here = place.size > 1 ? place.local_size : options_.ranks;
@@ -100,6 +101,8 @@ class CommonFlags {
                 "Gradients that leave together, in MB, with ddp; default: measured at the start");
     command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
+    command.add("--shard-optimizer", options_.shard_optimizer,
+                "With ddp: each rank keeps and steps its part of the optimizer's moments only; less memory, same bits");
     command.add("--reproducible", reproducible_, 1, most_shards,
                 "Shards, a power of two, in which each batch of all ranks is computed and summed: bits are then the "
                 "same for every number of ranks or devices that divides them");
@@ -294,6 +297,17 @@ class CommonFlags {
                         "ranks; give --base-batch-size");
   }
 
+  void check_sharding() const {
+    if (!options_.shard_optimizer) return;
+    if (options_.parallel != Parallel::ddp)
+      throw ConfigError(std::string("--shard-optimizer with --parallel ") + name(options_.parallel) +
+                        ": it is ranks that share the optimizer's moments; use --parallel ddp, or leave it out");
+    if (options_.backend == Backend::cuda)
+      throw ConfigError(
+          "--shard-optimizer with --backend cuda: on GPUs every rank keeps all of the optimizer's moments; leave it "
+          "out, or use --backend host");
+  }
+
   void check_doctor() const {
     if (!options_.doctor) return;
     auto const refuse = [](std::string const& flag) {
@@ -308,6 +322,10 @@ class CommonFlags {
     if (options_.patience > 0) refuse("--patience");
     if (options_.max_steps) refuse("--max-steps");
     if (options_.dry_run) refuse("--dry-run");
+    if (options_.shard_optimizer)
+      throw ConfigError(
+          "--doctor with --shard-optimizer: what it predicts is for ranks that keep all of the optimizer's moments; "
+          "leave out either");
   }
 
   void check_best() const {

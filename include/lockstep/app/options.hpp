@@ -52,6 +52,7 @@ struct Options {
   int prefetch = 2;
   std::optional<double> bucket_cap_mb;  ///< unset: measured
   Index check_replicas_every = 0;       ///< optimizer steps; 0 never
+  bool shard_optimizer = false;         ///< with ddp: each rank keeps its part of the optimizer's moments only
   int reproducible = 0;                 ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: nothing is written

@@ -76,7 +76,8 @@ class Training {
       case Parallel::ddp:
         if constexpr (detail::built_with_nccl<>)
           if (options_.engine == launch::Engine::nccl) return over_nccl<detail::Nccl>(f);
-        return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads},
+        return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads,
+                                                            parallel::BufferPolicy::first, options_.shard_optimizer},
                           f);
       case Parallel::single:
         break;

@@ -21,6 +21,11 @@ struct SumOfSquares {
 
 template <>
 struct SumOfSquares<HostSpace> {
+  /// Elements whose squares are summed by themselves first: whoever has whole blocks of an arena can do its part of the
+  /// sum.
+  static constexpr Index block = 1024;
+  [[nodiscard]] static constexpr Index blocks_of(Index size) noexcept { return (size + block - 1) / block; }
+
   /// sum over i of x[i]^2, in double. Squares of float32 cannot overflow there, so the result is finite exactly when
   /// every element is: one pass gives both. Rows of `tables` that were not touched are not read and count as zero.
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
@@ -28,15 +33,12 @@ struct SumOfSquares<HostSpace> {
   [[nodiscard]] static double run(memory::Stream<HostSpace> stream, TensorView<T const, 1, HostSpace> x,
                                   std::span<TouchedRows const> tables = {}) {
     std::array<double, most_chunks> partial{};
-    auto const grain = std::max(smallest_grain, (x.size() + most_chunks - 1) / most_chunks);
-    stream.pool().for_ranges(x.size(), grain, [&](Index begin, Index end) {
+    auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
+    stream.pool().for_ranges(blocks, chunk, [&](Index first, Index last) {
       with_best_instructions([&] {
-        Lanes sums{};
-        for_written(tables, begin, end,
-                    [&](Index from, Index to) { add(x.data + begin, from - begin, to - begin, sums); });
         double sum = 0;
-        for (auto s : sums) sum += s;
-        partial[static_cast<std::size_t>(begin / grain)] = sum;
+        for (auto b = first; b < last; ++b) sum += of_block(x, tables, b);
+        partial[static_cast<std::size_t>(first / chunk)] = sum;
       });
     });
     double sum = 0;
@@ -44,11 +46,48 @@ struct SumOfSquares<HostSpace> {
     return sum;
   }
 
+  /// The sums of the blocks [first, last), of which the other elements of x are not read.
+  /// @shape sums [blocks_of(x.size())], of which those are written   @determinism bitwise, for any number of threads
+  template <class T>
+  static void run_blocks(memory::Stream<HostSpace> stream, TensorView<T const, 1, HostSpace> x,
+                         std::span<TouchedRows const> tables, Index first, Index last, double* sums) {
+    stream.pool().for_ranges(last - first, smallest_chunk, [&](Index begin, Index end) {
+      with_best_instructions([&] {
+        for (auto b = first + begin; b < first + end; ++b) sums[b] = of_block(x, tables, b);
+      });
+    });
+  }
+  /// What `run` gives of an x whose blocks have these sums, bit for bit.
+  [[nodiscard]] static double total(std::span<double const> sums) noexcept {
+    auto const chunk = static_cast<std::size_t>(chunk_of(std::ssize(sums)));
+    double all = 0;
+    for (std::size_t first = 0; first < sums.size(); first += chunk) {
+      double sum = 0;
+      for (auto s : sums.subspan(first, std::min(chunk, sums.size() - first))) sum += s;
+      all += sum;
+    }
+    return all;
+  }
+
  private:
-  static constexpr Index most_chunks = 256;
-  static constexpr Index smallest_grain = 4096;
+  static constexpr Index most_chunks = 256;  // of blocks, each summed by one thread
+  static constexpr Index smallest_chunk = 4;
   static constexpr Index lanes = 32;  // independent sums: enough to hide the latency of an addition at any vector width
   using Lanes = std::array<double, static_cast<std::size_t>(lanes)>;
+
+  [[nodiscard]] static Index chunk_of(Index blocks) noexcept {
+    return std::max(smallest_chunk, (blocks + most_chunks - 1) / most_chunks);
+  }
+  template <class T>
+  [[nodiscard]] static double of_block(TensorView<T const, 1, HostSpace> x, std::span<TouchedRows const> tables,
+                                       Index number) noexcept {
+    auto const begin = number * block, end = std::min(x.size(), begin + block);
+    Lanes sums{};
+    for_written(tables, begin, end, [&](Index from, Index to) { add(x.data + begin, from - begin, to - begin, sums); });
+    for (auto half = sums.size() / 2; half > 0; half /= 2)
+      for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    return sums[0];
+  }
 
   /// Element i belongs to lane i % lanes, so that what lies between two parts does not change the bits.
   template <class T>

@@ -133,7 +133,7 @@ struct DataParallel {
     [[nodiscard]] std::span<float const> buffers() const { return replicas_[0]->buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replicas_[0]->values(); }
-    [[nodiscard]] std::vector<float const*> moments() { return state_.moments(first().device()); }
+    [[nodiscard]] float const* moment(std::size_t i) { return state_.moment(i, first().device()).data(); }
     void restore(SessionState& state) {
       on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();

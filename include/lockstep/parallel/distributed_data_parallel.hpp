@@ -17,6 +17,7 @@
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
+#include <lockstep/parallel/detail/optimizer_shards.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -37,6 +38,9 @@ struct DistributedDataParallel {
   std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
   int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks
   BufferPolicy buffers = BufferPolicy::first;
+  /// Each rank keeps the optimizer's moments for an equal part of the parameters only, steps these, and hands them
+  /// round: of n ranks' moments n - 1 n-ths less memory on each, and the same bits. Not on GPUs.
+  bool shard_optimizer = false;
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
@@ -60,7 +64,7 @@ struct DistributedDataParallel {
 
     /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
     /// @throws CollectiveMismatch when a rank has other parameters, buckets, backend, build or instructions; names it,
-    /// and both values
+    /// and both values. ConfigError for a sharded optimizer on GPUs
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
@@ -68,9 +72,12 @@ struct DistributedDataParallel {
           buffer_policy_(policy.buffers),
           summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
-          replica_(model, layout, policy.place(0), own_gradients()),
-          state_(layout),
-          buckets_(summed_in_, bucket_bytes(policy.bucket_bytes), replica_.touched()),
+          replica_(model, layout, policy.place(0), own_gradients(), own_values(policy.shard_optimizer)),
+          bucket_bytes_(bucket_bytes(policy.bucket_bytes)),
+          dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
+          shards_(communicator_, dealt_to_, layout.size(), bucket_bytes_, replica_.touched()),
+          state_(layout, shards_.parts()),
+          buckets_(summed_in_, bucket_bytes_, replica_.touched(), communicator_.rank(), dealt_to_),
           rows_(replica_.touched(), communicator_.size()) {
       if constexpr (on_device) {
         if (communicator_.gpu() != replica_.device().gpu())
@@ -118,8 +125,9 @@ struct DistributedDataParallel {
         loss = sum_over_host();
       auto& device = replica_.device();
       auto const reduced = device.now();
-      state_.update(optimizer, replica_, summed_loss(loss), settings);
+      bool const apart = step(optimizer, loss, settings);
       device.took(&PhaseSeconds::optimizer, reduced, device.now());
+      if (apart) hand_round();
       if (timeline_) write_buckets();
       return loss;
     }
@@ -150,11 +158,12 @@ struct DistributedDataParallel {
     /// @collective   @throws CollectiveMismatch on all ranks when one of them has another value
     void agree(Agreement const& agreement) { agreement.check(communicator_); }
 
-    /// Compares the parameters and the optimizer's moments of all ranks, bit for bit.
+    /// Compares the parameters and the optimizer's moments of all ranks, bit for bit; of moments, none that are
+    /// sharded.
     /// @collective   @throws CollectiveMismatch as parallel::check_replicas
     void check_replicas(Index step) {
-      auto arenas = moments();
-      arenas.insert(arenas.begin(), replica_.values().data());
+      ReplicaArenas arenas{replica_.values().data()};
+      for (std::size_t i = 0; i < Optimizer::states && !shards_.deals(); ++i) arenas.push_back(moment(i));
       parallel::check_replicas(communicator_, layout_, arenas, step);
     }
 
@@ -172,7 +181,16 @@ struct DistributedDataParallel {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
-    [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
+    /// Whether every rank is needed for the whole of a moment.
+    [[nodiscard]] bool shards_moments() const noexcept { return shards_.deals(); }
+    /// The optimizer's moment i, on the host, until the next call or step.   @collective if shards_moments()
+    [[nodiscard]] float const* moment(std::size_t i) {
+      if (!shards_.deals()) return state_.moment(i, replica_.device()).data();
+      auto* const whole = replica_.gradient_data();  // between steps nobody needs these
+      state_.write_parts(i, replica_.device(), whole);
+      shards_.gather(whole);
+      return whole;
+    }
     /// All ranks go on from rank 0's, and have it afterwards.   @collective
     void restore(SessionState& state) {
       detail::broadcast_bytes(communicator_, state.numbers().data(), state.numbers().size_bytes());
@@ -212,6 +230,32 @@ struct DistributedDataParallel {
       } else {
         return {};
       }
+    }
+    /// Those that others read are in the communicator's memory.
+    [[nodiscard]] memory::Block own_values(bool shared) {
+      if (!shared || communicator_.size() == 1) return {};
+      if constexpr (!Space::host_accessible)
+        throw ConfigError(
+            "DistributedDataParallel: shard_optimizer with OnCuda: on GPUs every rank keeps all of the "
+            "optimizer's moments; leave it out");
+      return communicator_.allocate(summed_in_.size_bytes());
+    }
+    /// @returns whether each rank has stepped a part of the values
+    bool step(Optimizer const& optimizer, nn::Loss<HostSpace> const& loss, UpdateSettings const& settings) {
+      if constexpr (Space::host_accessible)
+        if (shards_.deals()) {
+          optim::GlobalNorm norm;
+          if (settings.clip_norm > 0)
+            norm = shards_.norm(replica_.stream(), {replica_.gradient_data(), {layout_.size()}}, replica_.touched());
+          return state_.update(optimizer, replica_, loss, settings, norm);
+        }
+      state_.update(optimizer, replica_, summed_loss(loss), settings);
+      return false;
+    }
+    void hand_round() {
+      auto const begin = Clock::seconds();
+      shards_.gather(replica_.value_data());
+      waited_since(begin);
     }
     [[nodiscard]] nn::Loss<Space> summed_loss(nn::Loss<HostSpace> const& loss) {
       if constexpr (Space::host_accessible) {
@@ -326,6 +370,7 @@ struct DistributedDataParallel {
       auto agreement = detail::common_agreement(layout, Space::name, policy.bucket_bytes);
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});
+      agreement.add("sharded optimizer", Index{policy.shard_optimizer});
       agreement.check(policy.communicator);
       return policy.communicator;
     }
@@ -336,6 +381,9 @@ struct DistributedDataParallel {
     memory::Block summed_;  // the communicator's memory, unless the replica has it
     std::span<float> summed_in_;
     DeviceReplica replica_;
+    std::size_t bucket_bytes_;
+    int dealt_to_;  // ranks
+    detail::OptimizerShards<Communicator> shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
@@ -346,13 +394,7 @@ struct DistributedDataParallel {
     std::vector<BucketTimes> times_;
   };
 };
-template <class C>
-DistributedDataParallel(C) -> DistributedDataParallel<C>;
-template <class C>
-DistributedDataParallel(C, std::size_t) -> DistributedDataParallel<C>;
-template <class C>
-DistributedDataParallel(C, std::size_t, int) -> DistributedDataParallel<C>;
-template <class C>
-DistributedDataParallel(C, std::size_t, int, BufferPolicy) -> DistributedDataParallel<C>;
+template <class C, class... Option>
+DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

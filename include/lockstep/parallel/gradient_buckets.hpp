@@ -12,6 +12,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -23,25 +24,19 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 class GradientBuckets {
  public:
   /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
-  GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {}) {
-    auto const full = std::max<Index>(nn::ParameterLayout::alignment, static_cast<Index>(bucket_bytes / sizeof(float)));
-    auto const add = [&](Index begin, Index end) {
-      buckets_.push_back(
-          {{ElementType::float32, arena.data() + begin, end - begin, comm::Operation::sum, {}}, begin, end, 0, 0});
-    };
-    Index begin = 0;
-    auto const cut_until = [&](Index end) {
-      for (Index next; begin < end; begin = next) {
-        next = std::min(end, begin + next_length(full, std::ssize(arena) - begin, buckets_.empty()));
-        add(begin, next);
+  /// Of `ranks` to which buckets are dealt this one, `rank`, gets its parts of the sums.
+  GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {},
+                  int rank = 0, int ranks = 1) {
+    detail::cut_arena(std::ssize(arena), bucket_bytes, tables, ranks, [&](detail::ArenaRange const& range) {
+      if (range.of_table) return;
+      auto const own = range.part(rank, ranks);
+      comm::Piece piece{.data = arena.data() + own.begin, .count = own.end - own.begin};
+      if (range.dealt) {
+        piece.collective = comm::Collective::reduce_scatter;
+        piece.in = arena.data() + range.begin;
       }
-    };
-    for (auto const& table : tables) {
-      cut_until(table.offset);
-      begin = table.offset + nn::ParameterLayout::padded(table.rows * table.width);
-    }
-    cut_until(static_cast<Index>(arena.size()));
-    if (buckets_.empty()) add(0, 0);
+      buckets_.push_back({piece, range.begin, range.end, 0, 0});
+    });
     buckets_[0].piece.rider = rider_;
   }
   // The first bucket points into this object.
@@ -53,12 +48,7 @@ class GradientBuckets {
 
   /// Elements of the next bucket when `rest` are left, with buckets of `full`.
   [[nodiscard]] static Index next_length(Index full, Index rest, bool first) noexcept {
-    auto const aligned = [](Index count) {
-      return count / nn::ParameterLayout::alignment * nn::ParameterLayout::alignment;
-    };
-    auto const least = std::max(aligned(full / 4), nn::ParameterLayout::alignment);
-    if (first) return std::min(rest, least);
-    return rest < least + least / 2 ? rest : std::clamp(aligned(rest / 2), least, full);
+    return detail::next_length(full, rest, first);
   }
 
   void begin_step() noexcept {
@@ -85,7 +75,10 @@ class GradientBuckets {
       bucket->pending -= std::min(end, bucket->end) - std::max(offset, bucket->begin);
       if (bucket->pending == 0) bucket->ready = now;
     }
-    for (; next_ < buckets_.size() && buckets_[next_].pending == 0; ++next_) start(next_, buckets_[next_].piece);
+    for (; next_ < buckets_.size() && buckets_[next_].pending == 0; ++next_) {
+      if (buckets_[next_].begin == buckets_[next_].end) buckets_[next_].ready = now;
+      start(next_, buckets_[next_].piece);
+    }
   }
 
   /// Starts what is left (buckets with parameters that nobody used) and waits for all sums.
@@ -98,8 +91,9 @@ class GradientBuckets {
   template <class Start>
   void start_rest(Start const& start) {
     for (; next_ < buckets_.size(); ++next_) {
-      if (buckets_[next_].pending > 0) buckets_[next_].ready = Clock::seconds();
-      start(next_, buckets_[next_].piece);
+      auto& bucket = buckets_[next_];
+      if (bucket.pending > 0 || bucket.begin == bucket.end) bucket.ready = Clock::seconds();
+      start(next_, bucket.piece);
     }
   }
 

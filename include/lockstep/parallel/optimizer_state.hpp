@@ -10,44 +10,73 @@
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// The moments of an optimizer, in arenas of the parameters' layout.
+/// The moments of an optimizer, in arenas of the parameters' layout or for parts of it, which are all that it steps.
 template <class Optimizer, class Space = HostSpace>
 class OptimizerState {
  public:
   /// The layout outlives the state, which lies on the device that the thread has entered.
-  explicit OptimizerState(nn::ParameterLayout const& layout) : layout_(&layout) {
-    for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(layout.size());
+  explicit OptimizerState(nn::ParameterLayout const& layout)
+      : OptimizerState(layout, std::vector<detail::ArenaPart>(1, {0, layout.size()})) {}
+  /// For these parts alone, which are in order.
+  OptimizerState(nn::ParameterLayout const& layout, std::vector<detail::ArenaPart> parts)
+      : layout_(&layout), parts_(std::move(parts)) {
+    for (auto const& part : parts_) size_ += part.end - part.begin;
+    for (std::size_t i = 0; i < Optimizer::states; ++i) arenas_.emplace_back(size_);
   }
 
-  /// Applies one step to all values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
+  /// Applies one step to the values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
   /// divided by the loss's weight, and clipped.
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
-    auto const* const scalars = make_scalars_(replica.stream(), settings, loss,
-                                              {replica.gradient_data(), {layout_->size()}}, replica.touched());
-    if (!scalars) return;
-    for_ranges(optimizer, replica.touched(), [&](Range const& range) { step(optimizer, replica, scalars, range); });
+    step_all(optimizer, replica,
+             make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
+                           replica.touched()));
+  }
+  /// The same on the host where the norm of all gradients has been measured, if the settings clip: it is not here that
+  /// they all are.   @returns whether the step changes anything
+  template <class Replica>
+  bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
+              optim::GlobalNorm const& norm) {
+    auto const* const scalars = make_scalars_.complete(settings, loss, norm);
+    step_all(optimizer, replica, scalars);
+    return scalars != nullptr;
   }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return arenas_.size() * static_cast<std::size_t>(layout_->size()) * sizeof(float);
+    return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
   }
-  /// The moments as the host sees them until the next call. Waits for the device.
-  [[nodiscard]] std::vector<float const*> moments(detail::Device<Space> const& device) const {
-    std::vector<float const*> moments;
-    for (auto const& arena : arenas_) moments.push_back(arena.on_host(device).data());
-    return moments;
+  /// A moment as the host sees it until the next call, one part behind the other. Waits for the device.
+  [[nodiscard]] std::span<float const> moment(std::size_t i, detail::Device<Space> const& device) const {
+    return arenas_[i].on_host(device);
+  }
+  /// Writes a moment's parts to their places in an arena of the layout.
+  void write_parts(std::size_t i, detail::Device<Space> const& device, float* arena) const {
+    auto const* from = moment(i, device).data();
+    for (auto const& part : parts_) {
+      std::copy_n(from, part.end - part.begin, arena + part.begin);
+      from += part.end - part.begin;
+    }
   }
   void set_moments(SessionState& state, detail::Device<Space> const& device) {
-    for (std::size_t i = 0; i < arenas_.size(); ++i) device.write(state.moments(i), arenas_[i].data());
+    for (std::size_t i = 0; i < arenas_.size(); ++i) {
+      auto* to = arenas_[i].data();
+      for (auto const& part : parts_) {
+        auto const count = part.end - part.begin;
+        device.write(state.moments(i).subspan(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(count)),
+                     to);
+        to += count;
+      }
+    }
   }
 
  private:
@@ -81,28 +110,52 @@ class OptimizerState {
   }
 
   template <class Replica>
-  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars,
-            Range const& range) {
+  void step_all(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars) {
+    if (!scalars) return;
+    auto part = parts_.begin();
+    Index at = 0;  // of the part, in the arenas
+    for_ranges(optimizer, replica.touched(), [&](Range const& range) {
+      for (; part != parts_.end() && part->begin < range.end; at += part->end - part->begin, ++part) {
+        auto stepped = range;
+        stepped.begin = std::max(range.begin, part->begin), stepped.end = std::min(range.end, part->end);
+        if (stepped.begin < stepped.end) step(optimizer, replica, scalars, stepped, at + stepped.begin - part->begin);
+        if (part->end > range.end) break;
+      }
+    });
+  }
+
+  /// The moments of the range begin at `at`.
+  template <class Replica>
+  void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars, Range const& range,
+            Index at) {
     auto* const gradients = replica.gradient_data() + range.begin;
     std::array<float*, Optimizer::states> states{};
-    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + range.begin;
+    for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
     auto const to = replica.stepped();
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                      states.data()};
     if (to.shadow) slice.shadow = to.shadow + range.begin;
     slice.decays = range.decays;
-    if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; }) {
+    if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })
       slice.touched = range.table;
-    } else if (Space::host_accessible && range.table.words != nullptr) {
-      auto const width = range.table.width;
-      range.table.for_runs(0, range.table.rows, [&](Index first, Index last, bool touched) {
-        if (!touched) std::fill_n(gradients + first * width, (last - first) * width, 0.0f);
-      });
-    }
+    else if (Space::host_accessible && range.table.words != nullptr)
+      zero_untouched(range, gradients);
     optimizer.step(replica.stream(), slice, scalars);
+  }
+  /// For optimizers that know nothing of rows.
+  static void zero_untouched(Range const& range, float* gradients) {
+    auto const& table = range.table;
+    table.for_runs((range.begin - table.offset) / table.width, (range.end - table.offset - 1) / table.width + 1,
+                   [&](Index first, Index last, bool touched) {
+                     auto const begin = std::max(range.begin, table.offset + first * table.width),
+                                end = std::min(range.end, table.offset + last * table.width);
+                     if (!touched) std::fill_n(gradients + (begin - range.begin), end - begin, 0.0f);
+                   });
   }
 
   nn::ParameterLayout const* layout_;
+  std::vector<detail::ArenaPart> parts_;
+  Index size_ = 0;  // of them together
   std::vector<detail::Arena<Space>> arenas_;
   detail::MakeStepScalars<Space> make_scalars_;
 };

@@ -59,13 +59,14 @@ class Replica {
   template <class Batch>
   using Brought = typename Device::template Brought<Batch>;
 
-  /// `gradients` holds layout.size() zeroed floats of the replica's space, and is made here when it is empty; model and
-  /// layout outlive the replica. The calling thread has entered the device from here on.
-  Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place, memory::Block gradients = {})
+  /// `gradients` and `values` hold layout.size() zeroed floats of the replica's space, and are made here when they are
+  /// empty; model and layout outlive the replica. The calling thread has entered the device from here on.
+  Replica(Model const& model, nn::ParameterLayout const& layout, Place const& place, memory::Block gradients = {},
+          memory::Block values = {})
       : model_(&model),
         layout_(&layout),
         device_(place),
-        values_(layout.size()),
+        values_(layout.size(), std::move(values)),
         buffers_(layout.buffer_size()),
         gradients_(gradients.data() ? std::move(gradients)
                                     : memory::DefaultResource<Space>{}.allocate(bytes_of(layout.size()))),

@@ -69,8 +69,8 @@ struct SingleDevice {
     [[nodiscard]] std::span<float const> buffers() const { return replica_.buffers(); }
 
     [[nodiscard]] std::span<float const> values() const { return replica_.values(); }
-    /// The optimizer's, on the host; of a device, copies that the next call overwrites.
-    [[nodiscard]] std::vector<float const*> moments() { return state_.moments(replica_.device()); }
+    /// The optimizer's moment i, on the host; of a device, a copy that the next call overwrites.
+    [[nodiscard]] float const* moment(std::size_t i) { return state_.moment(i, replica_.device()).data(); }
     /// Goes on from there.
     void restore(SessionState& state) {
       replica_.set_values(state.values());

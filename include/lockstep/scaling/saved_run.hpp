@@ -92,6 +92,8 @@ class SavedRun {
       out.samples = static_cast<double>(profile.effective_batch_size) / static_cast<double>(profile.shards);
       out.pass_seconds = pass_ms / 1e3;
       out.optimizer_seconds = profile.optimizer_ms / 1e3;
+      if (run.find("shard_optimizer"))  // predicted are runs without it, in which each rank steps all parameters
+        out.optimizer_seconds *= static_cast<double>(profile.shards);
       out.other_seconds = (step_ms - own_ms - waited_ms) / 1e3;
       if (profile.data_wait_ms > step_ms / 100)
         out.load_seconds = step_ms / 1e3;  // else it keeps up, unseen how easily

@@ -139,11 +139,11 @@ struct Progress {
 
 /// Saves what a run needs to go on as though it had never stopped: parameters and buffers as `save_parameters`, so that
 /// whoever loads parameters can load this, the optimizer's moments as "optimizer.I.NAME", and the progress. The file is
-/// there whole or not at all.
+/// there whole or not at all. One moment after the other is asked for and written.
 /// @shape values, each of moments [layout.size()]   @shape buffers [layout.buffer_size()]
 /// @throws DataError when the file cannot be written
 inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
-                            std::span<float const> buffers, std::vector<float const*> const& moments,
+                            std::span<float const> buffers, detail::Moments<float const> const& moments,
                             Progress const& progress, Metadata metadata = {}) {
   detail::check_arenas("save_checkpoint", layout, values.size(), buffers.size());
   metadata.emplace_back(Progress::key, progress.to_json());
@@ -161,14 +161,15 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     if (name == Progress::key) progress = Progress::from_json(text, path), found = true;
   if (!found)
     throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
-  std::vector<float*> moments;
-  for (std::size_t i = 0; i < state.states(); ++i) moments.push_back(state.moments(i).data());
+  auto const moment = [](void* to, std::size_t i) {
+    return static_cast<parallel::SessionState*>(to)->moments(i).data();
+  };
   auto const held = file.header.object().size() - 1,  // beside the metadata
-      tensors = (1 + moments.size()) * layout.entries().size() + layout.buffers().size();
+      tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
   if (held > tensors)
     throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
                     std::to_string(tensors) + "; resume with those of the earlier run");
-  file.read(path, layout, state.values().data(), state.buffers().data(), moments);
+  file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
   return progress;
 }
 

@@ -88,6 +88,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("precision", labels.precision);
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   if (record.reproducible > 0) out.member("reproducible", record.reproducible);
+  if (record.shard_optimizer) out.member("shard_optimizer", true);
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
   out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
   out.member("steps", record.steps)

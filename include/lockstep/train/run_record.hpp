@@ -22,10 +22,11 @@ struct RankSeconds {
 struct RunRecord {
   std::string parallel, engine;
   int world_size = 1;
-  int devices = 1;       ///< of this process
-  int threads = 1;       ///< of each device
-  int reproducible = 0;  ///< shards of a micro-step under parallel::Reproducible, or 0
-  Index batch_size = 0;  ///< of each device
+  int devices = 1;               ///< of this process
+  int threads = 1;               ///< of each device
+  int reproducible = 0;          ///< shards of a micro-step under parallel::Reproducible, or 0
+  bool shard_optimizer = false;  ///< each rank kept the optimizer's moments for its part of the parameters only
+  Index batch_size = 0;          ///< of each device
   Index effective_batch_size = 0;
   Index parameters = 0;
   Index steps = 0;  ///< of the whole run, as are samples: what was done before it went on from a checkpoint counts

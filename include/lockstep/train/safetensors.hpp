@@ -40,27 +40,39 @@ inline void check_arenas(char const* what, nn::ParameterLayout const& layout, st
   });
 }
 
+/// Arenas of the optimizer's moments, which are asked for in order: none is read any more when the next one is.
+template <class Number>
+struct Moments {
+  std::size_t count = 0;
+  Number* (*call)(void* self, std::size_t i) = nullptr;
+  void* self = nullptr;
+};
+
 /// Calls f(name, entry, its elements) for each tensor of a file: parameters, buffers, then moments of the optimizer.
 /// Each arena is given by its first element.
 template <class Number, class F>
-void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, std::span<Number* const> moments,
+void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buffers, Moments<Number> const& moments,
                  F&& f) {
   for (auto const& entry : layout.entries()) f(entry.name, entry, values + entry.offset);
   for (auto const& entry : layout.buffers()) f(entry.name, entry, buffers + entry.offset);
-  for (std::size_t i = 0; i < moments.size(); ++i)
+  for (std::size_t i = 0; i < moments.count; ++i) {
+    auto* const moment = moments.call(moments.self, i);
     for (auto const& entry : layout.entries())
-      f("optimizer." + std::to_string(i) + "." + entry.name, entry, moments[i] + entry.offset);
+      f("optimizer." + std::to_string(i) + "." + entry.name, entry, moment + entry.offset);
+  }
 }
 
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
-                              float const* buffers, std::span<float const* const> moments, Metadata const& metadata) {
+                              float const* buffers, Moments<float const> const& moments, Metadata const& metadata) {
   json::Writer header;
   header.begin_object().key("__metadata__").begin_object();
   for (auto const& [name, text] : metadata) header.member(name, text);
   header.end_object();
   std::size_t begin = 0;
-  for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float const*) {
+  Moments<float const> const unread{
+      moments.count, [](void* any, std::size_t) { return static_cast<float const*>(any); }, const_cast<float*>(values)};
+  for_tensors(layout, values, buffers, unread, [&](std::string const& name, auto const& entry, float const*) {
     auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
     header.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
     header.member("data_offsets", std::array{begin, end}).end_object();
@@ -149,7 +161,7 @@ struct SafetensorsFile {
 
   /// Copies the tensors into their arenas, which only change when all is well.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
-            std::span<float* const> moments) const {
+            Moments<float> const& moments) const {
     for (bool const copies : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         auto const bytes = tensor(path, name, entry);

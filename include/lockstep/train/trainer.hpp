@@ -245,8 +245,8 @@ class Trainer {
     train::detail::FitPlan const plan(loader.samples(), loader.steps(split()),
                                       loader.options().batch_size * policy_.all_shards(),
                                       std::max<Index>(1, options.accumulation), options.epochs, options.max_steps);
-    train::detail::Checkpointing const checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_,
-                                                   loader, split(), plan);
+    train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
+                                             split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
     train::BestEvaluation best(options.judge_by);
     for (auto const& report : record.evaluations) best.take(report);
@@ -367,6 +367,7 @@ class Trainer {
     record.engine = policy_.engine();
     auto const shards = parallel::shards_of_device(policy_);
     if constexpr (requires { policy_.shards_each(), policy_.all; }) record.reproducible = policy_.all;
+    if constexpr (requires { policy_.shard_optimizer; }) record.shard_optimizer = policy_.shard_optimizer;
     record.devices = policy_.shards() / shards;
     record.world_size = ranks();
     record.threads = policy_.threads_each();

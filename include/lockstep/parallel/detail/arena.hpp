@@ -2,8 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <utility>
 
+#include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
+#include <lockstep/memory/resource.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
@@ -12,22 +15,28 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 template <class Space>
 class Arena {
  public:
-  explicit Arena(Index size) : memory_(size, memory::DefaultResource<Space>{}) {}
+  /// `block` holds so many zeroed floats of the space, and is made here when it is empty.
+  explicit Arena(Index size, memory::Block block = {})
+      : block_(block.data()
+                   ? std::move(block)
+                   : memory::DefaultResource<Space>{}.allocate(static_cast<std::size_t>(size) * sizeof(float))),
+        size_(size) {}
 
-  [[nodiscard]] float* data() const noexcept { return memory_.data(); }
+  [[nodiscard]] float* data() const noexcept { return reinterpret_cast<float*>(block_.data()); }
   /// The numbers themselves or, of a device, a copy that the next call overwrites. Waits for the device.
   [[nodiscard]] std::span<float> on_host(Device<Space> const& device) const {
     if constexpr (Space::host_accessible) {
-      return memory_.span();
+      return {data(), static_cast<std::size_t>(size_)};
     } else {
-      if (copy_.size() != memory_.size()) copy_ = memory::Buffer<float>(memory_.size());
-      device.read(memory_.data(), copy_.span());
+      if (copy_.size() != size_) copy_ = memory::Buffer<float>(size_);
+      device.read(data(), copy_.span());
       return copy_.span();
     }
   }
 
  private:
-  memory::Buffer<float, Space> memory_;
+  memory::Block block_;
+  Index size_;
   mutable memory::Buffer<float> copy_;
 };
 

@@ -29,12 +29,17 @@ class MakeStepScalars<HostSpace> {
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                             TensorView<float, 1, Space> gradients,
                                                             std::span<kernel::TouchedRows const> tables) {
+    return complete(settings, loss,
+                    settings.clip_norm > 0 ? optim::GlobalNorm::of(stream, gradients, tables) : optim::GlobalNorm());
+  }
+  /// The same where the norm has been measured, if it clips.
+  [[nodiscard]] optim::StepScalars<Space> const* complete(UpdateSettings const& settings, nn::Loss<Space> const& loss,
+                                                          optim::GlobalNorm const& norm) {
     scalars_ = {};
     scalars_.step = static_cast<double>(settings.step);
     scalars_.learning_rate = settings.learning_rate;
     scalars_.weight = loss.weight;
     if (settings.clip_norm > 0) {
-      auto const norm = optim::GlobalNorm::of(stream, gradients, tables);
       scalars_.clip = norm.clip(settings.clip_norm, loss.weight);
       scalars_.skip = !norm.finite();
     }

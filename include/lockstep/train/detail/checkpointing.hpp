@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -26,16 +27,17 @@ class Checkpointing {
       : options_(options),
         session_(session),
         layout_(layout),
-        states_(states),
+        states_(static_cast<std::size_t>(states)),
         seed_(seed),
         loader_(loader),
         split_(split),
         plan_(plan) {}
 
-  /// Goes on from the checkpoint that the first rank names, if it does.
+  /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
+  /// here when it will save.
   /// @returns the loss of the epoch so far
   /// @collective   @throws DataError or ConfigError, on the first rank, when it is not one of this run
-  nn::Loss<HostSpace> take_up(RunRecord& record) const {
+  nn::Loss<HostSpace> take_up(RunRecord& record) {
     parallel::SessionState state(0, 0, 0);
     bool const reads = speaks() && !options_.resume.empty();
     if (reads) {
@@ -44,8 +46,13 @@ class Checkpointing {
       check(progress, record);
       state.text = progress.to_json();
     }
-    std::array<double, 2> told{reads ? 1.0 : 0.0, static_cast<double>(state.text.size())};
-    session_.all_reduce(told);  // the others have zeros
+    std::array<double, 4> told{};  // the others have zeros
+    if (speaks())
+      told = {reads ? 1.0 : 0.0, static_cast<double>(state.text.size()), options_.folder.empty() ? 0.0 : 1.0,
+              static_cast<double>(options_.every)};
+    session_.all_reduce(told);
+    saves_ = told[2] != 0;
+    every_ = static_cast<Index>(told[3]);
     record.run_began = Clock::seconds();
     if (told[0] == 0) return {};
     if (!reads) {
@@ -64,12 +71,15 @@ class Checkpointing {
     return progress.epoch_loss;
   }
 
-  /// Saves the run, if it is the first rank's and it is time, or the run `ends` here.
+  /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.
+  /// @collective where the optimizer is sharded
   void leave(RunRecord const& record, nn::Loss<HostSpace> const& epoch_loss, bool ends) const {
-    bool const due = ends || (options_.every > 0 && record.steps % options_.every == 0);
-    if (!due || !speaks() || options_.folder.empty()) return;
+    bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
+    if (!due || !saves_) return;
+    if (!speaks()) return give_moments();
+    auto const moment = [](void* session, std::size_t i) { return static_cast<Session*>(session)->moment(i); };
     save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
-                    session_.buffers(), session_.moments(),
+                    session_.buffers(), {states_, moment, &session_},
                     {.steps = record.steps,
                      .effective_batch_size = record.effective_batch_size,
                      .reproducible = record.reproducible,
@@ -86,7 +96,13 @@ class Checkpointing {
  private:
   /// One rank reads and writes for all.
   [[nodiscard]] bool speaks() const noexcept { return split_.first == 0; }
-  [[nodiscard]] parallel::SessionState room() const { return {layout_.size(), layout_.buffer_size(), states_}; }
+  [[nodiscard]] parallel::SessionState room() const {
+    return {layout_.size(), layout_.buffer_size(), static_cast<int>(states_)};
+  }
+  void give_moments() const {
+    if constexpr (requires { session_.shards_moments(); })
+      for (std::size_t i = 0; i < states_ && session_.shards_moments(); ++i) static_cast<void>(session_.moment(i));
+  }
 
   void check(Progress const& progress, RunRecord const& record) const {
     auto const refuse = [&](std::string const& what, auto was, auto is) {
@@ -124,11 +140,13 @@ class Checkpointing {
   Checkpoints const& options_;
   Session& session_;
   nn::ParameterLayout const& layout_;
-  int states_;
+  std::size_t states_;
   std::uint64_t seed_;
   Loader const& loader_;
   data::Split split_;
   FitPlan const& plan_;
+  bool saves_ = false;
+  Index every_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
