@@ -122,8 +122,8 @@
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/image_input.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>
@@ -160,6 +160,7 @@
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/optim/sgd.hpp>

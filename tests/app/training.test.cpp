@@ -61,17 +61,18 @@ class Line {
 
 /// Of what type the activations were.
 struct Kinds {
-  int fp32 = 0, bf16 = 0;
+  int fp32 = 0, bf16 = 0, fp16 = 0;
 };
 Kinds kinds;
 
-/// A layer of the library's, so that it runs in either precision.
+/// A layer of the library's, so that it runs in any precision.
 class Affine {
  public:
   void visit(auto&& each) { each("map", map_); }
   template <class Context>
   nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    ++(std::is_same_v<typename Context::Scalar, bfloat16> ? kinds.bf16 : kinds.fp32);
+    using Scalar = typename Context::Scalar;
+    ++(std::is_same_v<Scalar, bfloat16> ? kinds.bf16 : std::is_same_v<Scalar, float16> ? kinds.fp16 : kinds.fp32);
     auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
     return nn::mean_squared_error(context, map_.forward(context, x), batch[&Point::y]);
   }
@@ -163,7 +164,7 @@ TEST_CASE("--precision chooses what activations are stored as, where a program o
   options.threads = 1;
   options.batch_size = 10;
   launch::World world;
-  for (auto precision : {app::Precision::fp32, app::Precision::bf16}) {
+  for (auto precision : {app::Precision::fp32, app::Precision::bf16, app::Precision::fp16}) {
     options.precision = precision;
     lockstep_test::TemporaryFolder const folder;
     options.save_dir = folder / "run";
@@ -172,12 +173,16 @@ TEST_CASE("--precision chooses what activations are stored as, where a program o
     app::Training const training(options, world);
     data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
     auto const record = training.fit(Affine{}, optim::SGD{}, loader);
-    CHECK((precision == app::Precision::bf16 ? kinds.fp32 : kinds.bf16) == 0);
-    CHECK(kinds.fp32 + kinds.bf16 == 30);
+    auto const& own = precision == app::Precision::bf16   ? kinds.bf16
+                      : precision == app::Precision::fp16 ? kinds.fp16
+                                                          : kinds.fp32;
+    CHECK(own == 30);
+    CHECK(kinds.fp32 + kinds.bf16 + kinds.fp16 == 30);
     CHECK(record.train_loss < 1);
     std::ifstream file(options.save_dir + "/run.json");
     auto const json = json::parse(std::string(std::istreambuf_iterator<char>(file), {}), "run.json");
     CHECK(json.at("precision").string() == app::name(precision));
+    CHECK((json.find("loss_scale") != nullptr) == (precision == app::Precision::fp16));
   }
 }
 

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
 
 #include "cuda_runtime.h"
 
-enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16BF = 14 };
+enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 };
 enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS = 0,
   CUBLAS_STATUS_INVALID_VALUE = 7,
@@ -199,6 +200,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   };
   if (a_layout->type == CUDA_R_64F) return run(double{}, double{});
   if (a_layout->type == CUDA_R_32F) return run(float{}, float{});
-  return d_layout->type == CUDA_R_32F ? run(lockstep::bfloat16{}, float{})
-                                      : run(lockstep::bfloat16{}, lockstep::bfloat16{});
+  auto const run_half = [&](auto element) {
+    return d_layout->type == CUDA_R_32F ? run(element, float{}) : run(element, element);
+  };
+  return a_layout->type == CUDA_R_16F ? run_half(lockstep::float16{}) : run_half(lockstep::bfloat16{});
 }

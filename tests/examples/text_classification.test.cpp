@@ -201,13 +201,15 @@ TEST_CASE("reviews and files by pattern are read as well") {
   CHECK(run.at("final").at("eval_accuracy").number() == 1);
   CHECK(run.at("precision").string() == "fp32");
 
-  flags = small;
-  flags.insert(flags.end(),
-               {"--data", folder / "reviews.csv", "--save-dir", folder / "rounded", "--precision", "bf16"});
-  CHECK(run_example("text_classification", flags).exit_code == 0);
-  auto const rounded = json::parse(read_file(folder / "rounded/run.json"));
-  CHECK(rounded.at("final").at("eval_accuracy").number() == 1);
-  CHECK(rounded.at("precision").string() == "bf16");
+  for (std::string const precision : {"bf16", "fp16"}) {
+    flags = small;
+    flags.insert(flags.end(),
+                 {"--data", folder / "reviews.csv", "--save-dir", folder / precision, "--precision", precision});
+    CHECK(run_example("text_classification", flags).exit_code == 0);
+    auto const rounded = json::parse(read_file(folder / precision + "/run.json"));
+    CHECK(rounded.at("final").at("eval_accuracy").number() == 1);
+    CHECK(rounded.at("precision").string() == precision);
+  }
 
   for (int i = 0; i < 8; ++i) {
     std::string apples, pears;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <numeric>
 
+#include <lockstep/core/float16.hpp>
+
 #include "memory/device.hpp"
 
 using namespace lockstep;
@@ -27,25 +29,31 @@ TEST_CASE_TEMPLATE("elements keep their values in another type on CUDA", T, floa
   }
 }
 
-TEST_CASE("bfloat16 on CUDA is rounded as on the host, also where it is added to") {
+TEST_CASE_TEMPLATE("16 bits on CUDA are rounded as on the host, also where they are added to or scaled", T, bfloat16,
+                   float16) {
   if (!lockstep_test::has_gpu("kernel::Convert<CudaSpace>")) return;
   memory::CudaStream const stream;
   for (Index n : {0, 1, 257}) {
     std::vector<float> x(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = std::ldexp(1 + static_cast<float>(i % 509) / 509, static_cast<int>(i % 40) - 20);
-    std::vector<bfloat16> const start(x.size(), bfloat16(7.0f));
+      x[i] = std::ldexp(1 + static_cast<float>(i % 509) / 509, static_cast<int>(i % 29) - 14);
+    std::vector<T> const start(x.size(), T(7.0f));
     OnDevice<float> const from(x), again(x);
-    OnDevice<bfloat16> const rounded(start), sum(start);
-    kernel::Convert<CudaSpace>::run<bfloat16, float>(stream.view(), from.view(n), rounded.view(n), Write::overwrite);
-    kernel::Convert<CudaSpace>::run<bfloat16, float>(stream.view(), from.view(n), sum.view(n), Write::add);
-    kernel::Convert<CudaSpace>::run<float, bfloat16>(stream.view(), rounded.view(n), again.view(n));
-    auto const low = rounded.values(), added = sum.values();
+    OnDevice<T> const rounded(start), sum(start), scaled(start);
+    OnDevice<float> const factor({0x1p-3f});
+    kernel::Convert<CudaSpace>::run<T, float>(stream.view(), from.view(n), rounded.view(n), Write::overwrite);
+    kernel::Convert<CudaSpace>::run<T, float>(stream.view(), from.view(n), sum.view(n), Write::add);
+    kernel::Convert<CudaSpace>::run<float, T>(stream.view(), rounded.view(n), again.view(n));
+    for (auto write : {Write::overwrite, Write::add})
+      kernel::Convert<CudaSpace>::run_scaled<T, float>(stream.view(), from.view(n), factor.view(1).data, scaled.view(n),
+                                                       write);
+    auto const low = rounded.values(), added = sum.values(), twice = scaled.values();
     auto const wide = again.values();
     bool right = true;
     for (std::size_t i = 0; i < x.size(); ++i)
-      right = right && low[i].bits == bfloat16(x[i]).bits && added[i].bits == bfloat16(7.0f + x[i]).bits &&
-              wide[i] == static_cast<float>(low[i]);
+      right = right && low[i].bits == T(x[i]).bits && added[i].bits == T(7.0f + x[i]).bits &&
+              wide[i] == static_cast<float>(low[i]) &&
+              twice[i].bits == T(static_cast<float>(T(0x1p-3f * x[i])) + 0x1p-3f * x[i]).bits;
     CHECK(right);
   }
 }

@@ -99,11 +99,12 @@ TEST_CASE("gradients of untouched rows are zeros, whatever lies there and wherev
   }
 }
 
-TEST_CASE("the shadow receives the new values, rounded to bfloat16") {
+TEST_CASE_TEMPLATE("the shadow receives the new values, rounded to its type", Low, lockstep::bfloat16,
+                   lockstep::float16) {
   lockstep::ThreadPool pool(2);
   std::vector<float> values(20'000), gradients(values.size()), first(values.size()), second(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.F / static_cast<float>(i + 3);
-  std::vector<lockstep::bfloat16> shadow(values.size());
+  std::vector<Low> shadow(values.size());
   float* const states[] = {first.data(), second.data()};
   Slice slice{0, static_cast<Index>(values.size()), values.data(), gradients.data(), states};
   slice.shadow = shadow.data();
@@ -111,6 +112,6 @@ TEST_CASE("the shadow receives the new values, rounded to bfloat16") {
   Kernel::run<2>(lockstep::memory::Stream<HostSpace>(pool), slice, &scalars, count_visits);
   for (std::size_t i = 0; i < values.size(); ++i) {
     REQUIRE(values[i] > 1);  // the step was made
-    CHECK(shadow[i].bits == lockstep::bfloat16(values[i]).bits);
+    CHECK(shadow[i].bits == Low(values[i]).bits);
   }
 }

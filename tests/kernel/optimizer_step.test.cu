@@ -2,12 +2,14 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/sgd.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernel/values.hpp"
 #include "memory/device.hpp"
@@ -18,11 +20,15 @@ using lockstep_test::values;
 
 namespace {
 
+/// Either type is some optimizer's: double's is float16.
+template <class T>
+using Low = std::conditional_t<std::is_same_v<T, double>, float16, bfloat16>;
+
 template <class T>
 struct Arenas {
   Index n;
   std::vector<T> x = values<T>(n, 1), gradient = values<T>(n, 2), first = std::vector<T>(x.size()), second = first;
-  std::vector<bfloat16> shadow = std::vector<bfloat16>(x.size());
+  std::vector<Low<T>> shadow = std::vector<Low<T>>(x.size());
 };
 
 template <class Space>
@@ -48,7 +54,7 @@ void compare(Optimizer const& optimizer) {
   for (Index n : {0, 1, 255, 257, 5000}) {
     Arenas<T> host{n};
     OnDevice<T> const x(host.x), gradient(host.gradient), first(host.first), second(host.second);
-    OnDevice<bfloat16> const shadow(host.shadow);
+    OnDevice<Low<T>> const shadow(host.shadow);
     for (int step : {1, 2, 3}) {
       bool const skip = step == 2;
       step_host(optimizer, host, step, skip);
@@ -65,7 +71,7 @@ void compare(Optimizer const& optimizer) {
       for (std::size_t i = 0; i < after.size(); ++i) {
         near = near && std::abs(static_cast<double>(after[i]) - static_cast<double>(host.x[i])) <= bound &&
                std::abs(static_cast<double>(moments[i]) - static_cast<double>(host.first[i])) <= bound;
-        shadowed = shadowed && shadow.values()[i].bits == bfloat16(static_cast<float>(after[i])).bits;
+        shadowed = shadowed && shadow.values()[i].bits == Low<T>(static_cast<float>(after[i])).bits;
         if (n > 300 && i > 50) break;
       }
       CHECK(near);
@@ -83,4 +89,38 @@ TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, but for roundings", 
   compare<T>(optim::SGD{.momentum = 0.9, .kind = optim::SGD::Momentum::nesterov});
   compare<T>(optim::Adam{.weight_decay = 0.1});
   compare<T>(optim::AdamW{});
+}
+
+TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as on the host") {
+  if (!lockstep_test::has_gpu("kernel::OptimizerStep<CudaSpace>")) return;
+  using Scalars = optim::StepScalars<CudaSpace>;
+  using State = optim::LossScaler::State;
+  memory::CudaStream const stream;
+  optim::LossScaler const scaler{.growth_interval = 2};
+  State expected{1024, 0, 3};
+  OnDevice<State> const state({expected});
+  OnDevice<Scalars> const scalars(std::vector<Scalars>(1));
+  OnDevice<double> const weight({8.0, 0.0});
+  double const infinity = std::numeric_limits<double>::infinity();
+  for (double const squares : {4.0, 4.0, infinity, std::nan(""), 4.0}) {
+    OnDevice<double> const sum({squares});
+    Scalars known{.step = 9};
+    // The mean's norm is 2 / 8 / scale.
+    kernel::OptimizerStep<CudaSpace>::complete(stream.view(), known, weight.view(2).data,
+                                               0x1p-3 / static_cast<double>(expected.scale), sum.view(1).data, scaler,
+                                               state.view(1).data, scalars.view(1).data);
+    auto const made = scalars.values()[0];
+    CHECK(made.step == 9 - static_cast<double>(expected.skipped));
+    CHECK(made.loss_scale == static_cast<double>(expected.scale));
+    CHECK(made.skip == !std::isfinite(squares));
+    if (!made.skip) CHECK(made.clip == 0.5);
+    expected = scaler.after(expected, std::isfinite(squares));
+    CHECK(state.values()[0] == expected);
+  }
+  CHECK(expected == State{512, 1, 5});
+  OnDevice<double> const zero({0.0});  // nobody had a sample
+  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, weight.view(2).data + 1, 0, zero.view(1).data,
+                                             scaler, state.view(1).data, scalars.view(1).data);
+  CHECK(state.values()[0] == expected);
+  CHECK_FALSE(scalars.values()[0].active());
 }

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
+#include <lockstep/core/float16.hpp>
 #include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/batch_norm.hpp>
@@ -89,7 +91,7 @@ class Everything {
     each("head", head);
   }
   template <class Context, class Space = typename Context::Space>
-  nn::Loss<Space> forward(Context& context, Mixed::Batch<Space> const& batch) const {
+  nn::Loss<Space> forward(Context& context, Mixed::Batch<Space> const& batch, double factor = 1) const {
     auto const places = batch.places;
     auto const numbers = nn::sequence_of(context, batch.numbers, places);
     auto const projected = number.forward(context, numbers, nn::Activation::relu);
@@ -107,7 +109,7 @@ class Everything {
     auto const picture = seen.forward(context, nn::global_average_pool(context, small), nn::Activation::gelu);
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
-    return nn::mean_squared_error(context, head.forward(context, both), batch.targets);
+    return nn::mean_squared_error(context, head.forward(context, both), batch.targets, {.factor = factor});
   }
 
  private:
@@ -129,13 +131,14 @@ class Everything {
   nn::Dropout dropout{0.1};
 };
 
-/// How far apart two models' gradients of one parameter may be where one of them stores activations in bfloat16, as a
-/// part of their size. At most 40 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most
-/// and in a direction of its own: their errors add up to sqrt(40) 2^-8.
-inline double const rounded_apart = std::sqrt(40.0) * 0x1p-8;
+/// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
+/// of their size. At most 40 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
+/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(40) times that.
+template <class Low>
+inline double const rounded_apart = std::sqrt(40.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
 /// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
-template <class Gradients>
+template <class Low, class Gradients>
 void check_rounded(nn::ParameterLayout const& layout, Gradients const& exact, Gradients const& low) {
   for (auto const& entry : layout.entries()) {
     // Softmax and BatchNorm take a constant away: these gradients are zero but for rounding in float, too.
@@ -149,7 +152,7 @@ void check_rounded(nn::ParameterLayout const& layout, Gradients const& exact, Gr
     CAPTURE(entry.name);
     CHECK(all > 0);
     CHECK(off > 0);
-    CHECK(std::sqrt(off / all) <= rounded_apart);
+    CHECK(std::sqrt(off / all) <= rounded_apart<Low>);
   }
 }
 

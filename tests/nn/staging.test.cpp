@@ -4,7 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <tuple>
+
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
 
@@ -105,6 +110,36 @@ TEST_CASE("a gradient in place of another is written when that one has been read
   }
   CHECK(x.slot->data == dy.data);
   CHECK(static_cast<float>(x.slot->data[0]) == 4.0f);
+}
+
+TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and of no other type") {
+  Fixture<float16> f;
+  float const scale = 0x1p10f, faint = 0x1p-26f;  // alone, it would be zero
+  f.context.bind_loss_scale(&scale);
+  auto const x = f.quarters(2), y = f.quarters(2);
+  {
+    nn::Staging work(f.context);
+    CHECK(work.read_for_loss(x.value).data[1] == 0.5f);
+    for (auto const& to : {work.loss_gradient(x), work.loss_gradient(x)}) std::fill_n(to.data, 2, faint);
+    CHECK_FALSE(work.loss_gradient(nn::Variable<float16, 2, HostSpace>{}));
+  }
+  CHECK(static_cast<float>(x.slot->data[1]) == 2 * scale * faint);  // two losses
+  std::string const sentence = "let it ask nn::Staging for loss_gradient";
+  CHECK_THROWS_WITH_AS(static_cast<void>(f.context.gradient(y)), doctest::Contains(sentence.c_str()), ConfigError);
+  f.context.on_backward(x, std::tuple{}, [y](auto& context) {
+    nn::Staging work(context);
+    std::fill_n(work.gradient(y).data, 2, 1.0f);
+  });
+  f.context.backward({});
+  CHECK(static_cast<float>(y.slot->data[1]) == 1.0f);  // what follows of it is not scaled again
+
+  Fixture<bfloat16> other;
+  auto const z = other.quarters(2);
+  {
+    nn::Staging work(other.context);
+    std::fill_n(work.loss_gradient(z).data, 2, faint);
+  }
+  CHECK(static_cast<float>(z.slot->data[1]) == faint);
 }
 
 TEST_CASE("what is absent stays absent") {

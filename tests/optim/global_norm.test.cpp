@@ -33,6 +33,7 @@ TEST_CASE("the norm of 3 and 4 is 5, also of the sum's gradient over its weight"
   CHECK(norm.clip(100, 1) == 1);  // never enlarges
   CHECK(measure<float>(1, {0, 0}).clip(1, 1) == 1);
   CHECK(measure<float>(1, {}).norm() == 0);
+  CHECK(measure<float>(1, {3 * 0x1p40f, 0, -4 * 0x1p40f}).unscaled(0x1p40).norm() == 5);
 }
 
 TEST_CASE_TEMPLATE("it agrees with a plain sum, whatever the size, and its bits with any number of threads", T, float,

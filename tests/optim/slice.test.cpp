@@ -16,3 +16,20 @@ TEST_CASE("a slice is a plain value: empty at first, gradients read-only, of one
   static_assert(std::is_const_v<std::remove_pointer_t<decltype(HostSlice::gradients)>>);
   static_assert(!std::is_convertible_v<lockstep::optim::Slice<float, lockstep::CudaSpace>, HostSlice>);
 }
+
+TEST_CASE("a shadow rounds to its own type, and is none unless it is given one") {
+  using lockstep::bfloat16, lockstep::float16, lockstep::optim::Shadow;
+  CHECK_FALSE(Shadow());
+  CHECK_FALSE(Shadow() + 5);
+  bfloat16 low[3];
+  float16 half[3];
+  Shadow const of_low(low), of_half(half);
+  CHECK(of_low);
+  CHECK(of_half);
+  constexpr float x = 1 + 0x1p-9f;
+  (of_low + 1).put(1, x);
+  (of_half + 1).put(1, x);
+  CHECK(low[2].bits == bfloat16(x).bits);
+  CHECK(half[2].bits == float16(x).bits);
+  CHECK(static_cast<float>(low[2]) != static_cast<float>(half[2]));
+}

@@ -15,4 +15,5 @@ TEST_CASE("a step counts unless it is skipped or nothing was seen") {
 
 TEST_CASE("gradients are scaled by clip over weight") {
   CHECK(Scalars{.weight = 8, .clip = 0.5}.gradient_scale() == 0.0625);
+  CHECK(Scalars{.weight = 8, .clip = 0.5, .loss_scale = 1024}.gradient_scale() == 0.0625 / 1024);
 }

@@ -25,7 +25,7 @@
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -101,11 +101,15 @@ std::vector<Text> texts() {
   return all;
 }
 
+/// A loss scale that float16 cannot hold at first.
+constexpr optim::LossScaler too_large{.start = 0x1p19, .growth_interval = 2};
+
 struct Losses final : train::Observer {
-  std::vector<double> values;
+  std::vector<double> values, scales;
   std::stop_source* asks = nullptr;  // after the fifth step
   void step(train::StepReport const& report) override {
     values.push_back(report.loss);
+    scales.push_back(report.loss_scale);
     if (asks && values.size() == 5) asks->request_stop();
   }
 };
@@ -115,6 +119,7 @@ struct Outcome {
   std::vector<double> losses;
   train::EvaluationReport evaluation;
   parallel::PhaseSeconds phases;
+  std::vector<double> scales;  // after each step
 };
 
 template <class Model = Classifier, class Policy>
@@ -136,7 +141,8 @@ Outcome fit(Policy policy, Model model = {}, double learning_rate = 0.1, FitOpti
           {trainer.buffers().begin(), trainer.buffers().end()},
           losses.values,
           record.evaluations.back(),
-          record.phases};
+          record.phases,
+          losses.scales};
 }
 
 Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards = 0) {
@@ -247,14 +253,19 @@ TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was
   check([](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, o); });
   check(
       [](FitOptions const& o) { return fit(OnCuda{parallel::SingleDevice{}}, nn::InBfloat16(Classifier()), 0.1, o); });
+  check([](FitOptions o) {
+    o.loss_scaler = too_large;
+    return fit(OnCuda{parallel::DataParallel{.devices = 2}}, nn::InFloat16(Classifier()), 0.1, o);
+  });
   check([](FitOptions const& o) { return fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, o); });
   check([](FitOptions const& o) { return fit_on_ranks(2, o); });
 }
 
-TEST_CASE("in bfloat16, training on CUDA goes as the host's does in float, but for roundings") {
-  if (!lockstep_test::has_gpu("training in bfloat16")) return;
+TEST_CASE_TEMPLATE("in 16 bits, training on CUDA goes as the host's does in float, but for roundings", Low,
+                   nn::InBfloat16<Classifier>, nn::InFloat16<Classifier>) {
+  if (!lockstep_test::has_gpu("training in 16 bits")) return;
   auto const host = fit(parallel::SingleDevice{.threads = 1}, Classifier(), 2);
-  auto const low = fit(parallel::OnCuda{parallel::SingleDevice{}}, nn::InBfloat16(Classifier()), 2);
+  auto const low = fit(parallel::OnCuda{parallel::SingleDevice{}}, Low(Classifier()), 2);
   // Eight tensors are rounded on the way to a loss, and again on the way back, by 2^-8 of themselves at most and in a
   // direction of their own. The loss is at most as large as the logits that it is made of.
   double const part = std::sqrt(16.0) * 0x1p-8;
@@ -262,6 +273,31 @@ TEST_CASE("in bfloat16, training on CUDA goes as the host's does in float, but f
   CHECK(std::abs(low.evaluation.loss - host.evaluation.loss) <= part * host.losses[0]);
   CHECK(low.losses.back() < low.losses.front());
   CHECK(low.values != host.values);
+}
+
+TEST_CASE(
+    "in float16, steps on CUDA that overflow are skipped as on the host, recorded passes or not, on every device") {
+  if (!lockstep_test::has_gpu("training in float16")) return;
+  using parallel::OnCuda;
+  using Half = nn::InFloat16<Classifier>;
+  FitOptions const options{.loss_scaler = too_large};
+  auto const host = fit(parallel::SingleDevice{.threads = 1}, Half(Classifier()), 0.1, options);
+  auto const single = fit(OnCuda{parallel::SingleDevice{}}, Half(Classifier()), 0.1, options);
+  auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}}, Half(Classifier()), 0.1, options);
+  auto const shards =
+      fit(parallel::Reproducible{OnCuda{parallel::SingleDevice{}}, 2}, Half(Classifier()), 0.1, options);
+  std::vector<Outcome> ranks(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    parallel::OnCuda policy{parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
+    ranks[static_cast<std::size_t>(world.rank)] = fit(std::move(policy), Half(Classifier()), 0.1, options);
+    return 0;
+  });
+  REQUIRE(host.scales.size() == 8);
+  CHECK(host.scales[0] < too_large.start);
+  CHECK(host.scales[7] < 0x1p18);
+  CHECK(*std::max_element(host.scales.begin() + 4, host.scales.end()) > host.scales[3]);  // it grows again
+  for (auto const& outcome : {single, dp, shards, ranks[0], ranks[1]}) CHECK(outcome.scales == host.scales);
+  for (auto const& outcome : {shards, ranks[0], ranks[1]}) CHECK(outcome.values == dp.values);
 }
 
 #if defined(LOCKSTEP_NCCL_EMULATION)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -22,7 +23,7 @@
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/optim/adamw.hpp>
@@ -245,6 +246,20 @@ TEST_CASE("and so it is with ranks that share the optimizer's moments") {
   }
   using Low = nn::InBfloat16<Model>;
   CHECK(fit_sharded<Low>(2, 4, {.clip_norm = 0.5}) == fit_single<Low>(4, {.clip_norm = 0.5}));
+}
+
+TEST_CASE("so it is in float16, with the steps that are skipped") {
+  using Half = nn::InFloat16<Model>;
+  FitOptions const options{.accumulation = 2, .loss_scaler = {.start = 0x1p20, .growth_interval = 3}};
+  auto const expected = fit<Half>(parallel::DataParallel{.devices = 4, .threads = 1}, 4, options);
+  REQUIRE(expected.record.loss_scale);
+  CHECK(expected.record.loss_scale->skipped >= 4);
+  CHECK(expected.record.loss_scale->skipped < std::ssize(expected.losses));
+  for (auto const& outcome : {fit_single<Half>(4, options), fit_devices<Half>(2, 4, options),
+                              fit_ranks<Half>(2, 4, options), fit_sharded<Half>(2, 4, options)}) {
+    CHECK(outcome == expected);
+    CHECK(outcome.record.loss_scale == expected.record.loss_scale);
+  }
 }
 
 TEST_CASE("buffers are each shard's own, and shared as those of as many devices") {

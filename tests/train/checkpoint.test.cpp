@@ -21,6 +21,7 @@
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/optim/adamw.hpp>
@@ -101,10 +102,10 @@ struct Outcome {
   train::RunRecord record;
 };
 
-template <class Policy, class Optimizer = optim::AdamW>
+template <class Trained = Model, class Policy, class Optimizer = optim::AdamW>
 Outcome fit(Policy policy, FitOptions const& options, Index batch_size = 4,
             Optimizer optimizer = {.learning_rate = 1e-2}) {
-  Trainer trainer{Model{}, optimizer, std::move(policy), 5};
+  Trainer trainer{Trained(Model{}), optimizer, std::move(policy), 5};
   auto batches = loader(batch_size);
   auto held_out = data::DataLoader{data::InMemoryDataset{texts(9, 2)},
                                    data::SequentialSampler{},
@@ -213,6 +214,35 @@ TEST_CASE("other optimizers, and other numbers of devices, go on too") {
   auto const ranks = part(fit_ranks, "d", step_file(folder / "a", 4), 12);
   CHECK(mixed.values == ranks.values);
   CHECK(mixed.record.samples == 4 * samples);
+}
+
+TEST_CASE("in float16 the loss scale goes on, and so does the count of what was skipped") {
+  FitOptions const scaled{.loss_scaler = {.start = 0x1p14, .growth_interval = 2}};
+  auto const with_scale = [&](FitOptions options) {
+    options.loss_scaler = scaled.loss_scaler;
+    return options;
+  };
+  auto const single = [&](FitOptions const& o) {
+    return fit<nn::InFloat16<Model>>(parallel::SingleDevice{.threads = 1}, with_scale(o));
+  };
+  auto const dp = [&](FitOptions const& o) {
+    return fit<nn::InFloat16<Model>>(parallel::DataParallel{.devices = 2, .threads = 1}, with_scale(o), 2);
+  };
+  check_pauses(single, 1, 4);
+  check_pauses(dp, 5, 7);
+  lockstep_test::TemporaryFolder const folder;
+  FitOptions options{.epochs = 4, .accumulation = 2};
+  auto const whole = single(options);
+  REQUIRE(whole.record.loss_scale);
+  CHECK(whole.record.loss_scale->skipped > 3);
+  CHECK(whole.record.loss_scale->skipped < 12);
+  options.max_steps = 9;
+  options.checkpoints.folder = folder / "half";
+  single(options);
+  options.max_steps = 0;
+  options.checkpoints = {.resume = step_file(folder / "half", 9)};
+  CHECK(single(options).record.loss_scale == whole.record.loss_scale);
+  CHECK_FALSE(fit(parallel::SingleDevice{.threads = 1}, options).record.loss_scale);  // in float32 it goes on, too
 }
 
 TEST_CASE("checkpoints come every so many steps and after the last; who dies goes on from the newest") {
@@ -418,7 +448,8 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
                             1.5,
                             {2, 4},
                             {{4, 1, 9, 0.25, {{"accuracy", 0.5}, {"f1", std::nan("")}}, 0.5, true}},
-                            {1, 8, 23, "abc"}};
+                            {1, 8, 23, "abc"},
+                            optim::LossScaler::State{0x1p64f, 5, 2}};
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
@@ -428,6 +459,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK(is.evaluations[0].metrics[0] == was.evaluations[0].metrics[0]);
   CHECK(std::isnan(is.evaluations[0].metrics[1].second));
   CHECK(is.data == was.data);
+  CHECK(is.loss_scale == was.loss_scale);
   CHECK_THROWS_WITH_AS(train::Progress::from_json(R"({"version":2})", "x"),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(train::Progress::from_json("{}", "x"), DataError);
@@ -449,6 +481,9 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
   refused([](train::Progress& p) { p.seconds = -0.5; }, "seconds is -0.5");
   refused([](train::Progress& p) { p.resumed_at = {4, 2}; }, "resumed_at is 2");
   refused([](train::Progress& p) { p.resumed_at = {8}; }, "resumed_at is 8");
+  refused([](train::Progress& p) { p.loss_scale = {0.5f, 0, 0}; }, "loss_scale is 0.5");
+  refused([](train::Progress& p) { p.loss_scale = {2, 8, 0}; }, "good_steps is 8");
+  refused([](train::Progress& p) { p.loss_scale = {2, 0, -1}; }, "skipped_steps is -1");
   refused([](train::Progress& p) { p.evaluations[0].step = 9; }, "an evaluation's step is 9");
   refused([](train::Progress& p) { p.evaluations[0].epoch = -1; }, "an evaluation's epoch is -1");
   auto text = sound.to_json();

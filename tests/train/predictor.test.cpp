@@ -10,7 +10,7 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/single_device.hpp>

@@ -59,6 +59,11 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("reproducible").integer() == 8);
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("shard_optimizer").boolean());
   CHECK(json.find("shard_optimizer") == nullptr);
+  CHECK(json.find("loss_scale") == nullptr);
+  other.loss_scale = {1024, 7, 3};
+  auto const half = json::parse(train::run_json(other, {}), "run.json");
+  CHECK(half.at("loss_scale").number() == 1024);
+  CHECK(half.at("skipped_steps").integer() == 3);
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 

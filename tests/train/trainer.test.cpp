@@ -3,13 +3,22 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 
@@ -350,4 +359,103 @@ TEST_CASE("a loss that is no number ends the run, with the step") {
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2}),
                        doctest::Contains("the loss of step 3 is inf; lower the learning rate"), Error);
+}
+
+namespace {
+
+/// A line by a layer of the library's, so that it runs in any precision.
+class Affine {
+ public:
+  void visit(auto&& each) { each("map", map_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    return nn::mean_squared_error(context, map_.forward(context, x), batch[&line::Point::y]);
+  }
+
+ private:
+  nn::Linear map_{1, 1};
+};
+
+struct HalfOutcome {
+  std::vector<std::vector<float>> values;  // after each step
+  std::vector<double> scales;
+  train::RunRecord record;
+};
+
+/// Steps of four samples each; of whatever shard, one has a gradient a hundred times the others'.
+template <class Policy>
+HalfOutcome fit_half(Policy policy, optim::LossScaler const& scaler, Index steps = 20) {
+  std::vector<line::Point> points;
+  for (int i = 0; i < 4; ++i) points.push_back({static_cast<float>(i + 1), i == 3 ? 100.0f : 1.0f, 0});
+  data::DataLoader loader{data::InMemoryDataset{points},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4 / policy.all_shards()}};
+  Trainer trainer{nn::InFloat16{Affine{}}, optim::AdamW{.learning_rate = 0.1}, std::move(policy), 3};
+  HalfOutcome outcome;
+  struct Watch final : train::Observer {
+    decltype(trainer)* of = nullptr;
+    HalfOutcome* to = nullptr;
+    void step(train::StepReport const& report) override {
+      to->values.emplace_back(of->values().begin(), of->values().end());
+      to->scales.push_back(report.loss_scale);
+    }
+  } watch;
+  watch.of = &trainer, watch.to = &outcome;
+  outcome.record = trainer.fit(
+      loader,
+      {.epochs = steps, .clip_norm = 0.5, .loss_scaler = scaler, .check_replicas_every = 1, .observers = {&watch}});
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("in float16 a step whose gradients overflow on any device is skipped on all, and leaves every bit") {
+  optim::LossScaler const scaler{.start = 0x1p20, .growth_interval = 6};
+  auto const single = fit_half(parallel::SingleDevice{.threads = 1}, scaler);
+  auto const dp = fit_half(parallel::DataParallel{.devices = 2, .threads = 1}, scaler);
+  std::vector<HalfOutcome> ranks(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    ranks[static_cast<std::size_t>(world.rank)] =
+        fit_half(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, scaler);
+    return 0;
+  });
+  CHECK(dp.values == ranks[0].values);
+  CHECK(dp.values == ranks[1].values);
+  for (auto const& other : {dp, ranks[0], ranks[1]}) {
+    CHECK(other.scales == single.scales);
+    CHECK(other.record.loss_scale == single.record.loss_scale);
+  }
+  int skipped = 0;
+  for (std::size_t i = 1; i < 20; ++i) {
+    bool const shrinks = single.scales[i] < single.scales[i - 1];
+    CHECK((single.values[i] == single.values[i - 1]) == shrinks);
+    CHECK((dp.values[i] == dp.values[i - 1]) == shrinks);
+    skipped += shrinks;
+  }
+  CHECK(single.scales[0] == 0x1p19);
+  CHECK(skipped > 10);  // 2 * 100 * 2^20 / 65504 is about 2^11.6; later it grows, and is too large again
+  CHECK(skipped < 15);
+  CHECK(single.scales[17] > single.scales[13]);
+  REQUIRE(single.record.loss_scale);
+  CHECK(single.record.loss_scale->skipped == skipped + 1);
+
+  // Neither moments nor their count know of skipped steps.
+  auto const begins_there = fit_half(parallel::SingleDevice{.threads = 1}, {.start = 0x1p8}, 5);
+  auto const at = std::find(single.scales.begin(), single.scales.end(), 0x1p8) - single.scales.begin() + 1;
+  REQUIRE(begins_there.record.loss_scale->skipped == 0);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(single.values[static_cast<std::size_t>(at) + i] == begins_there.values[i]);
+}
+
+TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused where it counts") {
+  auto loader = line::loader(8, 4);
+  Recorder heard;
+  Trainer trainer{Affine{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const record = trainer.fit(loader, {.loss_scaler = {.start = 3}, .observers = {&heard}});
+  CHECK_FALSE(record.loss_scale);
+  CHECK(heard.steps[0].loss_scale == 0);
+  Trainer half{nn::InFloat16{Affine{}}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(half.fit(loader, {.loss_scaler = {.start = 3}}), doctest::Contains("LossScaler: start is 3.0"),
+                       ConfigError);
 }

@@ -6,15 +6,17 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 
 /// The value of --precision: what activations and their gradients are stored as. A program offers the flag by a member
 /// `app::Precision precision = app::Precision::fp32;` of its options; its model's own layers must then compile for
-/// both.
+/// all three.
 enum class Precision {
   fp32,  ///< float
   bf16,  ///< bfloat16, as nn::InBfloat16
+  fp16,  ///< float16, as nn::InFloat16, with a scaled loss
 };
 
 /// The flag's own word for it, as in run.json.
 [[nodiscard]] constexpr char const* name(Precision precision) noexcept {
-  return precision == Precision::bf16 ? "bf16" : "fp32";
+  if (precision == Precision::bf16) return "bf16";
+  return precision == Precision::fp16 ? "fp16" : "fp32";
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

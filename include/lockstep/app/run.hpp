@@ -61,7 +61,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     Command command;
     CommonFlags common(command, options);
     if constexpr (requires { options.precision; })
-      command.add("--precision", options.precision, {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}},
+      command.add("--precision", options.precision,
+                  {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
                   "What activations are stored as; default fp32");
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse(argc, argv)) {

@@ -22,7 +22,7 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/on_cuda.hpp>
@@ -112,9 +112,12 @@ class Training {
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
                        train::Metadata const& metadata = {}) const {
     optimizer.learning_rate = options_.doctor ? 0 : options_.scaled_learning_rate();
-    if constexpr (requires { options_.precision; })
+    if constexpr (requires { options_.precision; }) {
       if (options_.precision == Precision::bf16)
         return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
+      if (options_.precision == Precision::fp16)
+        return fit_as(nn::InFloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
+    }
     return fit_as(std::move(model), optimizer, loader, evaluation, metadata);
   }
 
@@ -168,6 +171,9 @@ class Training {
     if (trace && !trace->empty() && !record.stopped) leave(*trace, trainer);
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
+    if (speaks() && record.loss_scale && record.loss_scale->skipped > 0)
+      std::printf("note: %lld steps were skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
+                  static_cast<long long>(record.loss_scale->skipped), static_cast<double>(record.loss_scale->scale));
     if (record.stopped) stop(record);
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());

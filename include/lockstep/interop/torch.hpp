@@ -164,7 +164,7 @@ class Torch {
   template <class Context, class Batch>
   [[nodiscard]] auto predict(Context& context, Batch const& batch) const {
     static_assert(std::is_same_v<Context, detail::TorchContext>,
-                  "Lockstep: interop::Torch trains on the host in float32; leave OnCuda and InBfloat16 out");
+                  "Lockstep: interop::Torch trains on the host in float32; leave OnCuda, InBfloat16 and InFloat16 out");
     static_assert(std::is_invocable_v<Predict const&, Module&, Batch const&>,
                   "Lockstep: the second argument of interop::Torch cannot be called as predict(module, batch), const, "
                   "with the batch that this loader yields; see docs/how-to/train-a-torch-module.md");

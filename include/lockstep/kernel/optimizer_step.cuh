@@ -6,7 +6,6 @@
 #include <new>
 #include <type_traits>
 
-#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
@@ -17,9 +16,9 @@ namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A thread takes an element at a time. The rule is made once per block, because it takes powers.
-template <class T, class Scalars, class MakeRule, std::size_t states_count>
+template <class T, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
 LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
-                                        bfloat16* shadow, Scalars const* scalars, MakeRule make_rule) {
+                                        Shadow shadow, Scalars const* scalars, MakeRule make_rule) {
   using Rule = decltype(make_rule(*scalars));
   static_assert(std::is_trivially_destructible_v<Rule>, "Lockstep: an optimizer's rule holds plain numbers only");
   __shared__ __align__(16) std::byte memory[sizeof(Rule)];
@@ -31,20 +30,25 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
     std::array<T*, states_count> here{};
     for (std::size_t s = 0; s < states_count; ++s) here[s] = states[s] + i;
     rule(1, values + i, gradients + i, here);
-    if (shadow) shadow[i] = bfloat16(static_cast<float>(values[i]));
+    if (shadow) shadow.put(i, static_cast<float>(values[i]));
   }
 }
 
 /// One thread.
-template <class Scalars>
+template <class Scalars, class Scaler, class Scale>
 LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* weight, double max_norm,
-                                           double const* sum_of_squares, Scalars* to) {
+                                           double const* sum_of_squares, Scaler scaler, Scale* scale, Scalars* to) {
   scalars.weight = *weight;
+  if (scale) {
+    scalars.loss_scale = scale->scale;
+    scalars.step -= static_cast<double>(scale->skipped);
+  }
   if (sum_of_squares) {
-    auto const norm = std::sqrt(*sum_of_squares), allowed = max_norm * scalars.weight;
-    scalars.clip = norm > allowed ? allowed / norm : 1;
+    auto const norm = std::sqrt(*sum_of_squares) / scalars.loss_scale, allowed = max_norm * scalars.weight;
+    scalars.clip = max_norm > 0 && norm > allowed ? allowed / norm : 1;
     scalars.skip = !std::isfinite(*sum_of_squares);
   }
+  if (scale && scalars.weight != 0) *scale = scaler.after(*scale, !scalars.skip);
   *to = scalars;
 }
 
@@ -70,17 +74,19 @@ struct OptimizerStep<CudaSpace> {
     for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
     // Each thread takes several elements, so that a block makes its rule for some thousands of them.
     detail::launch("kernel::OptimizerStep", stream, (slice.count + elements_per_thread - 1) / elements_per_thread,
-                   detail::step_elements<T, Scalars, MakeRule, states_of_slice>, slice.count, slice.values,
-                   slice.gradients, states, slice.shadow, scalars, make_rule);
+                   detail::step_elements<T, decltype(slice.shadow), Scalars, MakeRule, states_of_slice>, slice.count,
+                   slice.values, slice.gradients, states, slice.shadow, scalars, make_rule);
   }
 
   /// Leaves a step's scalars on the device: those that the host knows, the weight, and, where there is a sum of squared
-  /// gradients, the factor that clips them to `max_norm` and whether they are finite: optim::GlobalNorm's formulas.
-  template <class Scalars>
+  /// gradients, whether they are finite and, with a `max_norm`, the factor that clips them to it: optim::GlobalNorm's
+  /// formulas. A loss scale, which may be null, is taken into account, and then moved on by `scaler.after`.
+  template <class Scalars, class Scaler, class Scale>
   static void complete(memory::Stream<CudaSpace> stream, Scalars const& known, double const* weight, double max_norm,
-                       double const* sum_of_squares, Scalars* to) {
-    detail::launch_grid("kernel::OptimizerStep::complete", stream, 1, 1, detail::complete_scalars<Scalars>, known,
-                        weight, max_norm, sum_of_squares, to);
+                       double const* sum_of_squares, Scaler const& scaler, Scale* scale, Scalars* to) {
+    detail::launch_grid("kernel::OptimizerStep::complete", stream, 1, 1,
+                        detail::complete_scalars<Scalars, Scaler, Scale>, known, weight, max_norm, sum_of_squares,
+                        scaler, scale, to);
   }
 
  private:

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
@@ -43,8 +42,8 @@ struct OptimizerStep<HostSpace> {
             std::array<T*, static_cast<std::size_t>(states_count)> here{};
             for (std::size_t s = 0; s < here.size(); ++s) here[s] = slice.states[s] + at;
             rule(n, slice.values + at, written ? slice.gradients + at : zeros<T>.data(), here);
-            if (slice.shadow != nullptr)
-              for (Index i = at; i < at + n; ++i) slice.shadow[i] = bfloat16(static_cast<float>(slice.values[i]));
+            if (slice.shadow)
+              for (Index i = at; i < at + n; ++i) slice.shadow.put(i, static_cast<float>(slice.values[i]));
           }
         }
       });

@@ -29,7 +29,7 @@ class CudaResource {
       detail::check_cuda_memory(status, "cudaMalloc", bytes,
                                 detail::free_cuda_memory() +
                                     "smaller batches with more accumulation steps need less, "
-                                    "and so do nn::InBfloat16 and nn::Recompute");
+                                    "and so do nn::InBfloat16, nn::InFloat16 and nn::Recompute");
     Block block(static_cast<std::byte*>(data), bytes, [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
     check_cuda(cudaMemset(data, 0, bytes), "cudaMemset");
     check_cuda(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");  // our streams do not wait for the default one

@@ -13,6 +13,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/move.hpp>
@@ -24,7 +25,9 @@
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/detail/activation_memory.hpp>
 #include <lockstep/nn/detail/kept_objects.hpp>
+#include <lockstep/nn/detail/loss_scale.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
+#include <lockstep/nn/detail/staged.hpp>
 #include <lockstep/nn/detail/tape.hpp>
 #include <lockstep/nn/detail/tokens_of.hpp>
 #include <lockstep/nn/detail/tracer.hpp>
@@ -48,12 +51,14 @@ enum class Mode {
 /// Activations live in an arena: once the largest batch has been seen, a step allocates nothing. What nobody reads any
 /// more makes room in it: gradients and values that backward is done with, and what layers `release` or `set_aside`.
 ///
-/// Activations and their gradients are stored as Scalar: float, double or bfloat16. Parameters, their gradients and
-/// buffers are Real: float for bfloat16, Scalar otherwise. Layers compute in Real, on what nn::Staging hands them.
+/// Activations and their gradients are stored as Scalar: float, double, bfloat16 or float16. Parameters, their
+/// gradients and buffers are Real: float for the last two, else Scalar. Layers compute in Real, on what nn::Staging
+/// hands them.
 template <class Scalar_, class Space_>
-class Context {
-  static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> || std::is_same_v<Scalar_, bfloat16>,
-                "Lockstep: activations are float, double or bfloat16");
+class Context : public detail::LossScale<Scalar_> {
+  static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
+                    std::is_same_v<Scalar_, bfloat16> || std::is_same_v<Scalar_, float16>,
+                "Lockstep: activations are float, double, bfloat16 or float16");
 
  public:
   using Scalar = Scalar_;
@@ -163,7 +168,7 @@ class Context {
     tape_.push({closure, [](void* self, Context& context) {
                   auto& c = *static_cast<Closure*>(self);
                   if (c.output->data) c.f(context);
-                  context.give_back(*c.output);
+                  context.memory_.give_back(*c.output);
                   std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
                 }});
     if (tracer_) std::apply([&](auto const&... p) { registered(typeid(F).name(), {p.ordinal...}); }, parameters);
@@ -252,10 +257,8 @@ class Context {
   /// The target of an activation's gradient; empty when no gradient flows there.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient(Variable<Rank> const& v) {
-    if (!v.slot) return {nullptr, Write::overwrite};
-    if (v.slot->data) return {v.slot->data, Write::add};
-    v.slot->data = v.slot->reserved ? v.slot->reserved : memory_.template take<Scalar>(v.slot->size);
-    return {v.slot->data, Write::overwrite};
+    this->expect_scaled();
+    return memory_.target(v.slot);
   }
 
   /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing
@@ -294,12 +297,14 @@ class Context {
     gradients_.begin_micro_batch();
     random_operations_ = 0;
     replaying_ = false;
+    this->in_backward(false);
     if (tracer_) tracer_.begin_pass();
   }
   /// Runs the recorded closures in reverse; `sink` hears of each parameter after its last use. Afterwards the values of
   /// variables are gone: gradients have taken their memory.
   void backward(ReadySink sink) {
     sink_ = tracer_.around(sink);
+    this->in_backward(true);
     tape_.run(0, *this, tracer_);
   }
   /// Writes down in `timeline` when each operation of the passes begun from here on ran; a null one ends it.
@@ -321,11 +326,6 @@ class Context {
 
  private:
   friend class Staging<Context>;
-  struct Staged {  // what a layer computed, and where it is to be stored
-    TensorView<Real const, 1, Space> from;
-    TensorView<Scalar, 1, Space> to;
-    Write write;
-  };
 
   struct Mark {
     typename detail::ActivationMemory<Space>::Mark memory;
@@ -355,7 +355,7 @@ class Context {
                   auto& c = *static_cast<Closure*>(self);
                   std::apply([&](auto const&... x) { (context.reserve_gradient(x.slot), ...); }, c.inputs);
                   context.replay(c.f, c.random, c.output->data);
-                  context.give_back(*c.output);
+                  context.memory_.give_back(*c.output);
                 }});
     if (tracer_) registered(typeid(F).name(), {});
   }
@@ -373,11 +373,6 @@ class Context {
   void reserve_gradient(GradientSlot<Scalar>* slot) {
     if (slot && !slot->data && !slot->reserved) slot->reserved = memory_.template take<Scalar>(slot->size);
   }
-  void give_back(GradientSlot<Scalar>& slot) {
-    if (--slot.producers > 0) return;
-    if (!slot.passed_on) memory_.give_back(slot.data, slot.size);
-    memory_.give_back(slot.value, slot.size);
-  }
 
   Stream stream_;
   Real const* values_ = nullptr;
@@ -388,7 +383,7 @@ class Context {
   memory::Scratch<memory::DefaultResource<Space>> staging_;  // of the layer at hand, in Real
   detail::Tape<Context> tape_;                               // closures and slots: the host reads them
   detail::Tracer<Space> tracer_;
-  std::vector<Staged> staged_;  // of the layer at hand
+  std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the layer at hand
   detail::KeptObjects kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;

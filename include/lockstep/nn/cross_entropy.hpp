@@ -29,13 +29,13 @@ template <class Context, class Label, int Rank>
     TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
   static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
                 "Lockstep: cross_entropy takes integers or enumerators as labels, one per row");
-  using Operand = nn::Operand<Context>;
+  using Operand = LossOperand<Context>;
   Extents<1> const slots{logits.tokens.extent(0)};
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
   Staging work(context);
-  auto const gradient = work.gradient(logits.tokens);
+  auto const gradient = work.loss_gradient(logits.tokens);
   kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
-      context.stream(), logits.layout, options, work.read(logits.tokens.value),
+      context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
       labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
       gradient.write);
   return Loss<typename Context::Space>::of(context, losses, weights);

@@ -39,10 +39,11 @@ template <class Context, class Target, int Rank>
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
   auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
   Staging work(context);
-  auto const gradient = work.gradient(prediction.tokens);
-  Kernel::template forward_backward<nn::Operand<Context>, std::remove_const_t<Target>>(
-      context.stream(), prediction.layout, static_cast<Real>(options.factor), work.read(prediction.tokens.value),
-      target.reshape(extent), sums, weights, {gradient.data, extent}, gradient.write);
+  auto const gradient = work.loss_gradient(prediction.tokens);
+  Kernel::template forward_backward<LossOperand<Context>, std::remove_const_t<Target>>(
+      context.stream(), prediction.layout, static_cast<Real>(options.factor),
+      work.read_for_loss(prediction.tokens.value), target.reshape(extent), sums, weights, {gradient.data, extent},
+      gradient.write);
   return Loss<typename Context::Space>::of(context, sums, weights);
 }
 

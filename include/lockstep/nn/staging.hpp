@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -19,7 +20,12 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 template <class Context>
 using Operand = std::conditional_t<Context::Space::host_accessible, typename Context::Real, typename Context::Scalar>;
 
-/// What a layer's kernels read and write, as Operand. Where activations are stored in another type, as bfloat16 is on
+/// The same of losses: where activations are float16, their gradients are scaled before they are rounded.
+template <class Context>
+using LossOperand =
+    std::conditional_t<std::is_same_v<typename Context::Scalar, float16>, typename Context::Real, Operand<Context>>;
+
+/// What a layer's kernels read and write, as Operand. Where activations are stored in another type, as 16 bits are on
 /// the host, what is read is converted, and what is written is rounded, once, when this object goes out of scope. Where
 /// they are not, these are the activations themselves, and nothing is done. Also the memory that kernels need for the
 /// pass alone.
@@ -41,9 +47,7 @@ class [[nodiscard]] Staging {
   ~Staging() {
     if constexpr (converts) {
       auto& staged = context_->staged_;
-      for (auto i = first_; i < staged.size(); ++i)
-        kernel::Convert<Space>::template run<Scalar, Real>(context_->stream(), staged[i].from, staged[i].to,
-                                                           staged[i].write);
+      for (auto i = first_; i < staged.size(); ++i) store(staged[i]);
       staged.resize(first_);
     }
     context_->staging_.rewind(mark_);
@@ -58,6 +62,12 @@ class [[nodiscard]] Staging {
   template <class T, int Rank>
   [[nodiscard]] TensorView<Real const, Rank, Space> read_real(TensorView<T, Rank, Space> x) {
     return as<Real>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
+  }
+
+  /// The same for a loss.
+  template <class T, int Rank>
+  [[nodiscard]] TensorView<LossOperand<Context> const, Rank, Space> read_for_loss(TensorView<T, Rank, Space> x) {
+    return as<LossOperand<Context>>(TensorView<Scalar const, Rank, Space>{x.data, x.extent});
   }
 
   /// A parameter that is multiplied with activations, stored as they are.
@@ -104,6 +114,15 @@ class [[nodiscard]] Staging {
   [[nodiscard]] GradientTarget<Real> gradient_real(Variable<Scalar, Rank, Space> const& v) {
     return staged<Real>(v, context_->gradient(v));
   }
+  /// Where a loss, in forward, leaves the gradient of what it was made of. It is multiplied by the context's loss scale
+  /// where there is one.
+  template <int Rank>
+  [[nodiscard]] GradientTarget<LossOperand<Context>> loss_gradient(Variable<Scalar, Rank, Space> const& v) {
+    auto const to = staged<LossOperand<Context>>(v, context_->memory_.target(v.slot));
+    if constexpr (std::is_same_v<Scalar, float16>)
+      if (to) context_->staged_.back().scale = context_->loss_scale();
+    return to;
+  }
   /// Context::gradient_in_place, for kernels. y's gradient is to be read first.
   template <int Rank>
   [[nodiscard]] GradientTarget<Operand> gradient_in_place(Variable<Scalar, Rank, Space> const& x,
@@ -116,6 +135,14 @@ class [[nodiscard]] Staging {
 
   struct Nothing {};
 
+  void store(detail::Staged<Real, Scalar, Space> const& staged) const {
+    using Convert = kernel::Convert<Space>;
+    if constexpr (std::is_same_v<Scalar, float16>)
+      if (staged.scale)
+        return Convert::template run_scaled<Scalar, Real>(context_->stream(), staged.from, staged.scale, staged.to,
+                                                          staged.write);
+    Convert::template run<Scalar, Real>(context_->stream(), staged.from, staged.to, staged.write);
+  }
   template <class T, std::size_t Rank>
   [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> take(std::array<Index, Rank> extent) {
     return {context_->staging_.template take_elements<T>(elements(extent)), extent};
@@ -135,7 +162,7 @@ class [[nodiscard]] Staging {
   template <int Rank>
   void remember(Real const* from, TensorView<Scalar, Rank, Space> to, Write write) {
     Extents<1> const flat{to.size()};
-    context_->staged_.push_back({{from, flat}, {to.data, flat}, write});
+    context_->staged_.push_back({{from, flat}, {to.data, flat}, write, nullptr});
   }
   template <class T, int Rank>
   [[nodiscard]] TensorView<T, Rank, Space> target(TensorView<Scalar, Rank, Space> y, Write write) {

@@ -28,6 +28,9 @@ struct GlobalNorm {
   /// |G|, of the sum's gradient.
   [[nodiscard]] double norm() const noexcept { return std::sqrt(sum_of_squares); }
 
+  /// The same of gradients that have been multiplied by a power of two.
+  [[nodiscard]] GlobalNorm unscaled(double scale) const noexcept { return {sum_of_squares / (scale * scale)}; }
+
   /// The factor that brings the norm of the mean's gradient, |G| / weight, down to `max_norm`:
   ///   clip = min(1, max_norm * weight / |G|)
   [[nodiscard]] double clip(double max_norm, double weight) const noexcept {

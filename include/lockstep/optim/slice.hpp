@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
+
+/// Where values are also stored in 16 bits, of either type: for products that take them so. Nowhere by default.
+class Shadow {
+ public:
+  constexpr Shadow() = default;
+  constexpr Shadow(bfloat16* data) noexcept : bfloats_(data) {}  // NOLINT(google-explicit-constructor)
+  constexpr Shadow(float16* data) noexcept : halves_(data) {}    // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] constexpr explicit operator bool() const noexcept { return bfloats_ || halves_; }
+  [[nodiscard]] constexpr Shadow operator+(Index elements) const noexcept {
+    return halves_ ? Shadow(halves_ + elements) : bfloats_ ? Shadow(bfloats_ + elements) : Shadow();
+  }
+  constexpr void put(Index at, float value) const noexcept {
+    if (halves_)
+      halves_[at] = float16(value);
+    else
+      bfloats_[at] = bfloat16(value);
+  }
+
+ private:
+  bfloat16* bfloats_ = nullptr;
+  float16* halves_ = nullptr;
+};
 
 /// A range of the parameter arena that one step call updates: all of it, a bucket, or a rank's shard. Does not own.
 template <class Scalar, class Space>
@@ -12,10 +36,10 @@ struct Slice {
   Index offset = 0;                   ///< of the first element in the arena
   Index count = 0;                    ///< elements
   Scalar* values = nullptr;           ///< [count], updated
-  Scalar const* gradients = nullptr;  ///< [count], of the loss sum; read once
+  Scalar const* gradients = nullptr;  ///< [count], of the loss sum, scaled as the step says; read once
   Scalar* const* states = nullptr;    ///< one pointer per state, each to [count] elements, zero before step 1; updated
-  bfloat16* shadow = nullptr;        ///< [count], receives the new values; null where no product takes them in bfloat16
-  bool decays = true;                ///< whether these parameters belong to the group that weight decay applies to
+  Shadow shadow = {};                 ///< [count], receives the new values; none where products take them as they are
+  bool decays = true;                 ///< whether these parameters belong to the group that weight decay applies to
   kernel::TouchedRows touched = {};  ///< where it has bits: the table that the range lies in; gradients of rows that it
                                      ///< does not contain are zero and must not be read
 };

@@ -12,11 +12,12 @@ struct StepScalars {
   double weight = 1;         ///< of the whole step: gradients are those of a sum, gradient / weight that of the mean
   double clip = 1;           ///< factor that the mean's gradient is multiplied by
   bool skip = false;         ///< leave everything as it is
+  double loss_scale = 1;     ///< that gradients have been multiplied by: a power of two
 
   /// A step in which no rank had a sample changes nothing.
   [[nodiscard]] constexpr bool active() const noexcept { return !skip && weight != 0; }
-  /// What the gradient of the sum is multiplied by.
-  [[nodiscard]] constexpr double gradient_scale() const noexcept { return clip / weight; }
+  /// What gradients are multiplied by.
+  [[nodiscard]] constexpr double gradient_scale() const noexcept { return clip / (weight * loss_scale); }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim

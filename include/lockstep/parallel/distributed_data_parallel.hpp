@@ -245,7 +245,7 @@ struct DistributedDataParallel {
       if constexpr (Space::host_accessible)
         if (shards_.deals()) {
           optim::GlobalNorm norm;
-          if (settings.clip_norm > 0)
+          if (settings.clip_norm > 0 || DeviceReplica::scales_loss)
             norm = shards_.norm(replica_.stream(), {replica_.gradient_data(), {layout_.size()}}, replica_.touched());
           return state_.update(optimizer, replica_, loss, settings, norm);
         }

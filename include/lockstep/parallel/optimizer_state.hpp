@@ -35,20 +35,20 @@ class OptimizerState {
   }
 
   /// Applies one step to the values of a replica, whose gradients are those of the sum `loss`: the optimizer sees them
-  /// divided by the loss's weight, and clipped.
+  /// divided by the loss's weight and the replica's loss scale, and clipped. Moves the loss scale on.
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
     step_all(optimizer, replica,
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
-                           replica.touched()));
+                           replica.touched(), replica.loss_scale().data()));
   }
-  /// The same on the host where the norm of all gradients has been measured, if the settings clip: it is not here that
-  /// they all are.   @returns whether the step changes anything
+  /// The same on the host where the norm of all gradients has been measured, if the settings clip or the loss is
+  /// scaled: it is not here that they all are.   @returns whether the step changes anything
   template <class Replica>
   bool update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss, UpdateSettings const& settings,
               optim::GlobalNorm const& norm) {
-    auto const* const scalars = make_scalars_.complete(settings, loss, norm);
+    auto const* const scalars = make_scalars_.complete(settings, loss, norm, replica.loss_scale().data());
     step_all(optimizer, replica, scalars);
     return scalars != nullptr;
   }
@@ -134,7 +134,7 @@ class OptimizerState {
     auto const to = replica.stepped();
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                      states.data()};
-    if (to.shadow) slice.shadow = to.shadow + range.begin;
+    slice.shadow = to.shadow + range.begin;
     slice.decays = range.decays;
     if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })
       slice.touched = range.table;

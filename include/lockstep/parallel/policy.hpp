@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -55,6 +56,7 @@ struct UpdateSettings {
   Index step = 1;  ///< from 1
   double learning_rate = 0;
   double clip_norm = 0;  ///< largest norm of the mean gradient; 0 does not clip
+  optim::LossScaler loss_scaler = {};
 };
 
 /// Where the seconds of a step went, on this process's slowest device.

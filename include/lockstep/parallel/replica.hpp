@@ -11,20 +11,23 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/staging.hpp>
+#include <lockstep/optim/slice.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/replica_loss_scale.hpp>
 #include <lockstep/parallel/detail/shard_buffers.hpp>
 #include <lockstep/parallel/detail/shard_sum.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -55,6 +58,7 @@ class Replica {
   using Space = Space_;
   using Mark = typename Device::Mark;
   using Context = nn::Context<nn::ActivationsOf<Model>, Space>;
+  static constexpr bool scales_loss = std::is_same_v<typename Context::Scalar, float16>;
   /// A batch of the loader's as the model sees it.
   template <class Batch>
   using Brought = typename Device::template Brought<Batch>;
@@ -79,9 +83,10 @@ class Replica {
     set_buffers(start.span());
     context_.bind_buffers(buffers_.data());
     if constexpr (has_shadow) {
-      shadow_ = memory::Buffer<bfloat16, Space>(layout.size(), memory::DefaultResource<Space>{});
+      shadow_ = memory::Buffer<Shadow, Space>(layout.size(), memory::DefaultResource<Space>{});
       context_.bind_shadow(shadow_.data());
     }
+    loss_scale_.bind(device_, context_);
   }
 
   /// Forward and backward of one batch: adds its loss and its gradients to those of the step. A device's sinks hear of
@@ -250,19 +255,21 @@ class Replica {
     shadow_is_old_ = true;
     return values_.data();
   }
-  /// For an optimizer, which writes both: the values, and, where products take bfloat16, their shadow in that type.
+  /// For an optimizer, which writes both: the values, and, where products take 16 bits, their shadow in that type.
   struct Stepped {
     float* values;
-    bfloat16* shadow;
+    optim::Shadow shadow;
   };
   [[nodiscard]] Stepped stepped() noexcept { return {values_.data(), shadow_.data()}; }
+  /// What gradients are multiplied by, with scales_loss.
+  [[nodiscard]] auto& loss_scale() noexcept { return loss_scale_; }
   [[nodiscard]] float* gradient_data() const noexcept { return reinterpret_cast<float*>(gradients_.data()); }
   /// The tables whose gradient goes by rows, in the arena's order.
   [[nodiscard]] std::span<kernel::TouchedRows const> touched() const noexcept { return context_.touched(); }
   [[nodiscard]] memory::Stream<Space> stream() const noexcept { return context_.stream(); }
   /// Values, their shadow, gradients, their sums over shards, and activations.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(bfloat16) +
+    return 2 * bytes_of(size()) + shard_sum_.bytes() + static_cast<std::size_t>(shadow_.size()) * sizeof(Shadow) +
            context_.activation_bytes();
   }
 
@@ -272,7 +279,8 @@ class Replica {
     Device const& device;
     ~Arrival() { device.release(); }
   };
-  static constexpr bool has_shadow = std::is_same_v<nn::Operand<Context>, bfloat16>;
+  static constexpr bool has_shadow = !std::is_same_v<nn::Operand<Context>, typename Context::Real>;
+  using Shadow = std::conditional_t<has_shadow, typename Context::Scalar, bfloat16>;
 
   [[nodiscard]] static std::size_t bytes_of(Index floats) noexcept {
     return static_cast<std::size_t>(floats) * sizeof(float);
@@ -280,8 +288,8 @@ class Replica {
   void renew_shadow() {
     if constexpr (has_shadow)
       if (std::exchange(shadow_is_old_, false))
-        kernel::Convert<Space>::template run<bfloat16, float>(stream(), {values_.data(), {size()}},
-                                                              {shadow_.data(), {size()}});
+        kernel::Convert<Space>::template run<Shadow, float>(stream(), {values_.data(), {size()}},
+                                                            {shadow_.data(), {size()}});
   }
   /// What a layer says of a row, with the row's place in the epoch's order.
   template <class Batch, class F>
@@ -375,10 +383,11 @@ class Replica {
   nn::ParameterLayout const* layout_;
   Device device_;
   detail::Arena<Space> values_, buffers_;
-  memory::Buffer<bfloat16, Space> shadow_;  // of the values; empty where products take float
+  memory::Buffer<Shadow, Space> shadow_;  // of the values; empty where products take float
   bool shadow_is_old_ = true, traced_ = false;
   memory::Block gradients_;
   Context context_;
+  detail::ReplicaLossScale<typename Context::Scalar, Space> loss_scale_;
   detail::ShardSum<Space> shard_sum_;
   std::vector<Index> summed_;  // offsets of parameters that the shard at hand has added already
   detail::ShardBuffers<Space> shard_buffers_;

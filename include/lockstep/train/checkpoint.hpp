@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,7 @@
 #include <lockstep/data/loader_state.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
@@ -48,13 +50,18 @@ struct Progress {
   double seconds = 0;              ///< of the run so far
   std::vector<Index> resumed_at;   ///< the steps at which it went on, earliest first
   std::vector<EvaluationReport> evaluations;
-  data::LoaderState data;  ///< where the data goes on
+  data::LoaderState data;                                   ///< where the data goes on
+  std::optional<optim::LossScaler::State> loss_scale = {};  ///< where activations are float16
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
     out.begin_object().member("version", version).member("steps", steps);
     out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
     out.member("seed", std::to_string(seed));
+    if (loss_scale) {
+      out.member("loss_scale", static_cast<double>(loss_scale->scale)).member("good_steps", loss_scale->good_steps);
+      out.member("skipped_steps", loss_scale->skipped);
+    }
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
     auto const number = [&](double value) { std::isfinite(value) ? out.value(value) : out.value(nullptr); };
@@ -78,6 +85,10 @@ struct Progress {
     out.steps = value.at("steps").integer();
     out.effective_batch_size = value.at("effective_batch_size").integer();
     if (auto const* shards = value.find("reproducible")) out.reproducible = static_cast<int>(shards->integer());
+    if (auto const* scale = value.find("loss_scale"))
+      out.loss_scale = {static_cast<float>(scale->number()),
+                        static_cast<std::int32_t>(value.at("good_steps").integer()),
+                        value.at("skipped_steps").integer()};
     auto const& seed = value.at("seed").string();
     auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);
@@ -124,6 +135,13 @@ struct Progress {
     within("steps", steps, 0, most_steps);
     within("effective_batch_size", effective_batch_size, 1, most_steps);
     within("reproducible", reproducible, 0, most_steps);
+    if (loss_scale) {
+      using Scaler = optim::LossScaler;
+      if (!(loss_scale->scale >= Scaler::least && loss_scale->scale <= Scaler::most))
+        refuse(where, "loss_scale", std::to_string(loss_scale->scale));
+      within("good_steps", loss_scale->good_steps, 0, steps);
+      within("skipped_steps", loss_scale->skipped, 0, steps);
+    }
     positive("loss_weight", epoch_loss.weight);
     positive("seconds", seconds);
     Index before = 0;

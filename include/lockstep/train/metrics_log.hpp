@@ -37,7 +37,10 @@ class MetricsLog final : public Observer {
     line_.clear();
     line_.begin_object().member("kind", "step").member("step", report.step).member("epoch", report.epoch);
     line_.member("loss", report.loss).member("learning_rate", report.learning_rate).member("samples", report.samples);
-    line_.member("samples_per_second", report.samples_per_second).member("seconds", report.seconds).end_object();
+    line_.member("samples_per_second", report.samples_per_second).member("seconds", report.seconds);
+    if (report.loss_scale > 0)
+      line_.member("loss_scale", report.loss_scale).member("skipped_steps", report.skipped_steps);
+    line_.end_object();
     write();
   }
 

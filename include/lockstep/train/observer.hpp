@@ -28,6 +28,8 @@ struct StepReport {
   Index samples = 0;              ///< of all shards since the start of the run
   double seconds = 0;             ///< since the start of the run
   double samples_per_second = 0;  ///< of the run so far, evaluations left out
+  double loss_scale = 0;          ///< where activations are float16, after a step that is logged, else 0
+  Index skipped_steps = 0;        ///< of the run so far, whose gradients were not all finite; likewise
 
   /// One of about a hundred of a run, every step of a short one, and the last.
   [[nodiscard]] bool is_logged() const noexcept { return step % std::max<Index>(1, steps / 100) == 0 || step == steps; }

@@ -11,7 +11,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>

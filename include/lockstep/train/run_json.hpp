@@ -15,7 +15,7 @@ struct RunLabels {
   std::string backend = "host";        ///< "host" or "cuda"
   std::string parameters_sha256 = {};  ///< of the parameters at the end
   std::string bound = {}, says = {};   ///< the verdict: what bounds the run, in a word and in a sentence
-  std::string precision = "fp32";      ///< of activations: "fp32" or "bf16"
+  std::string precision = "fp32";      ///< of activations: "fp32", "bf16" or "fp16"
 };
 
 namespace detail {
@@ -105,6 +105,8 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
   out.member("unused_parameters", record.session.unused_parameters);
   detail::write_final(out, record);
+  if (auto const& scale = record.loss_scale)
+    out.member("loss_scale", static_cast<double>(scale->scale)).member("skipped_steps", scale->skipped);
   out.member("parameters_sha256", labels.parameters_sha256);
   out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();
   out.end_object();

@@ -21,9 +21,10 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 #if defined(LOCKSTEP_TENSORBOARD)
 
 /// Writes an event file for TensorBoard into a directory: of the steps that metrics.jsonl has too, train/loss,
-/// train/learning_rate and train/samples_per_second, and of every evaluation eval/loss and its metrics. An event is
-/// complete in the file as soon as it is logged. A run that goes on from a checkpoint begins a file of its own, which
-/// voids what earlier ones in the directory say of steps that are yet to come. For one rank only.
+/// train/learning_rate and train/samples_per_second, in float16 also train/loss_scale, and of every evaluation
+/// eval/loss and its metrics. An event is complete in the file as soon as it is logged. A run that goes on from a
+/// checkpoint begins a file of its own, which voids what earlier ones in the directory say of steps that are yet to
+/// come. For one rank only.
 /// @throws DataError when the file cannot be written
 class TensorBoard final : public Observer {
  public:
@@ -38,10 +39,11 @@ class TensorBoard final : public Observer {
   }
   void step(StepReport const& report) override {
     if (!report.is_logged()) return;
-    write(detail::Event(report.step)
-              .scalars({{"train/loss", report.loss},
-                        {"train/learning_rate", report.learning_rate},
-                        {"train/samples_per_second", report.samples_per_second}}));
+    std::vector<std::pair<std::string, double>> all{{"train/loss", report.loss},
+                                                    {"train/learning_rate", report.learning_rate},
+                                                    {"train/samples_per_second", report.samples_per_second}};
+    if (report.loss_scale > 0) all.emplace_back("train/loss_scale", report.loss_scale);
+    write(detail::Event(report.step).scalars(all));
   }
   void evaluation(EvaluationReport const& report) override {
     std::vector<std::pair<std::string, double>> all{{"eval/loss", report.loss}};

@@ -19,6 +19,7 @@
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/policy.hpp>
@@ -30,6 +31,7 @@
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/tracing.hpp>
@@ -47,6 +49,7 @@ struct FitOptions {
   Index accumulation = 1;            ///< micro-batches in one optimizer step
   double clip_norm = 0;              ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
+  optim::LossScaler loss_scaler{};   ///< where activations are float16: of their gradients
   Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
   Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
@@ -77,6 +80,7 @@ class Trainer {
       "see docs/reference/parallel.md");
 
   using Session = typename Policy::template Session<Model, Optimizer>;
+  static constexpr bool scales_loss = train::detail::scales_loss<Session>;
 
  public:
   /// Where it computes.
@@ -248,6 +252,7 @@ class Trainer {
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
+    train::detail::set_loss_scale(session_, record.loss_scale);
     train::BestEvaluation best(options.judge_by);
     for (auto const& report : record.evaluations) best.take(report);
     auto const over = [&] {
@@ -277,21 +282,23 @@ class Trainer {
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
-      auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm});
+      auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm, options.loss_scaler});
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, record.step_began, updating, now);
       if (!std::isfinite(loss.sum))
         throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
-                    "; lower the learning rate, warm it up or clip the gradient");
+                    "; lower the learning rate, warm it up or clip the gradient" +
+                    (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
       record.step_seconds.push_back(now - record.step_began);
       record.training_seconds += now - record.step_began;
       record.samples = plan.samples(record.steps);
       auto const seconds = now - record.run_began;
-      train::StepReport const done{record.steps, plan.steps,     epoch,   loss.mean(),
-                                   rate,         record.samples, seconds, record.samples_per_second()};
+      train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
+                             rate,         record.samples, seconds, record.samples_per_second()};
+      train::detail::report_loss_scale(session_, done);
       for (auto* observer : options.observers) observer->step(done);
       if (plan.ends_epoch(record.steps)) {
         record.train_loss = epoch_loss.mean();
@@ -317,6 +324,7 @@ class Trainer {
     record.ranks = train::detail::seconds_of_ranks(
         session_, record, rank());  // the last meeting: who has come here may end, for the run is saved
     record.session = session_.report();
+    record.loss_scale = train::detail::loss_scale_of(session_);
     if (record.steps == 0) record.session.unused_parameters.clear();
     for (auto* observer : options.observers) observer->finish(record);
     return record;
@@ -375,6 +383,7 @@ class Trainer {
     record.effective_batch_size =
         record.batch_size * record.world_size * record.devices * std::max<Index>(1, options.accumulation);
     record.parameters = layout_.parameters();
+    if (scales_loss) options.loss_scaler.check(), record.loss_scale = options.loss_scaler.begin();
     return record;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CASE integers: Lockstep: activations are float, double or bfloat16
-// CASE twice: Lockstep: this model stores its activations as bfloat16 already; leave nn::InBfloat16 out
+// CASE integers: Lockstep: activations are float, double, bfloat16 or float16
+// CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
 #include <lockstep/nn/context.hpp>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 
 using namespace lockstep;
 
@@ -19,7 +19,7 @@ using Context = nn::Context<bfloat16, HostSpace>;
 Context make(memory::Stream<Context::Space> stream) { return Context(stream); }
 
 #if defined(CASE_twice)
-nn::InBfloat16<nn::InBfloat16<Model>> model{nn::InBfloat16<Model>{Model{}}};
+nn::InFloat16<nn::InBfloat16<Model>> model{nn::InBfloat16<Model>{Model{}}};
 #else
 nn::InBfloat16<Model> model{Model{}};
 #endif

@@ -11,6 +11,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/cuda.cuh>
 
@@ -26,6 +27,7 @@ inline void check_cublas(cublasStatus_t status, char const* call) {
 template <class T>
 inline constexpr cudaDataType_t lt_type = [] {
   if (std::is_same_v<T, double>) return CUDA_R_64F;
+  if (std::is_same_v<T, float16>) return CUDA_R_16F;
   return std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
 }();
 

@@ -8,6 +8,8 @@
 #include <lockstep/memory/free_list.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/scratch.hpp>
+#include <lockstep/nn/parameter_gradients.hpp>
+#include <lockstep/nn/variable.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
@@ -30,6 +32,21 @@ class ActivationMemory {
   void give_back(T* data, Index count) {
     auto* const bytes = reinterpret_cast<std::byte*>(data);
     if (data) free_.give(bytes, static_cast<std::size_t>(count) * sizeof(T), scratch_.chunk_of(bytes));
+  }
+  /// Where the slot's gradient goes, and whether somebody has written it; nowhere for a null slot.
+  template <class Scalar>
+  [[nodiscard]] GradientTarget<Scalar> target(GradientSlot<Scalar>* slot) {
+    if (!slot) return {nullptr, Write::overwrite};
+    if (slot->data) return {slot->data, Write::add};
+    slot->data = slot->reserved ? slot->reserved : take<Scalar>(slot->size);
+    return {slot->data, Write::overwrite};
+  }
+  /// One of the producers' backward has read the gradient: the last one's gives back gradient and activation.
+  template <class Scalar>
+  void give_back(GradientSlot<Scalar>& slot) {
+    if (--slot.producers > 0) return;
+    if (!slot.passed_on) give_back(slot.data, slot.size);
+    give_back(slot.value, slot.size);
   }
 
   /// Everything is given back.

@@ -165,6 +165,18 @@ class Device<CudaSpace> {
     copy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost);
     stream().synchronize();
   }
+  template <class T>
+  void put(T const& value, T* to) const {
+    copy(to, &value, sizeof value, cudaMemcpyHostToDevice);
+    stream().synchronize();
+  }
+  template <class T>
+  [[nodiscard]] T get(T const* from) const {
+    T value;
+    copy(&value, from, sizeof value, cudaMemcpyDeviceToHost);
+    stream().synchronize();
+    return value;
+  }
   void zero(float* to, Index count) const {
     if (count > 0)
       memory::check_cuda(cudaMemsetAsync(to, 0, static_cast<std::size_t>(count) * sizeof(float), stream().get()),

@@ -60,6 +60,15 @@ class Device<HostSpace> {
     if (from.data() != to) std::copy(from.begin(), from.end(), to);
   }
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
+  /// A plain value to the device's memory, and from it.
+  template <class T>
+  void put(T const& value, T* to) const noexcept {
+    *to = value;
+  }
+  template <class T>
+  [[nodiscard]] T get(T const* from) const noexcept {
+    return *from;
+  }
 
   struct Mark {};  // nothing is queued
 

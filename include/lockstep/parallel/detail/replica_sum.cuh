@@ -37,7 +37,7 @@ class ReplicaSum<Replica, CudaSpace> {
     return first().loss();
   }
 
-  /// Every replica takes the values of the first, on its own stream.
+  /// Every replica takes the values of the first, and its loss scale, on its own stream.
   void spread() {
     auto& from = first();
     record(0);
@@ -46,6 +46,7 @@ class ReplicaSum<Replica, CudaSpace> {
       to.device().enter();
       done_[0].block(to.stream());
       copy(to.stream(), std::as_const(from).value_data(), to.value_data(), from.size());
+      if constexpr (Replica::scales_loss) copy(to.stream(), from.loss_scale().data(), to.loss_scale().data(), 1);
     }
     from.device().enter();
   }

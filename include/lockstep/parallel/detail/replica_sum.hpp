@@ -53,10 +53,13 @@ class ReplicaSum<Replica, HostSpace> {
             tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
   }
 
-  /// Every replica takes the values of the first.
+  /// Every replica takes the values of the first, and its loss scale.
   void spread() {
     threads_.run([&](int device) {
-      if (device > 0) replicas_[static_cast<std::size_t>(device)]->set_values(replicas_[0]->values());
+      auto &from = *replicas_[0], &to = *replicas_[static_cast<std::size_t>(device)];
+      if (device == 0) return;
+      to.set_values(from.values());
+      if constexpr (Replica::scales_loss) *to.loss_scale().data() = *from.loss_scale().data();
     });
   }
 

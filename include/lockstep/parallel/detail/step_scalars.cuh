@@ -19,15 +19,17 @@ class MakeStepScalars<CudaSpace> {
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                             TensorView<float, 1, Space> gradients,
-                                                            std::span<kernel::TouchedRows const>) const {
+                                                            std::span<kernel::TouchedRows const>,
+                                                            optim::LossScaler::State* scale) const {
     optim::StepScalars<Space> known;
     known.step = static_cast<double>(settings.step);
     known.learning_rate = settings.learning_rate;
-    bool const clips = settings.clip_norm > 0;
-    if (clips)
+    bool const measures = settings.clip_norm > 0 || scale;
+    if (measures)
       kernel::SumOfSquares<Space>::run_on_device<float>(stream, {gradients.data, gradients.extent}, squares_.data());
     kernel::OptimizerStep<Space>::complete(stream, known, loss.totals + 1, settings.clip_norm,
-                                           clips ? squares_.data() : nullptr, scalars_.data());
+                                           measures ? squares_.data() : nullptr, settings.loss_scaler, scale,
+                                           scalars_.data());
     return scalars_.data();
   }
 

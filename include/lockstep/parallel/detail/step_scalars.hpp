@@ -7,13 +7,15 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/optim/global_norm.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Makes a step's scalars where the optimizer reads them: from the settings, the whole step's loss and, for clipping,
-/// the gradients of its sum.
+/// Makes a step's scalars where the optimizer reads them: from the settings, the whole step's loss and, for clipping
+/// and where there is a loss scale, the gradients of its sum. They are those of all ranks or devices, and a number that
+/// is not finite stays so in any sum: all come to the same.
 template <class Space>
 class MakeStepScalars {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -28,20 +30,26 @@ class MakeStepScalars<HostSpace> {
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
                                                             TensorView<float, 1, Space> gradients,
-                                                            std::span<kernel::TouchedRows const> tables) {
-    return complete(settings, loss,
-                    settings.clip_norm > 0 ? optim::GlobalNorm::of(stream, gradients, tables) : optim::GlobalNorm());
+                                                            std::span<kernel::TouchedRows const> tables,
+                                                            optim::LossScaler::State* scale) {
+    bool const measures = settings.clip_norm > 0 || scale;
+    return complete(settings, loss, measures ? optim::GlobalNorm::of(stream, gradients, tables) : optim::GlobalNorm(),
+                    scale);
   }
-  /// The same where the norm has been measured, if it clips.
+  /// The same where the norm has been measured, if it clips or there is a scale, which is moved on.
   [[nodiscard]] optim::StepScalars<Space> const* complete(UpdateSettings const& settings, nn::Loss<Space> const& loss,
-                                                          optim::GlobalNorm const& norm) {
+                                                          optim::GlobalNorm const& norm,
+                                                          optim::LossScaler::State* scale) {
     scalars_ = {};
-    scalars_.step = static_cast<double>(settings.step);
+    scalars_.step = static_cast<double>(settings.step - (scale ? scale->skipped : 0));
     scalars_.learning_rate = settings.learning_rate;
     scalars_.weight = loss.weight;
-    if (settings.clip_norm > 0) {
-      scalars_.clip = norm.clip(settings.clip_norm, loss.weight);
+    if (scale) scalars_.loss_scale = static_cast<double>(scale->scale);
+    if (settings.clip_norm > 0)
+      scalars_.clip = norm.unscaled(scalars_.loss_scale).clip(settings.clip_norm, loss.weight);
+    if (settings.clip_norm > 0 || scale) {
       scalars_.skip = !norm.finite();
+      if (scale && loss.weight != 0) *scale = settings.loss_scaler.after(*scale, norm.finite());
     }
     return scalars_.active() ? &scalars_ : nullptr;
   }

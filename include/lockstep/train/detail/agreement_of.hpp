@@ -41,6 +41,10 @@ requires requires(FitOptions const& options) { options.accumulation; }
   agreement.add("largest number of steps", options.max_steps);
   agreement.add("batches in a step", options.accumulation);
   agreement.add("largest gradient norm", options.clip_norm);
+  agreement.add("start of the loss scale", options.loss_scaler.start);
+  agreement.add("growth of the loss scale", options.loss_scaler.growth);
+  agreement.add("backoff of the loss scale", options.loss_scaler.backoff);
+  agreement.add("steps until the loss scale grows", options.loss_scaler.growth_interval);
   agreement.add("steps between checks of replicas", options.check_replicas_every);
   agreement.add("epochs between evaluations", options.evaluate_every);
   agreement.add("patience", options.patience);

@@ -13,6 +13,7 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
@@ -68,6 +69,7 @@ class Checkpointing {
     record.resumed_at.push_back(progress.steps);
     record.evaluations = std::move(progress.evaluations);
     record.train_loss = progress.epoch_loss.mean();
+    if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
     return progress.epoch_loss;
   }
 
@@ -88,7 +90,8 @@ class Checkpointing {
                      .seconds = Clock::seconds() - record.run_began,
                      .resumed_at = record.resumed_at,
                      .evaluations = record.evaluations,
-                     .data = place(record.steps)},
+                     .data = place(record.steps),
+                     .loss_scale = loss_scale_of(session_)},
                     options_.metadata);
     if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }

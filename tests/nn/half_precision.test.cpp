@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 
 #include <doctest/doctest.h>
 
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/linear.hpp>
@@ -54,6 +55,7 @@ struct Classifier {
   }
 };
 using Low = nn::InBfloat16<Classifier>;
+using Half = nn::InFloat16<Classifier>;
 
 TokenBatch some_batch() { return {{9, 1, 5, 8, 2, 7}, length, static_cast<std::int32_t>(vocabulary)}; }
 
@@ -75,6 +77,7 @@ std::pair<double, double> train(Model model) {
 TEST_CASE("activations are float unless a model says otherwise") {
   static_assert(std::is_same_v<nn::ActivationsOf<Classifier>, float>);
   static_assert(std::is_same_v<nn::ActivationsOf<Low>, bfloat16>);
+  static_assert(std::is_same_v<nn::ActivationsOf<Half>, float16>);
   Classifier model;
   Low low(model);
   auto const expected = nn::ParameterLayout::of(model), layout = nn::ParameterLayout::of(low);
@@ -85,21 +88,22 @@ TEST_CASE("activations are float unless a model says otherwise") {
   }
 }
 
-TEST_CASE("a classifier learns in bfloat16 what it learns in float") {
+TEST_CASE_TEMPLATE("a classifier learns in 16 bits what it learns in float", Low, ::Low, Half) {
   auto const [first, last] = train(Classifier{});
   auto const [first_low, last_low] = train(Low{Classifier{}});
-  // Logits of at most 8 are rounded by 2^-8 of themselves at most, the label's and the others'.
-  double const bound = 2 * 8 * 0x1p-8;
+  // Logits of at most 8 are rounded by 2^-8 of themselves at most, or 2^-11, the label's and the others'.
+  double const bound = 2 * 8 * (std::is_same_v<Low, Half> ? 0x1p-11 : 0x1p-8);
   CHECK(last < first / 10);
   CHECK(std::abs(first_low - first) <= bound);
   CHECK(std::abs(last_low - last) <= bound);
 }
 
-TEST_CASE("gradients in bfloat16 have the same bits for any number of threads, and a step allocates nothing") {
+TEST_CASE_TEMPLATE("gradients in 16 bits have the same bits for any number of threads, and a step allocates nothing",
+                   Low, ::Low, Half) {
   auto const batch = some_batch();
   std::vector<float> expected;
   for (int threads : {1, 2, 4}) {
-    Trial<Low, bfloat16> trial(Low{Classifier{}}, threads);
+    Trial<Low, nn::ActivationsOf<Low>> trial(Low{Classifier{}}, threads);
     trial.step(batch, 3);
     if (expected.empty()) expected = trial.gradients;
     CHECK(std::memcmp(trial.gradients.data(), expected.data(), expected.size() * sizeof(float)) == 0);
@@ -110,12 +114,47 @@ TEST_CASE("gradients in bfloat16 have the same bits for any number of threads, a
   }
 }
 
-TEST_CASE("every layer gives the gradients that it gives in float, but for rounding") {
+TEST_CASE_TEMPLATE("every layer gives the gradients that it gives in float, but for rounding", Low,
+                   nn::InBfloat16<Everything>, nn::InFloat16<Everything>) {
+  using Scalar = nn::ActivationsOf<Low>;
   lockstep_test::Mixed const mixed;
   auto const batch = mixed.on_host();
   Trial<Everything, float> trial(Everything{});
-  Trial<nn::InBfloat16<Everything>, bfloat16> low(nn::InBfloat16{Everything{}});
+  Trial<Low, Scalar> low(Low{Everything{}});
   double const loss = trial.step(batch, 3).mean(), loss_low = low.step(batch, 3).mean();
-  CHECK(std::abs(loss_low - loss) <= lockstep_test::rounded_apart * loss);
-  lockstep_test::check_rounded(trial.layout, trial.gradients, low.gradients);
+  CHECK(std::abs(loss_low - loss) <= lockstep_test::rounded_apart<Scalar> * loss);
+  lockstep_test::check_rounded<Scalar>(trial.layout, trial.gradients, low.gradients);
+}
+
+namespace {
+
+/// A loss whose gradient float16 rounds to zero.
+struct Faint : Everything {
+  template <class Context, class Space = typename Context::Space>
+  nn::Loss<Space> forward(Context& context, lockstep_test::Mixed::Batch<Space> const& batch) const {
+    return Everything::forward(context, batch, 0x1p-22);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("with a loss scale, gradients survive in float16 that are too small for it, in every layer") {
+  lockstep_test::Mixed const mixed;
+  auto const batch = mixed.on_host();
+  Trial<Faint, float> trial(Faint{});
+  Trial<nn::InFloat16<Faint>, float16> low(nn::InFloat16{Faint{}});
+  trial.step(batch, 3);
+  auto const loss = low.step(batch, 3);
+  double lost = 0, all = 0;
+  for (std::size_t i = 0; i < trial.gradients.size(); ++i) {
+    lost += std::abs(low.gradients[i] - trial.gradients[i]);
+    all += std::abs(trial.gradients[i]);
+  }
+  CHECK(lost > all / 10);
+
+  float const scale = 0x1p22f;
+  low.context().bind_loss_scale(&scale);
+  CHECK(low.step(batch, 3).sum == loss.sum);  // only its gradient is scaled
+  for (auto& gradient : low.gradients) gradient /= scale;
+  lockstep_test::check_rounded<float16>(trial.layout, trial.gradients, low.gradients);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/cuda.cuh>
-#include <lockstep/nn/in_bfloat16.hpp>
+#include <lockstep/nn/half_precision.hpp>
 
 #include <doctest/doctest.h>
 
@@ -52,10 +52,10 @@ class OnGpu {
 };
 
 /// One step of the model as `exact` would make it on the host.
-template <class Exact>
+template <class Low, class Exact>
 Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_t key) {
   OnGpu gpu;
-  nn::Context<bfloat16, CudaSpace> context(gpu.stream());
+  nn::Context<Low, CudaSpace> context(gpu.stream());
   auto const size = static_cast<Index>(exact.values.size());
   auto* const gradients = gpu.put(std::vector<float>(exact.values.size()));
   auto* const totals = gpu.put(std::vector<double>{0, 0});
@@ -72,22 +72,23 @@ Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_
 
 }  // namespace
 
-TEST_CASE("every layer on CUDA gives in bfloat16 the gradients of the host in float, but for rounding") {
-  if (!lockstep_test::has_gpu("nn::InBfloat16 on CUDA")) return;
+TEST_CASE_TEMPLATE("every layer on CUDA gives in 16 bits the gradients of the host in float, but for rounding", Low,
+                   bfloat16, float16) {
+  if (!lockstep_test::has_gpu("half precision on CUDA")) return;
   lockstep_test::Mixed const mixed;
   lockstep_test::Trial<Everything, float> exact(Everything{});
   auto const before = exact.buffers;
   auto const loss = exact.step(mixed.on_host(), 3);
   exact.buffers = before;
-  auto const low = step(exact, mixed, 3);
+  auto const low = step<Low>(exact, mixed, 3);
   CHECK(low.loss[1] == loss.weight);
-  CHECK(std::abs(low.loss[0] - loss.sum) <= lockstep_test::rounded_apart * loss.sum);
-  lockstep_test::check_rounded(exact.layout, exact.gradients, low.gradients);
-  CHECK(step(exact, mixed, 3) == low);
+  CHECK(std::abs(low.loss[0] - loss.sum) <= lockstep_test::rounded_apart<Low> * loss.sum);
+  lockstep_test::check_rounded<Low>(exact.layout, exact.gradients, low.gradients);
+  CHECK(step<Low>(exact, mixed, 3) == low);
 }
 
 TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 are as near to PyTorch's as its own") {
-  if (!lockstep_test::has_gpu("nn::InBfloat16 on CUDA")) return;
+  if (!lockstep_test::has_gpu("half precision on CUDA")) return;
   OnGpu gpu;
   golden::check_layers<bfloat16>(gpu);
 }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/float16.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Converts with the processor's own instructions for float16 (F16C), which all that have AVX2 have: the bits that the
+/// type's own conversions give, but that a signalling nan becomes quiet.
+/// @returns whether it did; nothing was done otherwise, nor for other types
+template <class From, class To>
+[[nodiscard]] constexpr bool convert_float16(From const*, To*, Index) noexcept {
+  return false;
+}
+
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+
+// Apart from what calls them, which is compiled for any processor. Spelt out, as intrinsics are in a header that takes
+// longer to compile than all of this.
+[[gnu::noinline, gnu::target("avx2")]] inline void widen_float16(float16 const* from, float* to, Index count) noexcept {
+  Index i = 0;
+  for (; i + 8 <= count; i += 8)
+    asm("vcvtph2ps %1, %%ymm0\n\tvmovups %%ymm0, %0"
+        : "=m"(*reinterpret_cast<float(*)[8]>(to + i))
+        : "m"(*reinterpret_cast<float16 const(*)[8]>(from + i))
+        : "xmm0");
+  for (; i < count; ++i) to[i] = from[i];
+}
+[[gnu::noinline, gnu::target("avx2")]] inline void round_to_float16(float const* from, float16* to,
+                                                                    Index count) noexcept {
+  Index i = 0;
+  for (; i + 8 <= count; i += 8)
+    asm("vmovups %1, %%ymm0\n\tvcvtps2ph $0, %%ymm0, %0"  // to nearest, ties to even
+        : "=m"(*reinterpret_cast<float16(*)[8]>(to + i))
+        : "m"(*reinterpret_cast<float const(*)[8]>(from + i))
+        : "xmm0");
+  for (; i < count; ++i) to[i] = float16(from[i]);
+}
+
+[[nodiscard]] inline bool convert_float16(float16 const* from, float* to, Index count) noexcept {
+  if (best_instruction_set() == InstructionSet::baseline) return false;
+  return widen_float16(from, to, count), true;
+}
+[[nodiscard]] inline bool convert_float16(float const* from, float16* to, Index count) noexcept {
+  if (best_instruction_set() == InstructionSet::baseline) return false;
+  return round_to_float16(from, to, count), true;
+}
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// What a context knows of the factor on the gradient of its losses: nothing, unless activations are float16.
+template <class Scalar>
+class LossScale {
+ protected:
+  static constexpr void in_backward(bool) noexcept {}
+  static constexpr void expect_scaled() noexcept {}
+};
+
+template <>
+class LossScale<float16> {
+ public:
+  /// Says where the factor lies, in the context's space; it is read when a loss's gradient is stored, each time that a
+  /// recorded pass is done. Without it there is none.
+  void bind_loss_scale(float const* scale) noexcept { scale_ = scale; }
+  [[nodiscard]] float const* loss_scale() const noexcept { return scale_; }
+
+ protected:
+  void in_backward(bool in) noexcept { in_backward_ = in; }
+  /// What forward writes is a loss's gradient, which all that follows takes for a scaled one.
+  /// @throws ConfigError
+  void expect_scaled() const {
+    expect<ConfigError>(!scale_ || in_backward_, [] {
+      return "a loss asks for Context::gradient, and where activations are float16 a loss's gradient is scaled: let it "
+             "ask nn::Staging for loss_gradient; see docs/how-to/add-a-layer.md";
+    });
+  }
+
+ private:
+  float const* scale_ = nullptr;
+  bool in_backward_ = false;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

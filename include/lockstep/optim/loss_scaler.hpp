@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim {
+
+/// How the loss is scaled where gradients of activations are stored as float16, which knows nothing below 2^-24 and
+/// nothing above 65504. The gradient of the loss is multiplied by a scale; the optimizer, which takes parameters'
+/// gradients in float32, divides by it. A step whose gradients are not all finite is skipped, and the scale shrinks;
+/// after so many steps without one it grows. A power of two, so that of numbers that float16 holds no bit changes.
+/// @source Micikevicius et al. 2018; the numbers are those of PyTorch's GradScaler
+struct LossScaler {
+  double start = 0x1p16;         ///< of the scale; the three are powers of two
+  double growth = 2;             ///< factor, at least 1
+  double backoff = 0.5;          ///< factor, below 1
+  Index growth_interval = 2000;  ///< steps in a row, none skipped, after which it grows
+
+  static constexpr float least = 1, most = 0x1p64f;  ///< of the scale: beyond them it stays
+
+  /// Plain data, which a device changes where it lies.
+  struct State {
+    float scale = 1;
+    std::int32_t good_steps = 0;  ///< since the scale has changed
+    std::int64_t skipped = 0;     ///< steps, of the whole run
+    bool operator==(State const&) const = default;
+  };
+
+  [[nodiscard]] constexpr State begin() const noexcept { return {static_cast<float>(start)}; }
+  /// After a step whose gradients were all finite, or were not.
+  [[nodiscard]] constexpr State after(State state, bool finite) const noexcept {
+    if (finite && ++state.good_steps < growth_interval) return state;
+    auto const next = state.scale * static_cast<float>(finite ? growth : backoff);
+    state.scale = next < least ? least : next > most ? most : next;
+    state.good_steps = 0;
+    state.skipped += finite ? 0 : 1;
+    return state;
+  }
+
+  /// @throws ConfigError naming the first number that is out of its range
+  void check() const {
+    expect_power("start", start, 1, most);
+    expect_power("growth", growth, 1, most);
+    expect_power("backoff", backoff, 0x1p-64, 0.5);
+    if (growth_interval < 1 || growth_interval > 1'000'000'000)
+      throw ConfigError("LossScaler: growth_interval is " + std::to_string(growth_interval) +
+                        " steps; it must be from 1 to 1000000000");
+  }
+
+ private:
+  static void expect_power(char const* name, double value, double from, double to) {
+    bool const is_power = (std::bit_cast<std::uint64_t>(value) << 12) == 0;
+    if (is_power && value >= from && value <= to) return;
+    throw ConfigError("LossScaler: " + std::string(name) + " is " + std::to_string(value) +
+                      "; it must be a power of two " + (to < 1 ? "from 2^-64 to 1/2" : "from 1 to 2^64"));
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim
