@@ -211,6 +211,8 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
                        ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.patience = 3}),
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.evaluate_every = 0, .patience = 3}),
+                       doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{loader}), doctest::Contains("make a second one"),
                        ConfigError);
   CHECK(trainer.values()[0] == 0);

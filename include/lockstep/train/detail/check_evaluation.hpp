@@ -40,10 +40,11 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
       names += ", " + name;
     };
     std::apply([&](auto const&... metric) { (look(metric.name()), ...); }, evaluation.metrics);
-  } else if (options.patience > 0) {
-    throw ConfigError("fit: patience is " + std::to_string(options.patience) +
-                      ", and there is no evaluation to wait for; pass one");
   }
+  bool const evaluates = !std::is_same_v<Evaluation, NoEvaluation> && options.evaluate_every > 0;
+  if (options.patience > 0 && !evaluates)
+    throw ConfigError("fit: patience is " + std::to_string(options.patience) +
+                      ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
   if (!known)
     throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
                       "\", which they do not count; name one of " + names);
