@@ -51,6 +51,18 @@ TEST_CASE("a step is what its phases and the rest of it are") {
   CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
 }
 
+TEST_CASE("waiting for other ranks is not what a loader takes") {
+  auto r = record();
+  r.devices = 2;
+  r.phases = {.forward = 0.2, .backward = 0.1, .communication = 0.6, .optimizer = 0.03};
+  r.data_wait_seconds = 0.02;
+  auto const work = saved(r).workload();
+  CHECK(work.load_seconds == doctest::Approx(0.04));
+  auto const alone = scaling::predict(work, 1, parallel::CollectiveCost{});
+  CHECK(alone.step_seconds == doctest::Approx(0.04));
+  CHECK(alone.data_seconds == doctest::Approx(0.002));
+}
+
 TEST_CASE("of a run whose ranks shared the optimizer, each would take as long for all as they took together") {
   auto r = record();
   r.world_size = 2;

@@ -95,8 +95,8 @@ class SavedRun {
       if (run.find("shard_optimizer"))  // predicted are runs without it, in which each rank steps all parameters
         out.optimizer_seconds *= static_cast<double>(profile.shards);
       out.other_seconds = (step_ms - own_ms - waited_ms) / 1e3;
-      if (profile.data_wait_ms > step_ms / 100)
-        out.load_seconds = step_ms / 1e3;  // else it keeps up, unseen how easily
+      if (profile.data_wait_ms > step_ms / 100)                         // else it keeps up, unseen how easily
+        out.load_seconds = (step_ms - profile.communication_ms) / 1e3;  // at least: while ranks waited, it may have too
       auto const& quantiles = run.at("step_ms");
       constexpr double deviations = 1.645;  // of a normal distribution, from the median to the 95th percentile
       out.spread_seconds = (quantiles.at("p95").number() - quantiles.at("p50").number()) / 1e3 / deviations;
