@@ -71,6 +71,13 @@ TEST_CASE("cores that do nothing are counted, and threads that share one") {
   auto diagnosis = fed();
   diagnosis.cores = 2;  // of 160 ms, 150 would take half as long
   CHECK(contains(said(diagnosis), "+ 88 %  at best: 1 of 2 cores have no training thread"));
+  CHECK(contains(said(diagnosis), "or --threads 2"));
+  diagnosis.shards_here = 3;
+  diagnosis.cores = 4;  // three have one each, and none can have two
+  CHECK(contains(said(diagnosis), "1 of 4 cores have no training thread: more --nproc or --devices"));
+  CHECK_FALSE(contains(said(diagnosis), "--threads"));
+  diagnosis = fed();
+  diagnosis.cores = 2;
   diagnosis.on_host = false;
   CHECK_FALSE(contains(said(diagnosis), "training thread"));
   diagnosis = fed();

@@ -44,9 +44,10 @@ struct Diagnosis {
     if (on_host && threads() < cores) {  // at best: the passes are shared by all cores
       auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
       auto const saved = compute_ms / step_ms * (1 - static_cast<double>(threads()) / cores);
+      auto const each = cores / shards_here;
       add(saved / (1 - saved), "at best: " + std::to_string(cores - threads()) + " of " + std::to_string(cores) +
-                                   " cores have no training thread: more --nproc or --devices, or --threads " +
-                                   std::to_string(cores / shards_here));
+                                   " cores have no training thread: more --nproc or --devices" +
+                                   (each > profile.threads ? ", or --threads " + std::to_string(each) : ""));
     }
     auto const repeated = (profile.optimizer_ms + profile.communication_ms) / step_ms;
     add(1 / (1 - repeated / 2) - 1,
