@@ -140,6 +140,10 @@ TEST_CASE("a flag without its value, or given twice, is refused") {
   CHECK(contains(flags.refused({"--width"}), "--width: a flag takes one value"));
   CHECK(contains(flags.refused({"--width", "3", "--width", "4"}), "--width: a flag takes one value and is given once"));
   CHECK(contains(flags.refused({"--width", "3", "--breadth", "4"}), "once"));
+  CHECK(contains(flags.refused({"--dry=maybe"}), "--dry = maybe: the flag stands alone"));
+  CHECK(contains(flags.refused({"--dry", "true"}),
+                 "unexpected argument \"true\": flags begin with --, and each takes "
+                 "one value, or none"));
 }
 
 TEST_CASE("a configuration file names the same flags, in sections or not, as YAML or JSON") {

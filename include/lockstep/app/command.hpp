@@ -112,6 +112,10 @@ class Command {
   [[nodiscard]] bool parse(int argc, char const* const* argv) {
     try {
       app_.parse(argc, argv);
+    } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value": of a flag without a value
+      std::string const what = error.what();
+      throw ConfigError(what.substr(std::min(what.find("--"), what.size())) +
+                        ": the flag stands alone, without a value");
     } catch (CLI::ParseError const& error) {
       std::string const what = error.what();  // "--name: what is wrong", in the words of the parser
       throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
@@ -191,7 +195,8 @@ class Command {
   }
   [[noreturn]] void refuse(std::string const& argument) const {
     if (argument.size() < 2 || argument[0] != '-')
-      throw ConfigError("unexpected argument \"" + argument + "\": flags begin with --, and each takes one value");
+      throw ConfigError("unexpected argument \"" + argument +
+                        "\": flags begin with --, and each takes one value, or none, as --help");
     auto const name = argument.substr(0, argument.find('='));
     throw ConfigError("unknown flag " + name + "; the nearest is " + nearest(name, known_) +
                       " (--help lists them all)");
