@@ -441,12 +441,12 @@ TEST_CASE("in float16 a step whose gradients overflow on any device is skipped o
   CHECK(skipped < 15);
   CHECK(single.scales[17] > single.scales[13]);
   REQUIRE(single.record.loss_scale);
-  CHECK(single.record.loss_scale->skipped == skipped + 1);
+  CHECK(single.record.loss_scale.skipped == skipped + 1);
 
   // Neither moments nor their count know of skipped steps.
   auto const begins_there = fit_half(parallel::SingleDevice{.threads = 1}, {.start = 0x1p8}, 5);
   auto const at = std::find(single.scales.begin(), single.scales.end(), 0x1p8) - single.scales.begin() + 1;
-  REQUIRE(begins_there.record.loss_scale->skipped == 0);
+  REQUIRE(begins_there.record.loss_scale.skipped == 0);
   for (std::size_t i = 0; i < 5; ++i) CHECK(single.values[static_cast<std::size_t>(at) + i] == begins_there.values[i]);
 }
 

@@ -171,9 +171,9 @@ class Training {
     if (trace && !trace->empty() && !record.stopped) leave(*trace, trainer);
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
-    if (speaks() && record.loss_scale && record.loss_scale->skipped > 0)
+    if (speaks() && record.loss_scale.skipped > 0)
       std::printf("note: %lld steps were skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
-                  static_cast<long long>(record.loss_scale->skipped), static_cast<double>(record.loss_scale->scale));
+                  static_cast<long long>(record.loss_scale.skipped), static_cast<double>(record.loss_scale.scale));
     if (record.stopped) stop(record);
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());

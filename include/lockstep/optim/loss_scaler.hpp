@@ -22,12 +22,13 @@ struct LossScaler {
 
   static constexpr float least = 1, most = 0x1p64f;  ///< of the scale: beyond them it stays
 
-  /// Plain data, which a device changes where it lies.
+  /// Plain data, which a device changes where it lies. Without a scale nothing is scaled.
   struct State {
-    float scale = 1;
+    float scale = 0;
     std::int32_t good_steps = 0;  ///< since the scale has changed
     std::int64_t skipped = 0;     ///< steps, of the whole run
     bool operator==(State const&) const = default;
+    [[nodiscard]] constexpr explicit operator bool() const noexcept { return scale != 0; }
   };
 
   [[nodiscard]] constexpr State begin() const noexcept { return {static_cast<float>(start)}; }

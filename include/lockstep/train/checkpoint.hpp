@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -50,8 +49,8 @@ struct Progress {
   double seconds = 0;              ///< of the run so far
   std::vector<Index> resumed_at;   ///< the steps at which it went on, earliest first
   std::vector<EvaluationReport> evaluations;
-  data::LoaderState data;                                   ///< where the data goes on
-  std::optional<optim::LossScaler::State> loss_scale = {};  ///< where activations are float16
+  data::LoaderState data;                    ///< where the data goes on
+  optim::LossScaler::State loss_scale = {};  ///< where activations are float16
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -59,8 +58,8 @@ struct Progress {
     out.member("effective_batch_size", effective_batch_size).member("reproducible", reproducible);
     out.member("seed", std::to_string(seed));
     if (loss_scale) {
-      out.member("loss_scale", static_cast<double>(loss_scale->scale)).member("good_steps", loss_scale->good_steps);
-      out.member("skipped_steps", loss_scale->skipped);
+      out.member("loss_scale", static_cast<double>(loss_scale.scale)).member("good_steps", loss_scale.good_steps);
+      out.member("skipped_steps", loss_scale.skipped);
     }
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
@@ -137,10 +136,10 @@ struct Progress {
     within("reproducible", reproducible, 0, most_steps);
     if (loss_scale) {
       using Scaler = optim::LossScaler;
-      if (!(loss_scale->scale >= Scaler::least && loss_scale->scale <= Scaler::most))
-        refuse(where, "loss_scale", std::to_string(loss_scale->scale));
-      within("good_steps", loss_scale->good_steps, 0, steps);
-      within("skipped_steps", loss_scale->skipped, 0, steps);
+      if (!(loss_scale.scale >= Scaler::least && loss_scale.scale <= Scaler::most))
+        refuse(where, "loss_scale", std::to_string(loss_scale.scale));
+      within("good_steps", loss_scale.good_steps, 0, steps);
+      within("skipped_steps", loss_scale.skipped, 0, steps);
     }
     positive("loss_weight", epoch_loss.weight);
     positive("seconds", seconds);

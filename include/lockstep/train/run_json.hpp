@@ -105,8 +105,8 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("peak_bytes_per_device", record.session.peak_bytes_per_device);
   out.member("unused_parameters", record.session.unused_parameters);
   detail::write_final(out, record);
-  if (auto const& scale = record.loss_scale)
-    out.member("loss_scale", static_cast<double>(scale->scale)).member("skipped_steps", scale->skipped);
+  if (auto const scale = record.loss_scale)
+    out.member("loss_scale", static_cast<double>(scale.scale)).member("skipped_steps", scale.skipped);
   out.member("parameters_sha256", labels.parameters_sha256);
   out.key("verdict").begin_object().member("bound", labels.bound).member("says", labels.says).end_object();
   out.end_object();

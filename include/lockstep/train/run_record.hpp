@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,7 +46,7 @@ struct RunRecord {
   double step_began = 0;  ///< Clock::seconds() at the start of the last step: zero of the buckets' times
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
-  std::optional<optim::LossScaler::State> loss_scale;  ///< at the end, where activations are float16
+  optim::LossScaler::State loss_scale;  ///< at the end, where activations are float16
 
   /// The step at which this part of the run began.
   [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }

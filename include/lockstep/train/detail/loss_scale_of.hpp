@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <optional>
-
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/train/observer.hpp>
 
@@ -12,8 +10,8 @@ inline constexpr bool scales_loss = Session::DeviceReplica::scales_loss;
 
 /// What all replicas of a session have alike, or nothing. Waits for a device.
 template <class Session>
-[[nodiscard]] std::optional<optim::LossScaler::State> loss_scale_of(Session& session) {
-  std::optional<optim::LossScaler::State> state;
+[[nodiscard]] optim::LossScaler::State loss_scale_of(Session& session) {
+  optim::LossScaler::State state;
   if constexpr (scales_loss<Session>)
     session.each([&](int shard, auto& replica) {
       if (shard == 0) state = replica.loss_scale().get(replica.device());
@@ -22,9 +20,9 @@ template <class Session>
 }
 
 template <class Session>
-void set_loss_scale(Session& session, std::optional<optim::LossScaler::State> const& state) {
+void set_loss_scale(Session& session, optim::LossScaler::State const& state) {
   if constexpr (scales_loss<Session>)
-    session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), *state); });
+    session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), state); });
 }
 
 /// Into a step's report, if it is logged.
@@ -33,8 +31,8 @@ void report_loss_scale(Session& session, StepReport& report) {
   if constexpr (scales_loss<Session>)
     if (report.is_logged()) {
       auto const state = loss_scale_of(session);
-      report.loss_scale = static_cast<double>(state->scale);
-      report.skipped_steps = state->skipped;
+      report.loss_scale = static_cast<double>(state.scale);
+      report.skipped_steps = state.skipped;
     }
 }
 
