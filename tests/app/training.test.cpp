@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/app/training.hpp>
 
+#include <signal.h>
+
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -217,4 +220,29 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends the
   again.init_from = best;
   auto const same = app::Training(again, world).fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out});
   CHECK(same.evaluations[0].loss == record.evaluations[0].loss);
+}
+
+TEST_CASE("a run that is told to end leaves what it has traced") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.max_steps = 5;  // so few are traced from the first on
+  options.trace = true;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "run";
+  std::filesystem::create_directories(options.save_dir);
+  auto const request = std::make_shared<launch::StopRequest>();
+  CHECK(request->take(SIGTERM));
+  launch::World world;
+  world.stop_request = request;
+  app::Training const training(options, world);
+  data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  auto const record = training.fit(Affine{}, optim::SGD{}, loader);
+  CHECK(record.stopped);
+  CHECK(training.stopped_by() == SIGTERM);
+  CHECK(std::filesystem::exists(options.save_dir + "/checkpoints/step_1.safetensors"));
+  std::ifstream file(options.save_dir + "/trace.json");
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}).find("\"step 1\"") != std::string::npos);
+  CHECK(std::filesystem::exists(options.save_dir + "/layers.csv"));
 }

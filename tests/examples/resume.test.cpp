@@ -116,6 +116,27 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
   }
 }
 
+TEST_CASE("a run says which of the files that were asked for it does not leave") {
+  TemporaryFolder const folder;
+  auto const out = [&](Flags const& arguments) {
+    auto const outcome = run_example("text_classification", arguments);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    return outcome.out;
+  };
+  out(flags(folder, "best", {"--max-steps", "45"}));  // an epoch
+  auto const none_better =
+      out(flags(folder, "best", {"--max-steps", "90", "--lr", "0", "--resume", "auto", "--best-by", "accuracy"}));
+  CHECK(contains(none_better, "note: there is no best.safetensors"));
+  CHECK_FALSE(std::filesystem::exists(folder / "best/checkpoints/best.safetensors"));
+
+  auto const early =
+      out({"--data", folder / "data.csv", "--threads", "1", "--epochs", "50", "--d-model", "16", "--batch-size", "400",
+           "--lr", "0", "--patience", "1", "--trace", "--save-dir", folder / "early"});
+  CHECK(contains(early, "note: nothing was traced"));
+  CHECK_FALSE(std::filesystem::exists(folder / "early/trace.json"));
+}
+
 TEST_CASE("ranks that are started anew after one was lost go on where they were") {
   TemporaryFolder const folder;
   REQUIRE(run_example("text_classification", flags(folder, "whole", {"--nproc", "2"})).exit_code == 0);

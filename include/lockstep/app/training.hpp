@@ -162,19 +162,20 @@ class Training {
 #if defined(LOCKSTEP_TENSORBOARD)
       if (saves()) fit.observers.push_back(&events.emplace(options_.save_dir));
 #endif
-      if (saves() && !options_.best_by.empty())
-        fit.observers.push_back(&best.emplace(trainer, train::checkpoint_path(file("checkpoints"), "best"), metadata));
+      if (saves() && !options_.best_by.empty()) fit.observers.push_back(&best.emplace(trainer, best_file(), metadata));
     }
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
-    if (trace && !trace->empty() && !record.stopped) leave(*trace, trainer);
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
     if (speaks() && record.loss_scale.skipped > 0)
       std::printf("note: %lld steps were skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
                   static_cast<long long>(record.loss_scale.skipped), static_cast<double>(record.loss_scale.scale));
     if (record.stopped) stop(record);
+    if (trace && !was_over) leave(*trace, trainer);
+    if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(best_file()))
+      note("there is no best.safetensors, for the best evaluation came before --best-by did");
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());
     return record;
@@ -217,6 +218,7 @@ class Training {
   /// @collective
   template <class Trainer>
   void leave(train::Trace const& trace, Trainer& trainer) const {
+    if (trace.empty()) return note("nothing was traced: the run ended before the first step that was to be");
     train::write_trace(file("trace.json"), trainer, trace);
     if (!speaks()) return;
     auto const times = train::layer_times(trace, trainer.layout());
@@ -224,8 +226,7 @@ class Training {
     std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
                 static_cast<long long>(trace.first_step()),
                 static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
-    if (trace.left_out() > 0)
-      std::printf("note: %lld marks found no room in the trace\n", static_cast<long long>(trace.left_out()));
+    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks found no room in the trace");
     std::fflush(stdout);
   }
 
@@ -279,11 +280,17 @@ class Training {
     if (options_.reproducible > 0)
       std::printf("reproducible: every micro-step has %d shards of %lld, and bits do not depend on ranks or devices\n",
                   options_.reproducible, static_cast<long long>(options_.shard_size()));
-    for (auto const& warning : options_.warnings) std::printf("note: %s\n", warning.c_str());
+    for (auto const& warning : options_.warnings) note(warning);
+    std::fflush(stdout);
+  }
+  void note(std::string const& what) const {
+    if (!speaks()) return;
+    std::printf("note: %s\n", what.c_str());
     std::fflush(stdout);
   }
   [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
+  [[nodiscard]] std::string best_file() const { return train::checkpoint_path(file("checkpoints"), "best"); }
 
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     train::RunLabels labels;
