@@ -43,7 +43,7 @@ TEST_CASE("steps of one device, of several and of ranks are measured, and change
        {examined(parallel::SingleDevice{.threads = 1}), examined(parallel::DataParallel{.devices = 2, .threads = 1})}) {
     auto const& buckets = found.as_it_is.session.buckets;
     REQUIRE(buckets.size() == 1);
-    CHECK(buckets[0].ready > found.as_it_is.step_began);
+    CHECK(buckets[0].ready > found.as_it_is.pass_began);
     CHECK(buckets[0].start == 0);
   }
   std::atomic<int> costs = 0;

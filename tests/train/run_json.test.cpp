@@ -14,7 +14,7 @@ train::RunRecord record() {
   train::RunRecord r;
   r.parallel = "ddp", r.engine = "process", r.world_size = 2, r.batch_size = 32, r.effective_batch_size = 64;
   r.steps = 2, r.samples = 100, r.training_seconds = 0.5, r.step_seconds = {0.2, 0.3}, r.epoch_seconds = {0.6};
-  r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.step_began = 10;
+  r.data_wait_seconds = 0.002, r.phases = {0.1, 0.2, 0.01, 0.04}, r.pass_began = 10;
   r.ranks = {{0.002, 0.3, 0.01, 0.04}, {0.2, 0.25, 0, 0.04}};
   r.session = {{{1024, 10.001, 10.002, 10.004}}, {4096, 2048}, {"head.bias"}};
   r.train_loss = 0.41;

@@ -202,6 +202,25 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
   each(parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
+TEST_CASE("gradients are timed from when the step had its batch") {
+  struct Watched {
+    double* last;  // when a sample was made
+    [[nodiscard]] Index size() const { return 8; }
+    [[nodiscard]] line::Point get(Index) const {
+      *last = Clock::seconds();
+      return {1, 2, 1};
+    }
+  };
+  double last = 0;
+  data::DataLoader loader{
+      Watched{&last}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8, .workers = 0}};
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const record = trainer.fit(loader, {.epochs = 2});
+  CHECK(record.pass_began >= last);
+  REQUIRE(record.session.buckets.size() == 1);
+  CHECK(record.session.buckets[0].ready >= record.pass_began);
+}
+
 TEST_CASE("what cannot be judged is refused before anything is trained") {
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};

@@ -47,7 +47,7 @@ inline void write_ranks(json::Writer& out, RunRecord const& record) {
 }
 
 inline void write_buckets(json::Writer& out, RunRecord const& record) {
-  auto const since = [&](double seconds) { return (seconds - record.step_began) * 1e3; };
+  auto const since = [&](double seconds) { return (seconds - record.pass_began) * 1e3; };
   out.key("buckets").begin_array();
   for (auto const& bucket : record.session.buckets) {
     out.begin_object().member("bytes", bucket.bytes).member("ready_ms", since(bucket.ready));
@@ -80,7 +80,8 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 }  // namespace detail
 
 /// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
-/// several; `buckets` are of the last step, in milliseconds from its start: where nothing is sent, when they could be.
+/// several; `buckets` are of the last step, in milliseconds since it had its first batch: where nothing is sent, when
+/// they could be.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);

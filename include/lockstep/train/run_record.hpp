@@ -43,7 +43,7 @@ struct RunRecord {
   std::vector<RankSeconds> ranks;  ///< of each, in order
   parallel::SessionReport session;
   double run_began = 0;   ///< Clock::seconds(); as though there had been no pause
-  double step_began = 0;  ///< Clock::seconds() at the start of the last step: zero of the buckets' times
+  double pass_began = 0;  ///< Clock::seconds() when the last step had its first batch: zero of the buckets' times
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
   optim::LossScaler::State loss_scale;  ///< at the end, where activations are float16

@@ -273,7 +273,7 @@ class Trainer {
     for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
       auto const epoch = plan.epoch(record.steps), begin = plan.begin(record.steps), end = plan.end(record.steps);
       tracing.before_step(record.steps + 1);
-      record.step_began = Clock::seconds();
+      auto const step_began = Clock::seconds();
       for (auto micro = begin; micro < end; ++micro)
         micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record,
                    [&](auto... moments) { tracing.after_micro_step(moments...); });
@@ -285,15 +285,15 @@ class Trainer {
       auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm, options.loss_scaler});
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
-      tracing.after_step(record.steps, record.step_began, updating, now);
+      tracing.after_step(record.steps, step_began, updating, now);
       if (!std::isfinite(loss.sum))
         throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
                     "; lower the learning rate, warm it up or clip the gradient" +
                     (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
-      record.step_seconds.push_back(now - record.step_began);
-      record.training_seconds += now - record.step_began;
+      record.step_seconds.push_back(now - step_began);
+      record.training_seconds += now - step_began;
       record.samples = plan.samples(record.steps);
       auto const seconds = now - record.run_began;
       train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
@@ -357,6 +357,7 @@ class Trainer {
     auto const asked = Clock::seconds();
     auto const batches = feed.next();
     auto const began = Clock::seconds();
+    if (first) record.pass_began = began;
     train::detail::naming_samples(feed.held(), [&] {
       session_.micro_step(batches,
                           {mix(seed_, static_cast<std::uint64_t>(epoch)), first, last, options.stop.stop_requested()});
