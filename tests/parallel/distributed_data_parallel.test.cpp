@@ -175,16 +175,16 @@ TEST_CASE("a sharded optimizer needs its part of the moments' bytes, and a momen
   for (int ranks : {1, 2, 3, 4}) {
     CAPTURE(ranks);
     on_ranks<Large>(ranks, [&](int rank, Policy& policy, Large& model, nn::ParameterLayout const& layout) {
-      using Session = Policy::Session<Large, optim::AdamW>;
-      auto const peak = [](Session& session) { return session.report().peak_bytes_per_device; };
+      using Sharing = Policy::Session<Large, optim::AdamW>;
+      auto const peak = [](Sharing& session) { return session.report().peak_bytes_per_device; };
       std::vector<std::size_t> plain;
       {
-        Session session(policy, model, layout, start(layout));
+        Sharing session(policy, model, layout, start(layout));
         plain = peak(session);
         CHECK_FALSE(session.shards_moments());
       }
       policy.shard_optimizer = true;
-      Session session(policy, model, layout, start(layout));
+      Sharing session(policy, model, layout, start(layout));
       CHECK(session.shards_moments() == (ranks > 1));
       constexpr Index block = 1024, states = 2;
       auto const blocks = layout.size() / block;
