@@ -186,14 +186,44 @@ bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   return ranks == 2 || ranks == 4;
 }
 
+/// The same for one rank alone, over its own data[own].
+template <int own, class T>
+void sum_into(T* const* data, int ranks, Index begin, Index end) {
+  using A = Accumulate<T>;
+  if (ranks == 2)
+    with_best_instructions([a = data[0], b = data[1], begin, end] {
+      auto* const out = own == 0 ? a : b;
+      for (auto i = begin; i < end; ++i) bits_of(out[i]) = bits_of(static_cast<T>(A{a[i]} + A{b[i]}));
+    });
+  if (ranks == 4)
+    with_best_instructions([a = data[0], b = data[1], c = data[2], d = data[3], begin, end] {
+      auto* const out = own == 0 ? a : own == 1 ? b : own == 2 ? c : d;
+      for (auto i = begin; i < end; ++i)
+        bits_of(out[i]) = bits_of(static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]})));
+    });
+}
+template <class T>
+bool sum_into_own(T* const* data, int ranks, T const* own, Index begin, Index end) {
+  if (ranks != 2 && ranks != 4) return false;
+  if (own == data[0]) return sum_into<0>(data, ranks, begin, end), true;
+  if (own == data[1]) return sum_into<1>(data, ranks, begin, end), true;
+  if (ranks == 4 && own == data[2]) return sum_into<2>(data, ranks, begin, end), true;
+  if (ranks == 4 && own == data[3]) return sum_into<3>(data, ranks, begin, end), true;
+  return false;
+}
+
 /// Writes the operation over ranks of in[rank][i] to every out[k][i], for begin <= i < end.
 template <class T>
 void reduce_range(Operation operation, T const* const* in, int ranks, T* const* out, int outputs, Index begin,
                   Index end) {
-  if constexpr (std::is_same_v<Accumulate<T>, float>)  // what gradients are
+  if constexpr (std::is_same_v<Accumulate<T>, float>) {  // what gradients are
     if (operation == Operation::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
         sum_in_place(out, ranks, begin, end))
       return;
+    if (operation == Operation::sum && outputs == 1 &&
+        sum_into_own(const_cast<T* const*>(in), ranks, out[0], begin, end))
+      return;
+  }
   reduce_blocks(operation, in, ranks, out, outputs, begin, end);
 }
 
