@@ -82,7 +82,10 @@ TEST_CASE("cores that do nothing are counted, and threads that share one") {
   CHECK_FALSE(contains(said(diagnosis), "training thread"));
   diagnosis = fed();
   diagnosis.profile.threads = 2;
-  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: --threads 1"));
+  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: --threads 1, or fewer ranks"));
+  diagnosis.profile.threads = 1;
+  diagnosis.shards_here = 2;
+  CHECK(contains(said(diagnosis), "2 training threads share 1 cores: fewer ranks"));
 }
 
 TEST_CASE("what a step does once is shared by more samples in a larger batch") {

@@ -41,10 +41,10 @@ struct Diagnosis {
     else if (on_host && num_workers > 0)
       add(std::min(replay_gain(), loading()),
           "making batches takes cores from training: samples that are cheaper to make, or data::Cache");
+    auto const each = std::max(1, cores / shards_here);
     if (on_host && threads() < cores) {  // at best: the passes are shared by all cores
       auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
       auto const saved = compute_ms / step_ms * (1 - static_cast<double>(threads()) / cores);
-      auto const each = cores / shards_here;
       add(saved / (1 - saved), "at best: " + std::to_string(cores - threads()) + " of " + std::to_string(cores) +
                                    " cores have no training thread: more --nproc or --devices" +
                                    (each > profile.threads ? ", or --threads " + std::to_string(each) : ""));
@@ -59,8 +59,8 @@ struct Diagnosis {
     detail::sort(out);
     if (on_host && threads() > cores)
       out.push_back({0, std::to_string(threads()) + " training threads share " + std::to_string(cores) +
-                            " cores: --threads " + std::to_string(std::max(1, cores / shards_here)) +
-                            ", or fewer ranks"});
+                            " cores: " + (each < profile.threads ? "--threads " + std::to_string(each) + ", or " : "") +
+                            "fewer ranks or devices"});
     return out;
   }
 
