@@ -30,6 +30,7 @@
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
+#include <lockstep/train/detail/evaluation_part.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
@@ -176,12 +177,8 @@ class Trainer {
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
-    struct Part {
-      nn::Loss<HostSpace> loss;
-      double samples = 0;
-      std::tuple<Metrics...> metrics;
-    };
-    std::vector<Part> parts(static_cast<std::size_t>(policy_.shards()), Part{{}, 0, evaluation.metrics});
+    std::vector<train::detail::EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(policy_.shards()),
+                                                                 {{}, 0, evaluation.metrics});
     session_.share_buffers();
     start(evaluation.loader, 0, 0, 1);
     for (Index step = 0; step < steps; ++step) {
@@ -197,20 +194,13 @@ class Trainer {
     }
 
     std::vector<double> totals;
-    auto each_total = [](Part& part, auto&& f) {
-      f(part.loss.sum), f(part.loss.weight), f(part.samples);
-      auto const each_of = [&](auto& metric) {
-        for (double& total : metric.totals()) f(total);
-      };
-      std::apply([&](auto&... metric) { (each_of(metric), ...); }, part.metrics);
-    };
     std::vector<std::vector<double>> by_shard(parts.size());
-    for (std::size_t k = 0; k < parts.size(); ++k) each_total(parts[k], [&](double& t) { by_shard[k].push_back(t); });
+    for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });
     for (std::size_t i = 0; i < by_shard[0].size(); ++i)
       totals.push_back(tree_sum(policy_.shards(), [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
     session_.all_reduce(totals);
     auto next = totals.begin();
-    each_total(parts[0], [&](double& t) { t = *next++; });
+    parts[0].each_total([&](double& t) { t = *next++; });
 
     train::EvaluationReport report;
     report.samples = static_cast<Index>(parts[0].samples);
