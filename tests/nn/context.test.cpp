@@ -461,7 +461,7 @@ TEST_CASE("each operation's forward ends where its backward is registered, and b
   }
   auto const leaves = of_kind(timeline, Span::Kind::phase);  // scale's gradient, from within its first use's backward
   REQUIRE(leaves.size() == 1);
-  CHECK(std::string(leaves[0].name) == "communication");
+  CHECK(std::string(leaves[0].name) == "gradients ready");
   CHECK(leaves[0].begin > backward[2].begin);
   CHECK(leaves[0].end < backward[2].end);
 

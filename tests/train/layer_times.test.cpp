@@ -188,7 +188,7 @@ TEST_CASE("times are those of an average step, each operation's own, and add up"
     f.backward(1, f.function, 0);
     auto const began = f.now;
     f.now += 1e-3;  // 1 ms of its own, then 2 ms of gradients that leave
-    f.trace.device(0).add({.name = "communication", .begin = f.now, .end = f.now + 2e-3});
+    f.trace.device(0).add({.name = "gradients ready", .begin = f.now, .end = f.now + 2e-3});
     f.now += 2e-3;
     f.trace.device(0).add({.name = f.layer,
                            .begin = began,

@@ -218,7 +218,7 @@ TEST_CASE("DataParallel: each device has a timeline, and the bits are the same")
   REQUIRE(trace.devices() == 2);
   check_nesting(trace);
   for (int d : {0, 1}) CHECK(named(trace.device(d), "backward").size() == 10);
-  CHECK(!named(trace.device(0), "communication").empty());
+  CHECK(!named(trace.device(0), "gradients ready").empty());
 }
 
 TEST_CASE("Reproducible: the passes of a device's shards are recorded one after the other, with the same bits") {
@@ -255,7 +255,7 @@ TEST_CASE("DistributedDataParallel: buckets are ready, start and end within thei
     CHECK(named(trace.training(), "communication").size() == steps.size());
     // Sums start within backward of the layers whose gradients they sum.
     auto const backward = named(trace.device(0), "backward");
-    for (auto const& span : named(trace.device(0), "communication")) CHECK(any_holds(backward, span));
+    for (auto const& span : named(trace.device(0), "gradients ready")) CHECK(any_holds(backward, span));
     auto const text = "of rank " + std::to_string(world.rank);
     for (int root : {0, 1}) CHECK(trainer.broadcast(text, root) == "of rank " + std::to_string(root));
     looked[static_cast<std::size_t>(world.rank)] = trace.steps();

@@ -68,7 +68,7 @@ class Tracer {
     add(done, running.operation, running.began, now(), Span::Kind::backward);
     begin(0);
   }
-  /// Tells the sink, and writes down how long that took: gradients leave, which is not the layer's own time. From a
+  /// Tells the sink, and writes down how long that took, which is not the layer's own time: gradients may leave. From a
   /// device they leave beside its work.
   [[nodiscard]] ReadySink around(ReadySink sink) noexcept {
     if (!timeline_ || !sink.call || !Space::host_accessible) return sink;
@@ -77,7 +77,7 @@ class Tracer {
               auto& tracer = *static_cast<Tracer*>(self);
               auto const began = tracer.now();
               tracer.sink_.call(tracer.sink_.self, offset, count);
-              tracer.timeline_->add({.name = "communication", .begin = began, .end = tracer.now()});
+              tracer.timeline_->add({.name = "gradients ready", .begin = began, .end = tracer.now()});
             },
             this};
   }
