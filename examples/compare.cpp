@@ -11,6 +11,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/scaling/detail/number.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 
@@ -24,7 +25,8 @@ struct Run {
   Index ranks, devices, steps;
   Index shards;  // in which each micro-step was summed: runs of equally many have equal bits
   scaling::StepProfile profile;
-  double loss, accuracy;
+  double loss;
+  std::string accuracy;  // "-" where no evaluation counts it
   std::string parameters_sha256;
 };
 
@@ -38,7 +40,7 @@ Run read(std::string const& directory) {
   auto const profile = saved.profile();
   return saved.read([&](json::Value const& json) {
     auto const& final = json.at("final");
-    auto const* const reproducible = json.find("reproducible");
+    auto const *const reproducible = json.find("reproducible"), *const accuracy = final.find("eval_accuracy");
     return Run{.name = saved.name(),
                .parallel = json.at("parallel").string(),
                .ranks = json.at("world_size").integer(),
@@ -47,7 +49,7 @@ Run read(std::string const& directory) {
                .shards = reproducible ? reproducible->integer() : profile.shards,
                .profile = profile,
                .loss = final.at("eval_loss").number(),
-               .accuracy = final.at("eval_accuracy").number(),
+               .accuracy = accuracy ? scaling::detail::number(accuracy->number(), 4) : "-",
                .parameters_sha256 = json.at("parameters_sha256").string()};
   });
 }
@@ -57,10 +59,10 @@ void print_table(std::vector<Run> const& runs) {
               "speed-up", "efficiency", "accuracy", "eval loss", "parameters");
   for (auto const& run : runs) {
     scaling::SpeedUp const speed_up(runs[0].profile, run.profile);
-    std::printf("%-12s %5lld %7lld %7lld %10.1f %9.2f %8.0f %% %9.4f %9.4f  %.12s\n", run.name.c_str(),
+    std::printf("%-12s %5lld %7lld %7lld %10.1f %9.2f %8.0f %% %9s %9.4f  %.12s\n", run.name.c_str(),
                 static_cast<long long>(run.ranks), static_cast<long long>(run.devices),
                 static_cast<long long>(run.profile.threads), run.profile.samples_per_second, speed_up.factor(),
-                100 * speed_up.efficiency(), run.accuracy, run.loss, run.parameters_sha256.c_str());
+                100 * speed_up.efficiency(), run.accuracy.c_str(), run.loss, run.parameters_sha256.c_str());
   }
 }
 

@@ -41,6 +41,18 @@ TEST_CASE("speed-up and efficiency are over the first run") {
   CHECK(contains(outcome.out, "what bounds it is compute"));
 }
 
+TEST_CASE("runs of a trainer that counts no accuracy are compared, too") {
+  TemporaryFolder const folder;
+  auto json = run("single", 1, 640, 0.30, "aaaa");
+  std::string const accuracy = ", \"eval_accuracy\": 0.9";
+  json.erase(json.find(accuracy), accuracy.size());
+  save_run(folder, "single", json);
+  auto const outcome = run_example("compare", {folder / "single", folder / "single"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.out, "100 %         -    0.3000"));
+}
+
 TEST_CASE("runs that should agree and do not are told, and fail") {
   TemporaryFolder const folder;
   save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
