@@ -382,6 +382,31 @@ TEST_CASE("a loss that is no number ends the run, with the step") {
                        doctest::Contains("the loss of step 3 is inf; lower the learning rate"), Error);
 }
 
+TEST_CASE("a loss that is no number on one rank or device alone names it") {
+  auto points = line::points(16);
+  points[13].y = std::nanf("");  // of the second batch of 8, the second's
+  auto const end_of = [&](auto policy) -> std::string {
+    data::DataLoader loader{
+        data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0.1}, std::move(policy)};
+    try {
+      trainer.fit(loader, {.epochs = 1});
+    } catch (Error const& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  std::string const says = "training: the loss of step 2 is nan on ", why = " 1 and nowhere else; look at the samples";
+  CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(says + "device" + why));
+  std::vector<std::string> ends(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    ends[static_cast<std::size_t>(world.rank)] =
+        end_of(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
+    return 0;
+  });
+  for (auto const& end : ends) CHECK(end.starts_with(says + "rank" + why));
+}
+
 namespace {
 
 /// A line by a layer of the library's, so that it runs in any precision.

@@ -36,6 +36,7 @@
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/tracing.hpp>
+#include <lockstep/train/detail/where_not_finite.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -276,10 +277,13 @@ class Trainer {
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
-      if (!std::isfinite(loss.sum))
+      if (!std::isfinite(loss.sum)) {
+        auto const where = train::detail::where_not_finite(session_, rank(), ranks(), record.devices);
         throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
-                    "; lower the learning rate, warm it up or clip the gradient" +
+                    where + (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
+                    "lower the learning rate, warm it up or clip the gradient" +
                     (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
+      }
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
       record.step_seconds.push_back(now - step_began);
