@@ -222,6 +222,35 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends the
   CHECK(same.evaluations[0].loss == record.evaluations[0].loss);
 }
 
+TEST_CASE("run.json is of a run that is over, not of one that goes on") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.epochs = 1;
+  options.resume = app::Options::automatic;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "run";
+  std::filesystem::create_directories(options.save_dir);
+  auto const fit = [&](launch::World world) {
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    return training.fit(Affine{}, optim::SGD{}, loader);
+  };
+  CHECK(fit({}).steps == 10);
+  CHECK(fit({}).steps == 10);  // it was over, and is left as it is
+  CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
+  options.epochs = 2;
+  launch::World stopped;
+  auto const request = std::make_shared<launch::StopRequest>();
+  CHECK(request->take(SIGTERM));
+  stopped.stop_request = request;
+  CHECK(fit(stopped).steps == 11);
+  CHECK_FALSE(std::filesystem::exists(options.save_dir + "/run.json"));
+  CHECK(fit({}).steps == 20);
+  CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
+}
+
 TEST_CASE("a run that is told to end leaves what it has traced") {
   app::Options options;
   options.program = "training.test";

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/layer_times.hpp>
 #include <lockstep/train/metrics_log.hpp>
+#include <lockstep/train/observer.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
 #include <lockstep/train/progress_bar.hpp>
 #include <lockstep/train/run_json.hpp>
@@ -122,6 +124,16 @@ class Training {
   }
 
  private:
+  /// A run that goes on for longer than it was to is not over, until it says so again.
+  struct NotOver final : train::Observer {
+    explicit NotOver(std::string path) : run_json(std::move(path)) {}
+    void start(train::StartReport const&) override {
+      std::error_code error;
+      std::filesystem::remove(run_json, error);
+    }
+    std::string run_json;
+  };
+
   template <class Model, class Optimizer, class Loader, class Evaluation>
   train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
                           train::Metadata const& metadata) const {
@@ -155,9 +167,11 @@ class Training {
     std::optional<train::TensorBoard> events;
 #endif
     std::optional<train::KeepBest<decltype(trainer)>> best;
+    std::optional<NotOver> not_over;
     if (speaks()) {
       announce(trainer.policy().engine(), trainer.layout().parameters());
       fit.observers.push_back(&progress);
+      if (saves()) fit.observers.push_back(&not_over.emplace(file("run.json")));
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
 #if defined(LOCKSTEP_TENSORBOARD)
       if (saves()) fit.observers.push_back(&events.emplace(options_.save_dir));
