@@ -295,6 +295,8 @@ TEST_CASE("replaying delivers made batches again and again, and reads nothing mo
       CHECK(held.batches()[0].rows() == 4);
     }
     CHECK(reads <= 3 * 4);
+    loader.start({1, 1, 2}, 0, 0, 5);  // another shard's batches are others
+    for (int i = 0; i < 8; ++i) CHECK(loader.next().batches()[0].positions()(0) % 2 == 1);
     loader.replay(data::Replay::none);
     loader.start({}, 0, 0, 1);
     for (Index i = 0; i < 16; ++i) static_cast<void>(loader.next());
