@@ -62,6 +62,23 @@ TEST_CASE("steps of one device, of several and of ranks are measured, and change
 
 TEST_CASE("an epoch of one step is enough") { examined(parallel::SingleDevice{.threads = 1}, 3); }
 
+TEST_CASE("the loader that is measured alone makes its batches") {
+  struct Counted {
+    Index* samples;  // that were made
+    [[nodiscard]] Index size() const { return 24; }
+    [[nodiscard]] line::Point get(Index) const { return ++*samples, line::Point{1, 2, 1}; }
+  };
+  Index samples = 0;
+  data::DataLoader loader{
+      Counted{&samples}, data::ShuffledSampler{.seed = 1}, data::PadCollate{}, {.batch_size = 4, .workers = 0}};
+  auto held_out = line::loader(24, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
+  auto const found = app::Examination::make(trainer, loader, train::Evaluation{held_out}, {});
+  auto const before =
+      3 + found.as_it_is.steps + loader.options().prefetch + 1;  // batches, of which the last are replayed
+  CHECK(samples / 4 > before + 20);
+}
+
 TEST_CASE("who asks it to stop is obeyed after a step") {
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
   auto loader = line::loader(24, 4), held_out = line::loader(24, 4);
