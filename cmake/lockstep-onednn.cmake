@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # lockstep::onednn: convolutions in float by oneDNN 2, in the flavour that uses OpenMP or no threads (Debian's is the
 # former). Our threads call it, each on a tile of its own and with one OpenMP thread, which is why libgomp, which such a
-# library brings along, is named here too.
+# library brings along, is named here too. What nvcc compiles has the portable convolutions instead on the host: nvcc 13.0
+# aborts in oneDNN's header, with an assertion in find_allocated_name_reference.
 find_path(LOCKSTEP_ONEDNN_INCLUDE oneapi/dnnl/dnnl.hpp)
 find_library(LOCKSTEP_ONEDNN NAMES dnnl)
 find_library(LOCKSTEP_GOMP NAMES gomp libgomp.so.1)
@@ -18,7 +19,7 @@ elseif(NOT TARGET lockstep::onednn)
                    "without threads; there is no target lockstep::onednn")
   else()
     add_library(lockstep::onednn INTERFACE IMPORTED GLOBAL)
-    target_compile_definitions(lockstep::onednn INTERFACE LOCKSTEP_ONEDNN)
+    target_compile_definitions(lockstep::onednn INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_ONEDNN>")
     target_include_directories(lockstep::onednn SYSTEM INTERFACE "${LOCKSTEP_ONEDNN_INCLUDE}")
     target_link_libraries(lockstep::onednn INTERFACE lockstep::lockstep "${LOCKSTEP_ONEDNN}" "${LOCKSTEP_GOMP}")
   endif()

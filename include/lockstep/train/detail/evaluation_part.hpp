@@ -6,8 +6,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// What a shard has seen of an evaluation. (Not a class of the function that fills it: nvcc 12 fails to name such a one
-/// where a vector destroys it.)
+/// What a shard has seen of an evaluation.
 template <class... Metrics>
 struct EvaluationPart {
   nn::Loss<HostSpace> loss;
