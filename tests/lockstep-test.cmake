@@ -83,8 +83,8 @@ function(lockstep_test_program name file)
   if(NOT name MATCHES "^(core|kernel|structure)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
   endif()
-  # A trainer takes a quarter less time without optimisation, and its tests are over in a moment.
-  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(parallel|train|app|interop|examples)/")
+  # Models and trainers take a quarter less time without optimisation, and their tests are over in a moment.
+  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(nn|parallel|train|app|interop|examples|golden)/")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endif()
   set(target ${target} PARENT_SCOPE)

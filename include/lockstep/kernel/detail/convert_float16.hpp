@@ -27,6 +27,7 @@ template <class From, class To>
         : "=m"(*reinterpret_cast<float(*)[8]>(to + i))
         : "m"(*reinterpret_cast<float16 const(*)[8]>(from + i))
         : "xmm0");
+  asm volatile("vzeroupper");  // the compiler does not know that it was due: SSE after AVX is slow without
   for (; i < count; ++i) to[i] = from[i];
 }
 [[gnu::noinline, gnu::target("avx2")]] inline void round_to_float16(float const* from, float16* to,
@@ -37,6 +38,7 @@ template <class From, class To>
         : "=m"(*reinterpret_cast<float16(*)[8]>(to + i))
         : "m"(*reinterpret_cast<float const(*)[8]>(from + i))
         : "xmm0");
+  asm volatile("vzeroupper");  // the compiler does not know that it was due: SSE after AVX is slow without
   for (; i < count; ++i) to[i] = float16(from[i]);
 }
 
