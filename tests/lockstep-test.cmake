@@ -2,6 +2,16 @@
 find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
 
+# Some 400 programs are linked: a quick linker, where there is one, does it in a third of the time.
+include(CheckLinkerFlag)
+foreach(linker lld gold)
+  check_linker_flag(CXX -fuse-ld=${linker} LOCKSTEP_LINKS_WITH_${linker})
+  if(LOCKSTEP_LINKS_WITH_${linker})
+    add_link_options($<$<LINK_LANGUAGE:CXX>:-fuse-ld=${linker}>)
+    break()
+  endif()
+endforeach()
+
 add_library(lockstep_warnings INTERFACE)
 target_compile_options(
   lockstep_warnings
@@ -15,6 +25,19 @@ target_compile_definitions(
   PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
          # clang sees a [[nodiscard]] result ignored where doctest only looks for an exception
          $<$<CXX_COMPILER_ID:Clang>:DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS>)
+
+# What most tests begin with is parsed once for each level of optimisation instead of once for each test. It hides a
+# standard header that is not included; the build with clang, which goes without, does not.
+function(lockstep_test_start name)
+  add_library(${name} OBJECT start.cpp)
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_link_libraries(${name} PRIVATE lockstep::lockstep doctest::doctest lockstep_warnings)
+  target_precompile_headers(${name} PRIVATE start.hpp)
+endfunction()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  lockstep_test_start(lockstep_test_start)
+  lockstep_test_start(lockstep_test_start_unoptimised -O0)
+endif()
 
 # Without a driver nothing of what nvcc makes will run: it then shows only that each kernel compiles, and leaves out the
 # optimisation, a third of its time.
@@ -38,40 +61,49 @@ endfunction()
 # lockstep_cuda_test(folder/name [WITH target] [IN folder/program] …): the same for folder/name.test.cu, as
 # `cuda/folder/name`; skipped by name where there is no nvcc, or not the target that it is linked with. And everywhere
 # the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are one
-# file for nvcc, which takes it a quarter of the time; what stands in their unnamed namespaces needs names of its own.
+# file for the compiler, which takes it a quarter of the time; what stands in their unnamed namespaces needs names of
+# its own.
 function(lockstep_cuda_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;WITH;IN" "SOURCES;LINK;NEEDS")
-  set(include "#include \"${name}.test.cu\"")
-  set(file "${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.test.cpp")
-  file(CONFIGURE OUTPUT "${file}" CONTENT "${include}\n" @ONLY)
-  lockstep_test_program(emulated/${name} "${file}")
-  target_include_directories("${target}" BEFORE PRIVATE cuda_emulation)
-  target_compile_definitions("${target}" PRIVATE __CUDA_ARCH_LIST__=0)
-  lockstep_test_entry(emulated/${name})
+  if(NOT test_IN)
+    set(test_IN ${name})
+  endif()
+  lockstep_cuda_test_program(emulated cpp)
+  target_include_directories(${target} BEFORE PRIVATE cuda_emulation)
+  target_compile_definitions(${target} PRIVATE __CUDA_ARCH_LIST__=0)
+  lockstep_cuda_test_entry(emulated)
   if(NOT TARGET lockstep::cuda)
     set(missing "an nvcc of version 12 or later")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
     set(missing "the target ${test_WITH}")
   else()
-    if(NOT test_IN)
-      set(test_IN ${name})
-    endif()
-    string(REPLACE "/" "." target "test.cuda.${test_IN}")
-    if(NOT TARGET ${target})
-      list(APPEND test_LINK lockstep::cuda ${test_WITH})
-      set(file "${CMAKE_CURRENT_BINARY_DIR}/cuda/${test_IN}.test.cu")
-      file(GENERATE OUTPUT "${file}" CONTENT "$<JOIN:$<TARGET_PROPERTY:${target},LOCKSTEP_INCLUDES>,\n>\n")
-      lockstep_test_program(cuda/${test_IN} "${file}")
-      target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
-    endif()
-    set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_INCLUDES "${include}")
-    lockstep_test_entry(cuda/${name} "--source-file=*/${name}.test.cu")
+    list(APPEND test_LINK lockstep::cuda ${test_WITH})
+    lockstep_cuda_test_program(cuda cu)
+    target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
+    lockstep_cuda_test_entry(cuda)
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
-    set_property(TEST cuda/${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
     return()
   endif()
   add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: needs ${missing}: ${name}.test.cu")
   set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs ")
+endfunction()
+
+# For the one above: the program that ${name}.test.cu is IN.
+function(lockstep_cuda_test_program way extension)
+  string(REPLACE "/" "." target "test.${way}.${test_IN}")
+  if(NOT TARGET ${target})
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/${way}/${test_IN}.test.${extension}")
+    file(GENERATE OUTPUT "${file}" CONTENT "$<JOIN:$<TARGET_PROPERTY:${target},LOCKSTEP_INCLUDES>,\n>\n")
+    lockstep_test_program(${way}/${test_IN} "${file}")
+  endif()
+  set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_INCLUDES "#include \"${name}.test.cu\"")
+  set(target ${target} PARENT_SCOPE)
+endfunction()
+
+# Then: has ctest run its part of that program.
+function(lockstep_cuda_test_entry way)
+  lockstep_test_entry(${way}/${name} "--source-file=*/${name}.test.cu")
+  set_property(TEST ${way}/${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
 endfunction()
 
 # For the two above: reads their test_… variables, and leaves the target's name in `target`.
@@ -83,9 +115,14 @@ function(lockstep_test_program name file)
   if(NOT name MATCHES "^(core|kernel|structure)/")
     target_compile_definitions(${target} PRIVATE LOCKSTEP_ONE_INSTRUCTION_SET)
   endif()
+  set(start lockstep_test_start)
   # Models and trainers take a quarter less time without optimisation, and their tests are over in a moment.
-  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(nn|parallel|train|app|interop|examples|golden)/")
+  if(CMAKE_CXX_FLAGS MATCHES "-Og" AND name MATCHES "^(emulated/)?(nn|parallel|train|app|interop|examples|golden)/")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+    set(start lockstep_test_start_unoptimised)
+  endif()
+  if(TARGET ${start} AND file MATCHES "\\.cpp$")
+    target_precompile_headers(${target} REUSE_FROM ${start})
   endif()
   set(target ${target} PARENT_SCOPE)
 endfunction()

@@ -15,6 +15,7 @@ using lockstep_test::TwinLayout;
 using lockstep_test::values;
 using lockstep_test::view;
 
+namespace attention_on_cuda {
 namespace {
 
 struct Setting {
@@ -187,3 +188,5 @@ TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are
   CHECK_THROWS_WITH_AS(static_cast<void>(Case<float>{setting}.on_device(stream, Write::overwrite)),
                        doctest::Contains("a head is 65 channels wide, and on CUDA at most 64"), ShapeError);
 }
+
+}  // namespace attention_on_cuda

@@ -15,6 +15,7 @@ using kernel::Activation;
 using lockstep_test::OnDevice;
 using lockstep_test::values;
 
+namespace batch_norm_on_cuda {
 namespace {
 
 template <class T>
@@ -143,3 +144,5 @@ TEST_CASE_TEMPLATE("batch norm on CUDA is the host's, but for roundings", T, flo
           });
         }
 }
+
+}  // namespace batch_norm_on_cuda

@@ -19,6 +19,7 @@ using lockstep_test::TwinLayout;
 using lockstep_test::values;
 using lockstep_test::view;
 
+namespace cross_entropy_on_cuda {
 namespace {
 
 template <class T>
@@ -157,3 +158,5 @@ TEST_CASE("class weights come to the device while another thread records a strea
 }
 
 #endif
+
+}  // namespace cross_entropy_on_cuda

@@ -15,6 +15,7 @@ using lockstep_test::OnDevice;
 using lockstep_test::values;
 using lockstep_test::view;
 
+namespace linear_on_cuda {
 namespace {
 
 template <class T>
@@ -208,3 +209,5 @@ TEST_CASE_TEMPLATE("backward through a rectifier on CUDA", T, float, double) {
   auto const without = backward({}, plain), got = backward({.positive = T(1.25)}, dx);
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == (c.x[i] <= 0 ? T(0) : without[i] * T(1.25)));
 }
+
+}  // namespace linear_on_cuda

@@ -16,6 +16,7 @@ using lockstep_test::TwinLayout;
 using lockstep_test::values;
 using lockstep_test::view;
 
+namespace rms_norm_on_cuda {
 namespace {
 
 template <class T>
@@ -125,3 +126,5 @@ TEST_CASE_TEMPLATE("RMS norm on CUDA is the host's, but for roundings", T, float
           CHECK(on_device(stream, c, {mask, twin.device()}, write).dweight == got.dweight);
         }
 }
+
+}  // namespace rms_norm_on_cuda

@@ -18,6 +18,7 @@ using namespace lockstep;
 using lockstep_test::Everything;
 using lockstep_test::OnDevice;
 
+namespace half_precision_on_cuda {
 namespace {
 
 struct Outcome {
@@ -92,3 +93,5 @@ TEST_CASE("outputs and gradients of layers on CUDA in bfloat16 are as near to Py
   OnGpu gpu;
   golden::check_layers<bfloat16>(gpu);
 }
+
+}  // namespace half_precision_on_cuda

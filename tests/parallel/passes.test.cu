@@ -25,6 +25,7 @@
 
 using namespace lockstep;
 
+namespace passes_on_cuda {
 namespace {
 
 constexpr Index width = 5, classes = 3;
@@ -268,3 +269,5 @@ TEST_CASE("traced passes are queued anew, with the same bits, and each operation
   CHECK(forward == 4 * 4);
   CHECK(backward == 4 * 3);
 }
+
+}  // namespace passes_on_cuda

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+// The precompiled start.hpp wants a source of its own.
