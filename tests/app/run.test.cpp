@@ -3,12 +3,15 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "../temporary_folder.hpp"
 
 using namespace lockstep;
 namespace fs = std::filesystem;
@@ -68,6 +71,37 @@ TEST_CASE("wrong input exits with 2 before anything trains") {
   CHECK(seen.checks == 0);
   CHECK(run({"--data", "broken"}) == 2);
   CHECK(seen.ranks.empty());
+}
+
+TEST_CASE("what may differ from host to host is said by one rank of each, and what may not by the first of all") {
+  lockstep_test::TemporaryFolder const folder;
+  lockstep_test::write_file(folder / "wide.yaml", "width: 65\n");
+  struct Place {
+    char const *rank, *local_rank;
+  };
+  auto const says = [&](Place place, std::vector<std::string> const& arguments) {
+    ::setenv("RANK", place.rank, 1), ::setenv("LOCAL_RANK", place.local_rank, 1);
+    ::setenv("WORLD_SIZE", "4", 1), ::setenv("LOCAL_WORLD_SIZE", "2", 1);
+    auto const before = ::dup(2);
+    CHECK(std::freopen((folder / "err").c_str(), "w", stderr) != nullptr);
+    CHECK(run(arguments) == 2);
+    std::fflush(stderr);
+    ::dup2(before, 2), ::close(before);
+    for (auto const* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
+    return lockstep_test::read_file(folder / "err");
+  };
+  Place const first{"0", "0"}, beside_it{"1", "1"}, next{"2", "0"}, beside_that{"3", "1"};
+  auto const missing = folder / "none.yaml", wide = folder / "wide.yaml";
+  CHECK(says(first, {"--config", missing}).starts_with("program: --config " + missing + ": cannot be opened"));
+  for (auto const& place : {beside_it, beside_that}) CHECK(says(place, {"--config", missing}).empty());
+  auto const there = says(next, {"--config", missing});
+  CAPTURE(there);
+  CHECK(there.starts_with("program: rank 2 on "));
+  CHECK(there.find(": --config " + missing + ": cannot be opened: No such file") != std::string::npos);
+  CHECK(says(next, {"--config", wide}).find(wide + ":1: --width 65") != std::string::npos);
+  CHECK(says(next, {"--backend", "cuda"}).find(": --backend cuda: ") != std::string::npos);
+  CHECK(says(next, {"--width", "65"}).empty());
+  CHECK_FALSE(says(first, {"--width", "65"}).empty());
 }
 
 TEST_CASE("an error while training exits with 1, and what train returns is the exit code") {

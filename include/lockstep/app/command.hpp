@@ -107,9 +107,16 @@ class Command {
     });
   }
 
-  /// Reads the arguments into the variables; false when --help was among them.
+  /// Reads the arguments, and the configuration file that they name, into the variables; false when --help was among
+  /// them.
   /// @throws ConfigError with the offending flag and what it takes, or the nearest known flag
   [[nodiscard]] bool parse(int argc, char const* const* argv) {
+    if (!parse_arguments(argc, argv)) return false;
+    read_config();
+    return true;
+  }
+  /// The first half of `parse`, which does not depend on the host.
+  [[nodiscard]] bool parse_arguments(int argc, char const* const* argv) {
     try {
       app_.parse(argc, argv);
     } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value": of a flag without a value
@@ -121,8 +128,11 @@ class Command {
       throw ConfigError(what.substr(0, what.find(':')) + ": a flag takes one value and is given once");
     }
     for (auto const& extra : app_.remaining()) refuse(extra);
-    if (!help_asked_ && !config_.empty()) apply(detail::ConfigFile(config_).read());
     return !help_asked_;
+  }
+  /// The other half.
+  void read_config() {
+    if (!config_.empty()) apply(detail::ConfigFile(config_).read());
   }
   /// After `parse`: a command line that says the same without the configuration file, which may change or go.
   [[nodiscard]] std::vector<std::string> arguments(int argc, char const* const* argv) const {

@@ -32,6 +32,12 @@ inline void say(std::string const& program, std::string sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
 }
 
+inline std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 /// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
 inline int cores_of_ranks(launch::Environment const& place) {
   auto const mine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -45,7 +51,8 @@ inline int cores_of_ranks(launch::Environment const& place) {
 /// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
 /// `check(options)` look at the input, creates --save-dir, and calls `train_rank(training)` once per rank. All checks
 /// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
-/// goes wrong is one sentence on stderr, however many ranks there are.
+/// goes wrong is one sentence on stderr, however many ranks there are; what may differ from host to host, such as a
+/// configuration file or the GPUs, one of each host where it does.
 /// A run with --save-dir that is sent SIGTERM or SIGUSR1 saves itself and ends.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
 /// rank that was killed, or a run that was asked to end
@@ -54,6 +61,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
   auto const program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
   bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
+  std::string who;     // where that is not the first of all
   try {
     auto const place = launch::detect();
     speaks = place.rank == 0;
@@ -65,10 +73,13 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
                   {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
                   "What activations are stored as; default fp32");
     if constexpr (requires { options.flags(command); }) options.flags(command);
-    if (!command.parse(argc, argv)) {
+    if (!command.parse_arguments(argc, argv)) {
       if (speaks) std::fputs(command.help().c_str(), stdout);
       return 0;
     }
+    speaks = place.local_rank == 0;  // another host has other files, and other GPUs
+    if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
+    command.read_config();
     common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
@@ -77,6 +88,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       if (!options.dry_run) create_save_dir(options.save_dir);
     }
     speaks = true;
+    who.clear();
     launch::Options ranks;
     ranks.nproc = options.nproc;
     ranks.engine = options.engine;
@@ -97,7 +109,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
-    if (speaks) say(error.what());
+    if (speaks) say(who + error.what());
     return launch::exit_code(error);
   }
 }
