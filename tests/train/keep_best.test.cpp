@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/keep_best.hpp>
 
+#include <cmath>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/optim/sgd.hpp>
@@ -34,4 +40,50 @@ TEST_CASE("the file holds the parameters of the best evaluation, whatever traini
   Trainer later{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   later.load(path);
   CHECK(later.values()[0] == heard.slopes[0]);
+}
+
+namespace {
+/// Of what diverges, larger and larger, so that the last evaluation is the best by it.
+struct Distance {
+  double sum = 0;
+  [[nodiscard]] char const* name() const { return "distance"; }
+  void add(auto const& prediction, auto const& batch) {
+    for (Index i = 0; i < batch.rows(); ++i) sum += std::abs(double{prediction.value(i, 1)});
+  }
+  [[nodiscard]] std::span<double> totals() { return {&sum, 1}; }
+  [[nodiscard]] double value() const { return sum; }
+};
+}  // namespace
+
+TEST_CASE("a run that goes on and is judged by something else keeps its own best, and puts the other's aside") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors", aside = folder / "best_of_step_6.safetensors";
+  struct Part {
+    std::vector<bool> best;
+    std::string put_aside;
+  };
+  auto const train_to = [&](Index epochs, std::string const& judge_by) {
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path);
+    FitOptions options{.epochs = epochs, .judge_by = judge_by};
+    options.checkpoints = {.folder = folder / "saved", .resume = train::newest_checkpoint(folder / "saved")};
+    options.observers = {&best};
+    Part part;
+    for (auto const& each : trainer.fit(loader, train::Evaluation{again, Distance{}}, options).evaluations)
+      part.best.push_back(each.best);
+    part.put_aside = best.put_aside();
+    return part;
+  };
+  CHECK(train_to(3, "distance").best == std::vector{true, true, true});
+  auto const of_distance = lockstep_test::read_file(path);
+  auto const by_loss = train_to(4, "loss");
+  CHECK(by_loss.best == std::vector{true, false, false, false});
+  CHECK(by_loss.put_aside == aside);
+  CHECK(lockstep_test::read_file(aside) == of_distance);
+  CHECK_FALSE(std::filesystem::exists(path));  // the first evaluation's parameters are nowhere
+  CHECK(train_to(5, "distance").best == std::vector(5, true));
+  auto const kept = lockstep_test::read_file(path);
+  CHECK(train_to(6, "distance").put_aside.empty());
+  CHECK(lockstep_test::read_file(path) != kept);
 }

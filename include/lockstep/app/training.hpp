@@ -189,7 +189,9 @@ class Training {
     if (record.stopped) stop(record);
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(best_file()))
-      note("there is no best.safetensors, for the best evaluation came before --best-by did");
+      note("there is no best.safetensors, for the best evaluation came before this --best-by did");
+    if (best && !best->put_aside().empty())
+      note("what was the best by something else than --best-by is " + best->put_aside() + " now");
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());
     return record;

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <charconv>
+#include <cstdio>
 #include <string>
 #include <utility>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// Saves a trainer's parameters and buffers, with `metadata`, whenever an evaluation is the best so far by
-/// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. For one rank only; the trainer
-/// outlives it.
+/// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. Where a run goes on that is judged
+/// by something else than before, and another evaluation was the best by that, its file is put aside. For one rank
+/// only; the trainer outlives it.
 /// @throws DataError, which ends the run, when the file cannot be written
 template <class Trainer>
 class KeepBest final : public Observer {
@@ -18,14 +22,41 @@ class KeepBest final : public Observer {
   KeepBest(Trainer const& trainer, std::string path, Metadata metadata = {})
       : trainer_(&trainer), path_(std::move(path)), metadata_(std::move(metadata)) {}
 
+  void start(StartReport const& report) override {
+    auto const step = report.resumed > 0 ? step_of(path_) : -1;
+    if (step < 0 || step > report.resumed || step == report.best) return;
+    auto const stem = path_.substr(0, path_.rfind('.'));
+    auto const aside = stem + "_of_step_" + std::to_string(step) + path_.substr(stem.size());
+    if (std::rename(path_.c_str(), aside.c_str()) == 0) put_aside_ = aside;
+  }
   void evaluation(EvaluationReport const& report) override {
-    if (report.best) save_parameters(path_, trainer_->layout(), trainer_->values(), metadata_, trainer_->buffers());
+    if (!report.best) return;
+    auto metadata = metadata_;
+    metadata.emplace_back(key, std::to_string(report.step));
+    save_parameters(path_, trainer_->layout(), trainer_->values(), metadata, trainer_->buffers());
   }
 
+  /// Where the file is that was found at the start and is not of the best evaluation; empty: there was none.
+  [[nodiscard]] std::string const& put_aside() const noexcept { return put_aside_; }
+
  private:
+  static constexpr char const* key = "lockstep.step";  // of the file's metadata: after which it was evaluated
+
+  /// -1 where there is no such file, or it does not say.
+  [[nodiscard]] static Index step_of(std::string const& path) {
+    Index step = -1;
+    try {
+      auto const text = load_text(path, key);
+      std::from_chars(text.data(), text.data() + text.size(), step);
+    } catch (DataError const&) {
+    }
+    return step;
+  }
+
   Trainer const* trainer_;
   std::string path_;
   Metadata metadata_;
+  std::string put_aside_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

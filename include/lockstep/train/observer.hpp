@@ -16,6 +16,7 @@ struct StartReport {
   Index steps = 0;  ///< optimizer steps of the whole run
   Index epochs = 0;
   Index resumed = 0;  ///< the step of a checkpoint that the run goes on from; 0: from the beginning
+  Index best = 0;     ///< the step of the best evaluation until there, as it is judged now; 0: there was none
 };
 
 /// One optimizer step.

@@ -245,7 +245,9 @@ class Trainer {
     auto epoch_loss = checkpoints.take_up(record);
     train::detail::set_loss_scale(session_, record.loss_scale);
     train::BestEvaluation best(options.judge_by);
-    for (auto const& report : record.evaluations) best.take(report);
+    Index best_step = 0;
+    for (auto& report : record.evaluations)  // which may have been judged by something else
+      if (report.best = best.take(report); report.best) best_step = report.step;
     auto const over = [&] {
       return record.steps >= plan.steps || (options.patience > 0 && best.since() >= options.patience);
     };
@@ -256,7 +258,7 @@ class Trainer {
     }
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
-    for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps});
+    for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps, best_step});
 
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
