@@ -35,6 +35,9 @@ struct Run {
 // less cannot be derived; this is the largest distance that we call agreement.
 constexpr double loss_bound = 0.02;
 
+// Of an evaluation: null is one that was no number.
+double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
+
 Run read(std::string const& directory) {
   scaling::SavedRun const saved(directory);
   auto const profile = saved.profile();
@@ -48,8 +51,8 @@ Run read(std::string const& directory) {
                .steps = json.at("steps").integer(),
                .shards = reproducible ? reproducible->integer() : profile.shards,
                .profile = profile,
-               .loss = final.at("eval_loss").number(),
-               .accuracy = accuracy ? scaling::detail::number(accuracy->number(), 4) : "-",
+               .loss = number(final.at("eval_loss")),
+               .accuracy = accuracy ? scaling::detail::number(number(*accuracy), 4) : "-",
                .parameters_sha256 = json.at("parameters_sha256").string()};
   });
 }

@@ -142,6 +142,9 @@ TEST_CASE("nan and infinity are refused by name") {
   writer.begin_object().key("final").begin_object();
   CHECK_THROWS_WITH_AS(writer.member("loss", std::nan("")), doctest::Contains("\"final\".\"loss\" is nan"), DataError);
   CHECK_THROWS_WITH_AS(Writer().value(-INFINITY), doctest::Contains("the value is infinite"), DataError);
+  Writer list;
+  list.begin_array().value_or_null(std::nan("")).value_or_null(-INFINITY).value_or_null(0.5).end_array();
+  CHECK(list.text() == "[null,null,0.5]");
 }
 
 TEST_CASE("calls out of place are refused") {

@@ -67,6 +67,20 @@ TEST_CASE("runs that should agree and do not are told, and fail") {
   CHECK(contains(loss.out, "far and single DISAGREE"));
 }
 
+TEST_CASE("an evaluation that was no number agrees with none") {
+  TemporaryFolder const folder;
+  auto json = run("ddp", 2, 960, 0.30, "bbbb");
+  std::string const loss = "\"eval_loss\": 0.300000";
+  REQUIRE(contains(json, loss));
+  json.replace(json.find(loss), loss.size(), "\"eval_loss\": null");
+  save_run(folder, "single", run("single", 1, 640, 0.30, "aaaa"));
+  save_run(folder, "none", json);
+  auto const outcome = run_example("compare", {folder / "single", folder / "none"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK(contains(outcome.out, "none and single DISAGREE"));
+}
+
 TEST_CASE("what is no saved run is refused by name") {
   TemporaryFolder const folder;
   save_run(folder, "broken", "{\"parallel\": \"dp\",");

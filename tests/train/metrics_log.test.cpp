@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <sstream>
 
 #include <lockstep/core/json.hpp>
@@ -51,6 +53,15 @@ TEST_CASE("a loss scale is logged where there is one") {
   CHECK_FALSE(json::parse(first, "line").find("loss_scale"));
   CHECK(json::parse(second, "line").at("loss_scale").number() == 1024);
   CHECK(json::parse(second, "line").at("skipped_steps").integer() == 3);
+}
+
+TEST_CASE("an evaluation that is no number does not end the run, and is null") {
+  lockstep_test::TemporaryFolder const folder;
+  train::MetricsLog log(folder / "metrics.jsonl");
+  log.evaluation({4, 0, 7, std::nan(""), {{"f1", std::nan("")}, {"far", -std::numeric_limits<double>::infinity()}}, 1});
+  auto const line = json::parse(lockstep_test::read_file(folder / "metrics.jsonl"), "line");
+  for (char const* name : {"loss", "f1", "far"}) CHECK(line.at(name).is_null());
+  CHECK(line.at("samples").integer() == 7);
 }
 
 TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that begins keeps none") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/run_json.hpp>
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <lockstep/core/json.hpp>
@@ -54,6 +56,11 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("resumed_at").array().empty());
   CHECK(json.find("reproducible") == nullptr);
   auto other = record();
+  other.evaluations[1].loss = std::nan(""), other.evaluations[1].metrics[0].second = std::nan("");
+  auto const no_number = json::parse(train::run_json(other, {}), "run.json");
+  CHECK(no_number.at("final").at("eval_loss").is_null());
+  CHECK(no_number.at("final").at("eval_accuracy").is_null());
+  CHECK(no_number.at("best").at("eval_loss").number() == 0.9);
   other.reproducible = 8;
   other.shard_optimizer = true;
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("reproducible").integer() == 8);

@@ -68,6 +68,8 @@ class Writer {
     if (number.find_first_of(".e") == std::string::npos) number += ".0";
     return plain(number);
   }
+  /// null in the place of nan and infinity.
+  Writer& value_or_null(double value) { return std::isfinite(value) ? this->value(value) : plain("null"); }
   Writer& value(std::string_view value) {
     before_value();
     quote(value);

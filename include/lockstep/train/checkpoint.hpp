@@ -63,12 +63,11 @@ struct Progress {
     }
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
-    auto const number = [&](double value) { std::isfinite(value) ? out.value(value) : out.value(nullptr); };
     for (auto const& each : evaluations) {
       out.begin_object().member("step", each.step).member("epoch", each.epoch).member("samples", each.samples);
-      out.member("seconds", each.seconds).member("best", each.best).key("loss"), number(each.loss);
+      out.member("seconds", each.seconds).member("best", each.best).key("loss").value_or_null(each.loss);
       out.key("metrics").begin_object();
-      for (auto const& [name, value] : each.metrics) out.key(name), number(value);
+      for (auto const& [name, value] : each.metrics) out.key(name).value_or_null(value);
       out.end_object().end_object();
     }
     out.end_array().member("data", data.to_json()).end_object();

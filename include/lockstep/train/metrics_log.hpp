@@ -18,8 +18,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the
-/// last always) and every evaluation. A line is complete in the file as soon as it is logged. A run that goes on from a
-/// checkpoint goes on in its file. For one rank only.
+/// last always) and every evaluation, with null for what is no number in it. A line is complete in the file as soon as
+/// it is logged. A run that goes on from a checkpoint goes on in its file. For one rank only.
 class MetricsLog final : public Observer {
  public:
   /// @throws DataError when the file cannot be created
@@ -47,8 +47,8 @@ class MetricsLog final : public Observer {
   void evaluation(EvaluationReport const& report) override {
     line_.clear();
     line_.begin_object().member("kind", "evaluation").member("step", report.step).member("epoch", report.epoch);
-    line_.member("loss", report.loss).member("samples", report.samples);
-    for (auto const& [name, value] : report.metrics) line_.member(name, value);
+    line_.key("loss").value_or_null(report.loss).member("samples", report.samples);
+    for (auto const& [name, value] : report.metrics) line_.key(name).value_or_null(value);
     line_.member("seconds", report.seconds).end_object();
     write();
   }

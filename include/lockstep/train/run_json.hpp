@@ -59,8 +59,8 @@ inline void write_buckets(json::Writer& out, RunRecord const& record) {
 }
 
 inline void write_evaluation(json::Writer& out, EvaluationReport const& report) {
-  out.member("eval_loss", report.loss);
-  for (auto const& [name, value] : report.metrics) out.member("eval_" + name, value);
+  out.key("eval_loss").value_or_null(report.loss);
+  for (auto const& [name, value] : report.metrics) out.key("eval_" + name).value_or_null(value);
   out.member("eval_samples", report.samples);
 }
 
@@ -81,7 +81,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 
 /// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
 /// several; `buckets` are of the last step, in milliseconds since it had its first batch: where nothing is sent, when
-/// they could be.
+/// they could be. What an evaluation gave that is no number is null.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
