@@ -486,8 +486,20 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
   refused([](train::Progress& p) { p.loss_scale = {2, 0, -1}; }, "skipped_steps is -1");
   refused([](train::Progress& p) { p.evaluations[0].step = 9; }, "an evaluation's step is 9");
   refused([](train::Progress& p) { p.evaluations[0].epoch = -1; }, "an evaluation's epoch is -1");
-  auto text = sound.to_json();
-  text.replace(text.find("\"seed\":\"5\""), 10, "\"seed\":\"x\"");
-  CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(text, "x")), doctest::Contains("seed is x"),
-                       DataError);
+  refused([](train::Progress& p) { p.loss_scale = {65537, 0, 0}; }, "loss_scale is 65537");
+  auto scaled = sound;
+  scaled.loss_scale = {2, 3, 1};
+  auto const edited = [&](std::string const& from, std::string const& to, std::string const& sentence) {
+    CAPTURE(to);
+    auto text = scaled.to_json();
+    REQUIRE(text.find(from) != std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+    CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(text, "x")), doctest::Contains(sentence.c_str()),
+                         DataError);
+  };
+  edited("\"seed\":\"5\"", "\"seed\":\"x\"", "seed is x");
+  edited("\"loss_scale\":2.0", "\"loss_scale\":0", "loss_scale is 0");  // which would stand for none
+  edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1000000");
+  edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");  // not 3, whose bits it has
+  edited("\"reproducible\":4", "\"reproducible\":4294967300", "reproducible is 4294967300");
 }

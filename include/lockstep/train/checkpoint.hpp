@@ -82,11 +82,21 @@ struct Progress {
     Progress out;
     out.steps = value.at("steps").integer();
     out.effective_batch_size = value.at("effective_batch_size").integer();
-    if (auto const* shards = value.find("reproducible")) out.reproducible = static_cast<int>(shards->integer());
-    if (auto const* scale = value.find("loss_scale"))
-      out.loss_scale = {static_cast<float>(scale->number()),
-                        static_cast<std::int32_t>(value.at("good_steps").integer()),
-                        value.at("skipped_steps").integer()};
+    auto const whole = [&]<class T>(T& to, char const* name) {
+      auto const number = value.at(name).integer();
+      if (!std::in_range<T>(number)) refuse(where, name, std::to_string(number));
+      to = static_cast<T>(number);
+    };
+    if (value.find("reproducible")) whole(out.reproducible, "reproducible");
+    if (auto const* scale = value.find("loss_scale")) {
+      using Scaler = optim::LossScaler;
+      auto const number = scale->number();
+      int exponent = 0;
+      if (number < Scaler::least || number > Scaler::most || std::frexp(number, &exponent) != 0.5)
+        refuse(where, "loss_scale", std::to_string(number));
+      out.loss_scale.scale = static_cast<float>(number);
+      whole(out.loss_scale.good_steps, "good_steps"), whole(out.loss_scale.skipped, "skipped_steps");
+    }
     auto const& seed = value.at("seed").string();
     auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);
@@ -134,9 +144,6 @@ struct Progress {
     within("effective_batch_size", effective_batch_size, 1, most_steps);
     within("reproducible", reproducible, 0, most_steps);
     if (loss_scale) {
-      using Scaler = optim::LossScaler;
-      if (!(loss_scale.scale >= Scaler::least && loss_scale.scale <= Scaler::most))
-        refuse(where, "loss_scale", std::to_string(loss_scale.scale));
       within("good_steps", loss_scale.good_steps, 0, steps);
       within("skipped_steps", loss_scale.skipped, 0, steps);
     }
