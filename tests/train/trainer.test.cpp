@@ -494,6 +494,26 @@ TEST_CASE("in float16 a step whose gradients overflow on any device is skipped o
   for (std::size_t i = 0; i < 5; ++i) CHECK(single.values[static_cast<std::size_t>(at) + i] == begins_there.values[i]);
 }
 
+TEST_CASE("where float16 cannot hold the gradients at any loss scale the run ends, and says so") {
+  auto points = line::points(8);
+  points[5].y = 1e5f;  // a finite loss, and a gradient of about -2e5
+  auto const fit = [&](auto policy) {
+    data::DataLoader loader{
+        data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+    Recorder heard;
+    Trainer trainer{nn::InFloat16{Affine{}}, sgd(), std::move(policy)};
+    CHECK_THROWS_WITH_AS(
+        trainer.fit(loader, {.epochs = 20, .loss_scaler = {.start = 0x1p4}, .observers = {&heard}}),
+        doctest::Contains("the loss scale is down at 1, so that 5 steps were skipped, the last of them step 5"), Error);
+    CHECK(heard.steps.size() == 4);
+  };
+  fit(parallel::DataParallel{.devices = 2, .threads = 1});
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    fit(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
+    return 0;
+  });
+}
+
 TEST_CASE("in float32 nothing is scaled, and a scaler out of range is refused where it counts") {
   auto loader = line::loader(8, 4);
   Recorder heard;

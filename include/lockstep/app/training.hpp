@@ -184,8 +184,9 @@ class Training {
     bool const was_over = record.steps > 0 && record.steps == record.resumed();
     if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
     if (speaks() && record.loss_scale.skipped > 0)
-      std::printf("note: %lld steps were skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
-                  static_cast<long long>(record.loss_scale.skipped), static_cast<double>(record.loss_scale.scale));
+      std::printf("note: %lld step%s skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
+                  static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
+                  static_cast<double>(record.loss_scale.scale));
     if (record.stopped) stop(record);
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(best_file()))

@@ -260,6 +260,7 @@ class Trainer {
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps, best_step});
 
+    train::detail::LossScaleReports loss_scales;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
@@ -294,7 +295,7 @@ class Trainer {
       auto const seconds = now - record.run_began;
       train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
                              rate,         record.samples, seconds, record.samples_per_second()};
-      train::detail::report_loss_scale(session_, done);
+      loss_scales.add(session_, done);
       for (auto* observer : options.observers) observer->step(done);
       if (plan.ends_epoch(record.steps)) {
         record.train_loss = epoch_loss.mean();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/train/observer.hpp>
 
@@ -25,15 +28,32 @@ void set_loss_scale(Session& session, optim::LossScaler::State const& state) {
     session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), state); });
 }
 
-/// Into a step's report, if it is logged.
-template <class Session>
-void report_loss_scale(Session& session, StepReport& report) {
-  if constexpr (scales_loss<Session>)
-    if (report.is_logged()) {
+/// What the reports of steps that are logged say of the loss scale. On all ranks, which see the same.
+class LossScaleReports {
+ public:
+  /// @throws Error when no step since the last one that was logged has changed anything, and none will
+  template <class Session>
+  void add(Session& session, StepReport& report) {
+    if constexpr (scales_loss<Session>) {
+      if (!report.is_logged()) return;
       auto const state = loss_scale_of(session);
       report.loss_scale = static_cast<double>(state.scale);
       report.skipped_steps = state.skipped;
+      constexpr auto least = optim::LossScaler::least;
+      bool const all = before_.scale == least && state.skipped - before_.skipped == report.step - step_;
+      if (all && state.scale == least)
+        throw Error("training: gradients in float16 are not finite although the loss scale is down at 1, so that " +
+                    std::to_string(state.skipped) + " steps were skipped, the last of them step " +
+                    std::to_string(report.step) +
+                    "; scale inputs and targets down, or store activations as bfloat16, or as float32");
+      before_ = state;
+      step_ = report.step;
     }
-}
+  }
+
+ private:
+  optim::LossScaler::State before_;
+  Index step_ = 0;
+};
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
