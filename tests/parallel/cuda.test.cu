@@ -11,6 +11,7 @@
 #include <limits>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -21,12 +22,14 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/optim/sgd.hpp>
@@ -298,6 +301,80 @@ TEST_CASE(
   CHECK(*std::max_element(host.scales.begin() + 4, host.scales.end()) > host.scales[3]);  // it grows again
   for (auto const& outcome : {single, dp, shards, ranks[0], ranks[1]}) CHECK(outcome.scales == host.scales);
   for (auto const& outcome : {shards, ranks[0], ranks[1]}) CHECK(outcome.values == dp.values);
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    cuda_emulation::OwnDevice const device;
+    parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}};
+    ranks[static_cast<std::size_t>(world.rank)] = fit(std::move(policy), Half(Classifier()), 0.1, options);
+    return 0;
+  });
+  for (auto const& outcome : ranks) {
+    CHECK(outcome.scales == host.scales);
+    CHECK(outcome.values == dp.values);
+  }
+#endif
+}
+
+namespace {
+
+struct Point {
+  float x, y;
+};
+class Line {
+ public:
+  void visit(auto&& each) { each("map", map_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    return nn::mean_squared_error(context, map_.forward(context, x), batch[&Point::y]);
+  }
+
+ private:
+  nn::Linear map_{1, 1};
+};
+
+/// What a run says of a loss that is no number in its second step, where the shard `bad` has it.
+template <class Policy>
+std::string end_of(Policy policy, int bad) {
+  auto const shards = policy.all_shards();
+  std::vector<Point> points(static_cast<std::size_t>(2 * shards), Point{1, 2});
+  points[static_cast<std::size_t>(shards + bad)].y = std::nanf("");
+  data::DataLoader loader{
+      data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 1}};
+  Trainer trainer{Line{}, optim::SGD{.learning_rate = 0.1}, std::move(policy)};
+  try {
+    trainer.fit(loader, FitOptions{});
+  } catch (Error const& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a loss that is no number on one rank or device alone names it on CUDA, too, and no other") {
+  if (!lockstep_test::has_gpu("a loss that is no number")) return;
+  std::string const says = "training: the loss of step 2 is nan on ", why = " and nowhere else; look at the samples";
+  for (int bad : {1, 2})
+    CHECK(end_of(parallel::OnCuda{parallel::DataParallel{.devices = 3}}, bad)
+              .starts_with(says + "device " + std::to_string(bad) + why));
+  auto const on_ranks = [&](auto const& connect) {
+    std::vector<std::string> ends(2);
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      ends[static_cast<std::size_t>(world.rank)] = connect(world);
+      return 0;
+    });
+    for (auto const& end : ends) CHECK(end.starts_with(says + "rank 1" + why));
+  };
+  on_ranks([](launch::World& world) {
+    return end_of(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}}, 1);
+  });
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  on_ranks([](launch::World& world) {
+    cuda_emulation::OwnDevice const device;
+    return end_of(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}}, 1);
+  });
+#endif
 }
 
 #if defined(LOCKSTEP_NCCL_EMULATION)

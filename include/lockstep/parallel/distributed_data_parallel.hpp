@@ -261,9 +261,9 @@ struct DistributedDataParallel {
       if constexpr (Space::host_accessible) {
         return loss;
       } else if constexpr (on_device) {
-        return replica_.loss();
+        return replica_.device().summed();
       } else {
-        return replica_.device().write(loss);
+        return replica_.device().write_sum(loss);
       }
     }
     nn::Loss<HostSpace> sum_over_host() {
@@ -337,16 +337,18 @@ struct DistributedDataParallel {
     /// What no pass has filled leaves behind the last of them, and then the loss.
     nn::Loss<HostSpace> sum_on_device() {
       replica_.zero_unused();
+      auto const& summed = replica_.device().summed();
+      replica_.device().begin_sum();
       auto& end = marks_.back();
       replica_.device().make(end);
       buckets_.start_rest([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
-      comm::Piece totals{ElementType::float64, replica_.loss().totals, 2, comm::Operation::sum, {}};
+      comm::Piece totals{ElementType::float64, summed.totals, 2, comm::Operation::sum, {}};
       communicator_.start_after(totals, end);
       replica_.device().await(end, [this] { communicator_.progress(); });
       auto const begin = Clock::seconds();
       communicator_.finish();
       waited_since(begin);
-      return replica_.read_loss();
+      return replica_.device().read(summed);
     }
 
     /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.

@@ -231,12 +231,16 @@ class Device<CudaSpace> {
     clock_.settle();
     return {to[0], to[1]};
   }
-  /// What was added up elsewhere becomes this device's loss. The one before has been read.
-  [[nodiscard]] Loss const& write(nn::Loss<HostSpace> const& loss) const {
+  /// The loss of all devices, beside this one's, where a sum leaves it.
+  [[nodiscard]] Loss const& summed() const noexcept { return summed_; }
+  /// It begins with this device's loss, of what is queued so far.
+  void begin_sum() const { copy(summed_.totals, loss_.totals, 2 * sizeof(double), cudaMemcpyDeviceToDevice); }
+  /// The same added up elsewhere. The one before has been read.
+  [[nodiscard]] Loss const& write_sum(nn::Loss<HostSpace> const& loss) const {
     auto* const from = on_host(2);
     from[0] = loss.sum, from[1] = loss.weight;
-    copy(totals_.data(), from, 2 * sizeof(double), cudaMemcpyHostToDevice);
-    return loss_;
+    copy(summed_.totals, from, 2 * sizeof(double), cudaMemcpyHostToDevice);
+    return summed_;
   }
 
  private:
@@ -277,13 +281,13 @@ class Device<CudaSpace> {
 
   int gpu_;
   memory::Scratch<> shown_;
-  memory::Buffer<double, CudaSpace> totals_{2, memory::CudaResource{}};  // loss and weight of the step
+  memory::Buffer<double, CudaSpace> totals_{4, memory::CudaResource{}};  // loss and weight of the step, own and summed
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
   memory::CudaInbox inbox_;
   DeviceClock clock_;
   std::uint64_t received_ = 0;
-  Loss loss_{totals_.data(), nullptr, nullptr};
+  Loss loss_{totals_.data(), nullptr, nullptr}, summed_{totals_.data() + 2, nullptr, nullptr};
 };
 
 }  // namespace detail

@@ -31,10 +31,13 @@ class ReplicaSum<Replica, CudaSpace> {
 
   /// Queued on all streams; the first replica's has the sums.
   nn::Loss<CudaSpace> gather(Index size) {
-    for (auto const& replica : replicas_) replica->zero_unused();
+    for (auto const& replica : replicas_) {
+      replica->zero_unused();
+      replica->device().begin_sum();
+    }
     sum(0, replicas_.size(), size);
     first().device().enter();
-    return first().loss();
+    return first().device().summed();
   }
 
   /// Every replica takes the values of the first, and its loss scale, on its own stream.
@@ -77,14 +80,14 @@ class ReplicaSum<Replica, CudaSpace> {
   void add(std::size_t begin, std::size_t stride, std::size_t count, Index size) {
     auto& to = *replicas_[begin];
     gradients_.assign(1, to.gradient_data());
-    losses_.assign(1, to.loss().totals);
+    losses_.assign(1, to.device().summed().totals);
     for (std::size_t k = 1; k < count; ++k) {
       auto& from = *replicas_[begin + k * stride];
       record(begin + k * stride);
       to.device().enter();
       done_[begin + k * stride].block(to.stream());
       gradients_.push_back(near(begin, from, from.gradient_data(), size));
-      losses_.push_back(near(begin, from, from.loss().totals, 2));
+      losses_.push_back(near(begin, from, from.device().summed().totals, 2));
     }
     kernel::sum_into_first<float>(to.stream(), gradients_, size);
     kernel::sum_into_first<double>(to.stream(), losses_, 2);
