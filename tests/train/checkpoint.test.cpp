@@ -243,6 +243,13 @@ TEST_CASE("in float16 the loss scale goes on, and so does the count of what was 
   options.checkpoints = {.resume = step_file(folder / "half", 9)};
   CHECK(single(options).record.loss_scale == whole.record.loss_scale);
   CHECK_FALSE(fit(parallel::SingleDevice{.threads = 1}, options).record.loss_scale);  // in float32 it goes on, too
+  options.max_steps = 5;
+  options.checkpoints = {.folder = folder / "full"};
+  fit(parallel::SingleDevice{.threads = 1}, options);
+  options.checkpoints = {.resume = step_file(folder / "full", 5)};
+  options.max_steps = 6;
+  auto const late = single(options).record.loss_scale;  // and in float16 from the start of a scale
+  CHECK(late == optim::LossScaler::State{0x1p13f, 0, 1});
 }
 
 TEST_CASE("checkpoints come every so many steps and after the last; who dies goes on from the newest") {
