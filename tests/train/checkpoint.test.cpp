@@ -472,6 +472,22 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);
 }
 
+TEST_CASE("a file in which something is missing is named") {
+  lockstep_test::TemporaryFolder const folder;
+  fit<nn::InFloat16<Model>>(parallel::SingleDevice{.threads = 1},
+                            {.max_steps = 2, .checkpoints = {.folder = folder / "saved"}});
+  auto const file = step_file(folder / "saved", 2), whole = lockstep_test::read_file(file);
+  for (std::string const name : {"good_steps", "dtype", "loss_weight"}) {
+    auto damaged = whole;
+    REQUIRE(damaged.find(name) != std::string::npos);
+    damaged[damaged.find(name)] = '_';
+    lockstep_test::write_file(file, damaged);
+    CHECK_THROWS_WITH_AS(
+        fit<nn::InFloat16<Model>>(parallel::SingleDevice{.threads = 1}, {.checkpoints = {.resume = file}}),
+        doctest::Contains((file + ": json: there is no member \"" + name + "\"").c_str()), DataError);
+  }
+}
+
 TEST_CASE("a progress that no run leaves is refused with file, name and value") {
   train::Progress const sound{7, 8, 4, 5, {0.1, 3}, 1.5, {2, 4}, {{4, 1, 9, 0.25, {}, 0.5, true}}, {1, 8, 23, "abc"}};
   auto const refused = [&](void (*damage)(train::Progress&), std::string const& sentence) {

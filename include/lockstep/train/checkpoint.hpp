@@ -177,23 +177,25 @@ inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& 
 /// @throws DataError when the file cannot be read, is of another model or optimizer, or holds parameters alone
 inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
                                 parallel::SessionState& state) {
-  detail::SafetensorsFile const file(path);
-  Progress progress;
-  bool found = false;
-  for (auto const& [name, text] : file.metadata())
-    if (name == Progress::key) progress = Progress::from_json(text, path), found = true;
-  if (!found)
-    throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
-  auto const moment = [](void* to, std::size_t i) {
-    return static_cast<parallel::SessionState*>(to)->moments(i).data();
-  };
-  auto const held = file.header.object().size() - 1,  // beside the metadata
-      tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
-  if (held > tensors)
-    throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
-                    std::to_string(tensors) + "; resume with those of the earlier run");
-  file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
-  return progress;
+  return detail::naming_file(path, [&] {
+    detail::SafetensorsFile const file(path);
+    Progress progress;
+    bool found = false;
+    for (auto const& [name, text] : file.metadata())
+      if (name == Progress::key) progress = Progress::from_json(text, path), found = true;
+    if (!found)
+      throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
+    auto const moment = [](void* to, std::size_t i) {
+      return static_cast<parallel::SessionState*>(to)->moments(i).data();
+    };
+    auto const held = file.header.object().size() - 1,  // beside the metadata
+        tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
+    if (held > tensors)
+      throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
+                      std::to_string(tensors) + "; resume with those of the earlier run");
+    file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
+    return progress;
+  });
 }
 
 /// The steps after which a folder's checkpoints were made, ascending; empty when it holds none or is not there.

@@ -120,6 +120,17 @@ std::string load_text(std::string const& path, std::string_view name);
 
 namespace detail {
 
+/// What f() misses in a file is told with its path.
+template <class F>
+auto naming_file(std::string const& path, F const& f) {
+  try {
+    return f();
+  } catch (DataError const& error) {
+    if (std::string_view(error.what()).starts_with(path)) throw;
+    throw DataError(path + ": " + error.what());
+  }
+}
+
 enum class SafetensorsPart {
   header,  ///< names, shapes and texts
   all,     ///< the tensors' bytes as well
@@ -203,18 +214,22 @@ struct SafetensorsFile {
 inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                                 std::span<float> buffers) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
-  detail::SafetensorsFile const file(path);
-  file.read(path, layout, values.data(), buffers.data(), {});
-  Metadata texts;
-  for (auto& text : file.metadata())
-    if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));
-  return texts;
+  return detail::naming_file(path, [&] {
+    detail::SafetensorsFile const file(path);
+    file.read(path, layout, values.data(), buffers.data(), {});
+    Metadata texts;
+    for (auto& text : file.metadata())
+      if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));
+    return texts;
+  });
 }
 
 inline std::string load_text(std::string const& path, std::string_view name) {
   std::string names;
-  for (auto& [each, text] : detail::SafetensorsFile(path, detail::SafetensorsPart::header).metadata()) {
-    if (each == name) return std::move(text);
+  auto const texts = detail::naming_file(
+      path, [&] { return detail::SafetensorsFile(path, detail::SafetensorsPart::header).metadata(); });
+  for (auto const& [each, text] : texts) {
+    if (each == name) return text;
     names += (names.empty() ? "" : ", ") + each;
   }
   throw DataError(path + ": no text \"" + std::string(name) + "\" was saved with the parameters; " +
