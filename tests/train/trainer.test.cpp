@@ -19,6 +19,7 @@
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/accuracy.hpp>
 
@@ -398,6 +399,9 @@ TEST_CASE("a loss that is no number on one rank or device alone names it") {
   };
   std::string const says = "training: the loss of step 2 is nan on ", why = " 1 and nowhere else; look at the samples";
   CHECK(end_of(parallel::DataParallel{.devices = 2, .threads = 1}).starts_with(says + "device" + why));
+  // Of four shards it is in the second, which is the first device's.
+  CHECK(end_of(parallel::Reproducible{parallel::DataParallel{.devices = 2, .threads = 1}, 4})
+            .starts_with("training: the loss of step 1 is nan on device 0 and nowhere else"));
   std::vector<std::string> ends(2);
   launch::run({.threads = 2}, [&](launch::World& world) {
     ends[static_cast<std::size_t>(world.rank)] =
@@ -492,6 +496,38 @@ TEST_CASE("in float16 a step whose gradients overflow on any device is skipped o
   auto const at = std::find(single.scales.begin(), single.scales.end(), 0x1p8) - single.scales.begin() + 1;
   REQUIRE(begins_there.record.loss_scale.skipped == 0);
   for (std::size_t i = 0; i < 5; ++i) CHECK(single.values[static_cast<std::size_t>(at) + i] == begins_there.values[i]);
+}
+
+TEST_CASE("ranks that would scale the loss differently, or not at all, are refused by name") {
+  auto const refused = [](auto const& train) {
+    std::string said;
+    try {
+      launch::run({.threads = 2}, [&](launch::World& world) {
+        train(parallel::DistributedDataParallel{comm::connect(world), 256, 1}, world.rank);
+        return 0;
+      });
+    } catch (CollectiveMismatch const& error) {
+      said = error.what();
+    }
+    return said;
+  };
+  auto const with = [&](optim::LossScaler const& other) {
+    return refused([&](auto policy, int rank) {
+      static_cast<void>(fit_half(std::move(policy), rank == 0 ? optim::LossScaler{} : other));
+    });
+  };
+  CHECK(with({}).empty());
+  CHECK(with({.start = 8}).find("start of the loss scale = 8 where") != std::string::npos);
+  CHECK(with({.growth = 4}).find("growth of the loss scale = 4 where") != std::string::npos);
+  CHECK(with({.backoff = 0.25}).find("backoff of the loss scale = 0.25 where") != std::string::npos);
+  CHECK(with({.growth_interval = 7}).find("until the loss scale grows = 7 where") != std::string::npos);
+  auto const unlike = refused([](auto policy, int rank) {
+    if (rank == 0)
+      Trainer{nn::InFloat16{Affine{}}, sgd(), std::move(policy)};
+    else
+      Trainer{Affine{}, sgd(), std::move(policy)};
+  });
+  CHECK(unlike.find("rank 1 has activations = float32 where rank 0 has activations = float16") != std::string::npos);
 }
 
 TEST_CASE("where float16 cannot hold the gradients at any loss scale the run ends, and says so") {

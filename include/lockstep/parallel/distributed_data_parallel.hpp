@@ -63,8 +63,8 @@ struct DistributedDataParallel {
     static constexpr bool update_makes_alike = false;  ///< every rank updates its own
 
     /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
-    /// @throws CollectiveMismatch when a rank has other parameters, buckets, backend, build or instructions; names it,
-    /// and both values. ConfigError for a sharded optimizer on GPUs
+    /// @throws CollectiveMismatch when a rank has other parameters, activations, buckets, backend, build or
+    /// instructions; names it, and both values. ConfigError for a sharded optimizer on GPUs
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
@@ -260,10 +260,9 @@ struct DistributedDataParallel {
     [[nodiscard]] nn::Loss<Space> summed_loss(nn::Loss<HostSpace> const& loss) {
       if constexpr (Space::host_accessible) {
         return loss;
-      } else if constexpr (on_device) {
-        return replica_.device().summed();
       } else {
-        return replica_.device().write_sum(loss);
+        auto const& device = replica_.device();
+        return on_device ? device.summed() : device.write_sum(loss);
       }
     }
     nn::Loss<HostSpace> sum_over_host() {
@@ -337,18 +336,17 @@ struct DistributedDataParallel {
     /// What no pass has filled leaves behind the last of them, and then the loss.
     nn::Loss<HostSpace> sum_on_device() {
       replica_.zero_unused();
-      auto const& summed = replica_.device().summed();
       replica_.device().begin_sum();
       auto& end = marks_.back();
       replica_.device().make(end);
       buckets_.start_rest([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
-      comm::Piece totals{ElementType::float64, summed.totals, 2, comm::Operation::sum, {}};
+      comm::Piece totals{ElementType::float64, replica_.device().summed().totals, 2, comm::Operation::sum, {}};
       communicator_.start_after(totals, end);
       replica_.device().await(end, [this] { communicator_.progress(); });
       auto const begin = Clock::seconds();
       communicator_.finish();
       waited_since(begin);
-      return replica_.device().read(summed);
+      return replica_.device().read(replica_.device().summed());
     }
 
     /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.
@@ -369,7 +367,7 @@ struct DistributedDataParallel {
     /// The communicator, once all ranks are known to do the same with it.
     template <class Policy>
     static Communicator& agreed(Policy& policy, nn::ParameterLayout const& layout) {
-      auto agreement = detail::common_agreement(layout, Space::name, policy.bucket_bytes);
+      auto agreement = detail::common_agreement<Model>(layout, Space::name, policy.bucket_bytes);
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});
       agreement.add("sharded optimizer", Index{policy.shard_optimizer});

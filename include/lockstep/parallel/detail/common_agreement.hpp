@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/core/element_type.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/version.hpp>
+#include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/agreement.hpp>
 
@@ -26,14 +28,16 @@ inline void add_entries(Agreement& agreement, char const* kind,
   }
 }
 
-/// What every rank of a run must have alike, whatever its model and optimizer.
-[[nodiscard]] inline Agreement common_agreement(nn::ParameterLayout const& layout, char const* backend,
-                                                std::size_t bucket_bytes) {
+/// What every rank of a run must have alike, whatever its optimizer.
+template <class Model>
+[[nodiscard]] Agreement common_agreement(nn::ParameterLayout const& layout, char const* backend,
+                                         std::size_t bucket_bytes) {
   Agreement agreement;
   agreement.add("version", version);
   agreement.add("build", build);
   agreement.add("backend", backend);
   agreement.add("instruction set", to_string(best_instruction_set()));
+  agreement.add("activations", name(element_type_of<nn::ActivationsOf<Model>>));
   agreement.add("bytes of a bucket", static_cast<Index>(bucket_bytes));
   add_entries(agreement, "parameter ", layout.entries());
   add_entries(agreement, "buffer ", layout.buffers());

@@ -49,6 +49,7 @@ requires requires(FitOptions const& options) { options.accumulation; }
   agreement.add("epochs between evaluations", options.evaluate_every);
   agreement.add("patience", options.patience);
   agreement.add("dry run", Index{options.dry_run});
+  agreement.add("trace", Index{options.trace != nullptr});
   agreement.add("what evaluations are judged by", options.judge_by);
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
   agreement.add("steps of the schedule", options.schedule.total_steps);
