@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <random>
@@ -125,6 +126,30 @@ TEST_CASE("numbers of every kind") {
   CHECK(error_of<Numbers>("1,1,1,1\n1,1,,0\n") == doctest::Contains("column 3: expected a number, found \"\""));
   CHECK(error_of<Numbers>("1,1,1,1\n1.5,1,1,0\n") ==
         doctest::Contains("column 1: expected a whole number, found \"1.5\""));
+}
+
+TEST_CASE("an array takes as many columns as it has elements, of which a file may have many") {
+  struct Wide {
+    std::array<float, 20> measured{};
+    std::string name;
+    std::array<std::string, 2> notes;
+    int label = 0;
+  };
+  std::string header, row;
+  for (int i = 0; i < 20; ++i) header += "m" + std::to_string(i) + ",", row += std::to_string(i) + ".5,";
+  auto const rows = table<Wide>(header + "name,a,b,label\n" + row + "x,\"y,\",z,7\n");
+  REQUIRE(rows.size() == 1);
+  auto const wide = rows.get(0);
+  CHECK(wide.measured[0] == 0.5f);
+  CHECK(wide.measured[19] == 19.5f);
+  CHECK(wide.name == "x");
+  CHECK(wide.notes[0] == "y,");
+  CHECK(wide.notes[1] == "z");
+  CHECK(wide.label == 7);
+  CHECK(error_of<Wide>("1,2\n") ==
+        doctest::Contains(":1: has 2 columns where 24 (20 x number, text, 2 x text, number) were expected"));
+  CHECK(error_of<Wide>(row + "x,y,z,7\n0,0,?,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,x,y,z,7\n") ==
+        doctest::Contains(":2: column 3: expected a number, found \"?\""));
 }
 
 TEST_CASE("another separator, and a row of one column") {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -35,7 +37,32 @@ namespace detail {
 template <class T>
 concept CsvNumber = std::is_arithmetic_v<T>;
 template <class T>
-concept CsvMember = CsvNumber<T> || std::same_as<T, std::string>;
+concept CsvCell = CsvNumber<T> || std::same_as<T, std::string>;
+
+/// The columns that a member takes: one, or one for each element.
+template <CsvCell T>
+std::span<T, 1> csv_cells(T& member) noexcept {
+  return std::span<T, 1>(&member, 1);
+}
+template <CsvCell T, std::size_t N>
+std::span<T, N> csv_cells(std::array<T, N>& member) noexcept {
+  return member;
+}
+template <class T>
+concept CsvMember = requires(T& member) {
+  csv_cells(member);
+};
+
+/// What a member wants of the file.
+template <class T>
+struct CsvKind {
+  using Cells = decltype(csv_cells(std::declval<T&>()));
+  static constexpr std::size_t columns = Cells::extent;
+  static constexpr bool is_number = CsvNumber<typename Cells::element_type>;
+  static std::string name() {
+    return (columns == 1 ? "" : std::to_string(columns) + " x ") + (is_number ? "number" : "text");
+  }
+};
 
 template <CsvNumber T>
 constexpr char const* csv_kind() {
@@ -62,8 +89,8 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
 }  // namespace detail
 
 /// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
-/// in the file's order. The file is read and indexed at construction; a row is converted when it is asked for. Copies
-/// share the file's text. Thread-safe.
+/// in the file's order; a std::array of N of these takes N columns. The file is read and indexed at construction; a row
+/// is converted when it is asked for. Copies share the file's text. Thread-safe.
 /// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
 /// of columns, or a quote that does not close; from `get` when a number cannot be read. Each names file, line and
 /// column.
@@ -80,19 +107,20 @@ class CsvDataset {
   struct Check<std::tuple<Member&...>> {
     static_assert(
         (detail::CsvMember<Member> && ...),
-        "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers; "
-        "convert to other types with data::Transform");
-    static constexpr bool has_numbers = (detail::CsvNumber<Member> || ...);
+        "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers, or "
+        "std::array of one of these; convert to other types with data::Transform");
+    static constexpr std::size_t columns = (detail::CsvKind<Member>::columns + ...);
+    static constexpr bool has_numbers = (detail::CsvKind<Member>::is_number || ...);
     static std::string kinds() {
       std::string out;
-      ((out += (out.empty() ? "" : ", ") + std::string(detail::CsvNumber<Member> ? "number" : "text")), ...);
+      ((out += (out.empty() ? "" : ", ") + detail::CsvKind<Member>::name()), ...);
       return out;
     }
   };
 
  public:
   explicit CsvDataset(std::string path, CsvOptions options = {}) {
-    detail::CsvTable table(std::move(path), options.separator, member_count<Row>, Check<Members>::kinds());
+    detail::CsvTable table(std::move(path), options.separator, Check<Members>::columns, Check<Members>::kinds());
     if (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(table))) {
       table.drop_first_row();
       if (table.rows() == 0)
@@ -107,7 +135,10 @@ class CsvDataset {
     Row row{};
     auto at = table_->begin(i);
     int column = 0;
-    std::apply([&](auto&... member) { (read(member, ++column, at), ...); }, members(row));
+    auto const read_all = [&](auto& member) {
+      for (auto& cell : detail::csv_cells(member)) read(cell, ++column, at);
+    };
+    std::apply([&](auto&... member) { (read_all(member), ...); }, members(row));
     return row;
   }
 
@@ -123,21 +154,23 @@ class CsvDataset {
     Row row{};
     auto at = table.begin(0);
     bool any_number = false;
-    auto const look = [&]<class T>(T& member) {
-      auto const field = table.field(at);
-      at = field.next;
-      if constexpr (detail::CsvNumber<T>)
-        any_number |= detail::parse_number(field.text, member) != std::errc::invalid_argument;
+    auto const look = [&](auto& member) {
+      for (auto& cell : detail::csv_cells(member)) {
+        auto const field = table.field(at);
+        at = field.next;
+        if constexpr (detail::CsvNumber<std::remove_reference_t<decltype(cell)>>)
+          any_number |= detail::parse_number(field.text, cell) != std::errc::invalid_argument;
+      }
     };
     std::apply([&](auto&... member) { (look(member), ...); }, members(row));
     return !any_number;
   }
 
   template <class T>
-  void read(T& member, int column, std::size_t& at) const {
+  void read(T& cell, int column, std::size_t& at) const {
     auto const field = table_->field(at);
     if constexpr (detail::CsvNumber<T>) {
-      auto const error = detail::parse_number(field.text, member);
+      auto const error = detail::parse_number(field.text, cell);
       if (error != std::errc{}) {
         table_->fail(at, "column " + std::to_string(column) + ": expected " + detail::csv_kind<T>() + ", found " +
                              detail::excerpt(field.text) +
@@ -145,7 +178,7 @@ class CsvDataset {
                              "; mend the field, or change the member's type or the header option");
       }
     } else {
-      field.copy_to(member);
+      field.copy_to(cell);
     }
     at = field.next;
   }
