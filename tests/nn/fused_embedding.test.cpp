@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/nn/embedding.hpp>
+#include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
 
 #include "nn/sequence_model.hpp"
@@ -40,6 +41,18 @@ struct Twice : Pooled {
     auto loss = Pooled::forward(context, batch);
     loss += Pooled::forward(context, batch);
     return loss;
+  }
+};
+
+/// Tokens are looked up in the weight of the layer that gives logits of them.
+struct Tied {
+  nn::FusedEmbedding embedding{{.length = 9, .width = 6}};
+  nn::Linear head{6, 11, nn::Bias::none};
+  void visit(auto&& each) { each("embedding", embedding), each("head", head); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const x = embedding.forward(context, nn::Embedding::of(head.weight(), batch.tokens()), batch.places());
+    return lockstep_test::irregular_loss(context, head.forward(context, x).tokens, &x.layout);
   }
 };
 
@@ -147,6 +160,10 @@ TEST_CASE("gradients, with and without dropout, once and twice in a pass") {
     CHECK(twice.ok());
     CHECK(once.checked == 11 * 6 + 9 * 6);
   }
+  auto const tied = check_model(Tied{}, mixed);
+  CAPTURE(tied.where);
+  CHECK(tied.ok());
+  CHECK(tied.checked == 11 * 6 + 9 * 6);
 }
 
 TEST_CASE("batches without rows or without tokens give zero gradients") {

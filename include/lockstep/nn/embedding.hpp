@@ -35,6 +35,13 @@ class Embedding {
   [[nodiscard]] Lookup<Column> of(Column const& column) const {
     return {weight_, column};
   }
+  /// The same in a table that another layer learns. A language model that ends in a Linear{width, vocabulary} looks its
+  /// tokens up in the weight of that: its input and output are tied.
+  /// @shape table [rows, width]
+  template <class Column>
+  [[nodiscard]] static Lookup<Column> of(Parameter const& table, Column const& column) {
+    return {table, column};
+  }
 
  private:
   Parameter weight_;
