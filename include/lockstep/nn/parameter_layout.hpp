@@ -7,6 +7,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -77,11 +78,20 @@ class ParameterLayout {
     } else if constexpr (std::is_same_v<Node, Buffer>) {
       buffers.push_back(&node);
       buffers_.push_back({name, node.shape, node.initializer, 0, node.size()});
-    } else {
+    } else if constexpr (check_layer<Node>()) {
       node.visit([&](std::string_view child_name, auto& child) {
         collect(name.empty() ? std::string(child_name) : name + "." + std::string(child_name), child, found, buffers);
       });
     }
+  }
+
+  template <class Node>
+  static constexpr bool check_layer() {
+    static_assert(HasParameters<Node>,
+                  "Lockstep: visit hands each(name, child) something that is no layer: neither nn::Parameter nor "
+                  "nn::Buffer, and without a visit(each) of its own, as a number or a std::vector of layers; or it is "
+                  "const itself; see docs/reference/model.md");
+    return HasParameters<Node>;
   }
 
   void check(std::vector<Parameter*> const& found, std::vector<Buffer*> const& buffers) const {

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE integers: Lockstep: activations are float, double, bfloat16 or float16
 // CASE twice: Lockstep: this model stores its activations in 16 bits already; leave nn::InBfloat16 or nn::InFloat16 out
+// CASE no_layer: Lockstep: visit hands each(name, child) something that is no layer
+// CASE const_visit: Lockstep: visit hands each(name, child) something that is no layer
+#include <vector>
+
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/half_precision.hpp>
 
 using namespace lockstep;
 
 struct Model {
-  void visit(auto&&) {}
+#if defined(CASE_no_layer)
+  std::vector<nn::Parameter> tables;
+#else
+  nn::Parameter tables;
+#endif
+  void visit(auto&& each)
+#if defined(CASE_const_visit)
+      const
+#endif
+  {
+    each("tables", tables);
+  }
 };
 
 #if defined(CASE_integers)
@@ -23,3 +38,8 @@ nn::InFloat16<nn::InBfloat16<Model>> model{nn::InBfloat16<Model>{Model{}}};
 #else
 nn::InBfloat16<Model> model{Model{}};
 #endif
+
+nn::ParameterLayout layout() {
+  Model own;
+  return nn::ParameterLayout::of(own);
+}
