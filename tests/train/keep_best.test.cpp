@@ -20,7 +20,7 @@ using namespace lockstep;
 
 TEST_CASE("the file holds the parameters of the best evaluation, whatever training did afterwards") {
   lockstep_test::TemporaryFolder const folder;
-  auto const path = folder / "best.safetensors";
+  auto const path = folder / "of/two/best.safetensors";
   auto loader = line::loader(8, 4), again = line::loader(8, 4);
   // Steps that overshoot more and more: the first evaluation is the best.
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};

@@ -141,6 +141,20 @@ TEST_CASE("the schedule scales the optimizer's learning rate by step") {
   REQUIRE(heard.steps.size() == 4);
   for (std::size_t i = 0; i < 4; ++i)
     CHECK(heard.steps[i].learning_rate == doctest::Approx(0.05 * static_cast<double>(i + 1)));
+
+  // Falling to the end of the fit, unless it says where.
+  auto const rates = [&](optim::Schedule schedule) {
+    heard.steps.clear();
+    trainer.fit(loader, {.epochs = 2, .max_steps = 7, .schedule = schedule, .observers = {&heard}});
+    std::vector<double> all;
+    for (auto const& step : heard.steps) all.push_back(step.learning_rate);
+    return all;
+  };
+  using Kind = optim::Schedule::Kind;
+  CHECK(rates({.warmup_steps = 2, .kind = Kind::linear}) ==
+        rates({.warmup_steps = 2, .total_steps = 7, .kind = Kind::linear}));
+  CHECK(heard.steps[6].learning_rate == doctest::Approx(0.2 / 5));
+  CHECK(rates({.total_steps = 14, .kind = Kind::cosine})[6] > 0.1);
 }
 
 TEST_CASE("the same seed gives the same bits for any number of threads and workers") {
@@ -236,6 +250,26 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{loader}), doctest::Contains("make a second one"),
                        ConfigError);
   CHECK(trainer.values()[0] == 0);
+}
+
+TEST_CASE("options that no run can have are refused before anything is trained") {
+  auto loader = line::loader(8, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const refuses = [&](FitOptions const& options, char const* sentence) {
+    CHECK_THROWS_WITH_AS(trainer.fit(loader, options), sentence, ConfigError);
+  };
+  refuses({.epochs = -1}, "fit: epochs is -1; it must be at least 0");
+  refuses({.accumulation = 0}, "fit: accumulation is 0; it must be at least 1");
+  refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, which does not clip");
+  refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
+  refuses({.checkpoints = {.every = -2}}, "fit: checkpoints.every is -2; it must be at least 0");
+  refuses({.checkpoints = {.every = 5}},
+          "fit: checkpoints.every is 5 and checkpoints.folder is empty, so that nothing would be saved; name a folder");
+  CHECK(trainer.values()[0] == 0);
+  for (double const rate : {-0.1, std::nan(""), static_cast<double>(INFINITY)}) {
+    Trainer wrong{line::Model{}, optim::SGD{.learning_rate = rate}, parallel::SingleDevice{.threads = 1}};
+    CHECK_THROWS_WITH_AS(wrong.fit(loader), doctest::Contains("fit: the optimizer's learning_rate is "), ConfigError);
+  }
 }
 
 TEST_CASE("a mean over nothing is refused, not told as 0") {
@@ -380,7 +414,9 @@ TEST_CASE("a loss that is no number ends the run, with the step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.epochs = 2}),
-                       doctest::Contains("the loss of step 3 is inf; lower the learning rate"), Error);
+                       doctest::Contains("the loss of step 3 is inf; lower the learning rate, warm it up, clip the "
+                                         "gradient, or check samples by data::Finite"),
+                       Error);
 }
 
 TEST_CASE("a loss that is no number on one rank or device alone names it") {

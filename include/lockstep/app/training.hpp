@@ -248,9 +248,12 @@ class Training {
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
-    train::Checkpoints checkpoints{
-        .every = options_.checkpoint_every, .keep = options_.keep_checkpoints, .metadata = metadata};
-    if (saves()) checkpoints.folder = file("checkpoints");
+    train::Checkpoints checkpoints{.metadata = metadata};
+    if (saves()) {
+      checkpoints.folder = file("checkpoints");
+      checkpoints.every = options_.checkpoint_every;
+      checkpoints.keep = options_.keep_checkpoints;
+    }
     bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
     if (saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
       checkpoints.resume = train::newest_checkpoint(checkpoints.folder);

@@ -17,8 +17,13 @@ struct Schedule {
     inverse_square_root,  ///< falls with the root of the step, however long the run: a half at four times the warm-up
   };
   Index warmup_steps = 0;
-  Index total_steps = 0;  ///< of the run, warm-up included; only `cosine` and `linear` ask for it
+  Index total_steps = 0;  ///< warm-up included; only `cosine` and `linear` ask for it. 0: those of the fit
   Kind kind = Kind::constant;
+
+  /// The same schedule in a fit of so many steps.
+  [[nodiscard]] Schedule over(Index steps) const noexcept {
+    return {warmup_steps, total_steps > 0 ? total_steps : steps, kind};
+  }
 
   /// What the learning rate is multiplied by in step t, from 1; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
   ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t)

@@ -32,7 +32,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// Where a fit leaves checkpoints, and which one it goes on from. Of several ranks the first one's counts, and only it
 /// reads and writes.
 struct Checkpoints {
-  std::string folder = {};  ///< receives step_N.safetensors, and is made when it is missing; empty: nothing is saved
+  std::string folder = {};  ///< receives step_N.safetensors; made before the first step. Empty: nothing is saved
   Index every = 0;          ///< optimizer steps; one more after the last. 0: only that
   Index keep = 0;           ///< of the run's so far, the newest; the others go once it is on the disk. 0: all
   std::string resume = {};  ///< a file to go on from; empty: from the beginning
@@ -236,11 +236,28 @@ inline void remove_old_checkpoints(std::string const& folder, Index step, Index 
     ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
 }
 
+namespace detail {
+/// Makes a folder for checkpoints, and those above it, where they are missing.
+/// @throws DataError with the system's reason, also when nothing can be written there
+inline void make_folder(std::string const& folder) {
+  auto const made = [&] { return ::mkdir(folder.c_str(), 0777) == 0 || errno == EEXIST; };
+  bool there = made();
+  if (auto const above = folder.find_last_of('/');
+      !there && errno == ENOENT && above != std::string::npos && above > 0) {
+    make_folder(folder.substr(0, above));
+    there = made();
+  }
+  if (there && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
+  throw DataError(folder + ": " +
+                  (there ? "no folder to write checkpoints to: " : "cannot make the folder for checkpoints: ") +
+                  std::strerror(errno));
+}
+}  // namespace detail
+
 /// Where `folder` keeps the checkpoint of this name, such as "step_500". Makes the folder when it is missing.
 /// @throws DataError with the system's reason
 [[nodiscard]] inline std::string checkpoint_path(std::string const& folder, std::string const& name) {
-  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)
-    throw DataError(folder + ": cannot make the folder for checkpoints: " + std::strerror(errno));
+  detail::make_folder(folder);
   return folder + "/" + name + ".safetensors";
 }
 

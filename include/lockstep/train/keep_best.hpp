@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
 
@@ -13,9 +14,9 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// Saves a trainer's parameters and buffers, with `metadata`, whenever an evaluation is the best so far by
 /// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. Where a run goes on that is judged
-/// by something else than before, and another evaluation was the best by that, its file is put aside. For one rank
-/// only; the trainer outlives it.
-/// @throws DataError, which ends the run, when the file cannot be written
+/// by something else than before, and another evaluation was the best by that, its file is put aside. Its folder is
+/// made before the first step. For one rank only; the trainer outlives it.
+/// @throws DataError, which ends the run, when the folder cannot be made or the file cannot be written
 template <class Trainer>
 class KeepBest final : public Observer {
  public:
@@ -23,6 +24,8 @@ class KeepBest final : public Observer {
       : trainer_(&trainer), path_(std::move(path)), metadata_(std::move(metadata)) {}
 
   void start(StartReport const& report) override {
+    if (auto const above = path_.find_last_of('/'); above != std::string::npos && above > 0)
+      detail::make_folder(path_.substr(0, above));
     auto const step = report.resumed > 0 ? step_of(path_) : -1;
     if (step < 0 || step > report.resumed || step == report.best) return;
     auto const stem = path_.substr(0, path_.rfind('.'));

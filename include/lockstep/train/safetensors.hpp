@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -144,7 +145,9 @@ struct SafetensorsFile {
   explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
     std::unique_ptr<std::FILE, CloseFile> const file(std::fopen(path.c_str(), "rbe"));
     auto const read = [&](void* to, std::size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
-    if (!file || std::fseek(file.get(), 0, SEEK_END) != 0) throw DataError(path + ": cannot be opened for reading");
+    if (!file || std::fseek(file.get(), 0, SEEK_END) != 0)
+      throw DataError(path + ": cannot be opened for reading: " + std::strerror(errno) +
+                      "; check the path and its permissions");
     auto const end = std::ftell(file.get());
     auto const size = end < 0 ? 0 : static_cast<std::uint64_t>(end);
     std::uint64_t length = 0;

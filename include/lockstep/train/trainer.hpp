@@ -29,6 +29,7 @@
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
+#include <lockstep/train/detail/check_options.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/evaluation_part.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
@@ -122,8 +123,9 @@ class Trainer {
   /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
   /// Who asks by `options.stop` waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when the evaluation uses the same loader, when `options` judge by a metric that it does not
-  /// count, or wait for evaluations that there are none of; Error when the loss is no finite number
+  /// @throws ConfigError when one of `options` or the learning rate is out of range, the evaluation uses the same
+  /// loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none of;
+  /// DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Replica = typename Session::DeviceReplica;
@@ -228,6 +230,7 @@ class Trainer {
 
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
+    train::detail::check_options(options, optimizer_.learning_rate);
     train::detail::check_evaluation(loader, evaluation, options, split());
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
@@ -238,8 +241,8 @@ class Trainer {
           std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
     train::detail::FitPlan const plan(loader.samples(), loader.steps(split()),
-                                      loader.options().batch_size * policy_.all_shards(),
-                                      std::max<Index>(1, options.accumulation), options.epochs, options.max_steps);
+                                      loader.options().batch_size * policy_.all_shards(), options.accumulation,
+                                      options.epochs, options.max_steps);
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
@@ -256,6 +259,7 @@ class Trainer {
       rehearse(loader, evaluation, options, plan, record);
       return record;
     }
+    checkpoints.prepare();
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps, best_step});
@@ -272,7 +276,7 @@ class Trainer {
         micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record,
                    [&](auto... moments) { tracing.after_micro_step(moments...); });
       ++record.steps;
-      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps);
+      auto const rate = optimizer_.learning_rate * options.schedule.over(plan.steps).factor(record.steps);
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
@@ -284,7 +288,7 @@ class Trainer {
         auto const where = train::detail::where_not_finite(session_, rank(), ranks(), record.devices);
         throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
                     where + (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
-                    "lower the learning rate, warm it up or clip the gradient" +
+                    "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
                     (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
       }
       if (begin == 0) epoch_loss = {};
@@ -378,8 +382,7 @@ class Trainer {
     record.world_size = ranks();
     record.threads = policy_.threads_each();
     record.batch_size = loader.options().batch_size * shards;
-    record.effective_batch_size =
-        record.batch_size * record.world_size * record.devices * std::max<Index>(1, options.accumulation);
+    record.effective_batch_size = record.batch_size * record.world_size * record.devices * options.accumulation;
     record.parameters = layout_.parameters();
     if (scales_loss) options.loss_scaler.check(), record.loss_scale = options.loss_scaler.begin();
     return record;

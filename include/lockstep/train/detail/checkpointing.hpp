@@ -40,6 +40,9 @@ class Checkpointing {
   /// @collective   @throws DataError or ConfigError, on the first rank, when it is not one of this run
   nn::Loss<HostSpace> take_up(RunRecord& record) {
     parallel::SessionState state(0, 0, 0);
+    if (speaks() && options_.folder.empty() && options_.every > 0)
+      throw ConfigError("fit: checkpoints.every is " + std::to_string(options_.every) +
+                        " and checkpoints.folder is empty, so that nothing would be saved; name a folder");
     bool const reads = speaks() && !options_.resume.empty();
     if (reads) {
       state = room();
@@ -71,6 +74,12 @@ class Checkpointing {
     record.train_loss = progress.epoch_loss.mean();
     if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
     return progress.epoch_loss;
+  }
+
+  /// Before the first step, so that nobody trains what cannot be saved.
+  /// @throws DataError, on the first rank, when there is no folder and none can be made
+  void prepare() const {
+    if (saves_ && speaks()) make_folder(options_.folder);
   }
 
   /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.
