@@ -26,6 +26,17 @@ consteval bool takes_members(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), AnyMember<T>{})...}; };
 }
 
+/// Whether the members that braces count are all members, and no elements of a C array that braces may leave out: in
+/// parentheses nothing is left out.
+template <class T, std::size_t... I>
+consteval bool takes_members_one_by_one([[maybe_unused]] std::index_sequence<I...> all) {
+#ifdef __cpp_aggregate_paren_init
+  return requires { T((static_cast<void>(I), AnyMember<T>{})...); };
+#else
+  return takes_members<T>(all);
+#endif
+}
+
 template <class T>
 inline constexpr bool standard_array = false;
 template <class T, std::size_t N>
@@ -46,8 +57,8 @@ consteval std::size_t count_members() {
 
 }  // namespace detail
 
-/// A struct whose members Lockstep can list without a macro: a default-constructible aggregate. C arrays inside it are
-/// miscounted by the language's rules for braces; use std::array.
+/// A struct whose members Lockstep can list without a macro: a default-constructible aggregate. It holds no C arrays,
+/// whose elements the language's rules for braces count as members; use std::array.
 template <class T>
 concept Aggregate =
     std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::standard_array<T> && std::default_initializable<T>;
@@ -63,6 +74,9 @@ constexpr auto members(T& t) noexcept {
   constexpr auto count = member_count<std::remove_const_t<T>>;
   static_assert(count >= 1 && count <= detail::most_members,
                 "Lockstep: a sample is an aggregate of 1 to 16 members; group members in a nested struct");
+  static_assert(detail::takes_members_one_by_one<std::remove_const_t<T>>(std::make_index_sequence<count>{}),
+                "Lockstep: a sample holds no C arrays, of which the language does not tell where they end; use "
+                "std::array");
   if constexpr (count == 1) {
     auto& [a] = t;
     return std::tie(a);

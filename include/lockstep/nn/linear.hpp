@@ -82,6 +82,18 @@ class Linear {
     return x.with(forward(context, x.tokens));
   }
 
+  /// Says what it takes, of anything else.
+  template <class Context, class X>
+  requires(!std::is_convertible_v<X const&, nn::Variable<typename Context::Scalar, 2, typename Context::Space>> &&
+           !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
+      typename Context::template Variable<2> forward(Context&, X const&) const {
+    static_assert(!std::is_same_v<X, X>,
+                  "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. Of a batch's array column that is "
+                  "context.input(column.values), of one of numbers context.input(column.values.reshape(Extents<2>{"
+                  "batch.rows(), 1})), of a column of sequences nn::sequence_of");
+    return {};
+  }
+
   /// activation(x weight^T + bias), made while the product is in cache: as nn::gelu or nn::relu after the above, in one
   /// pass less.
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
