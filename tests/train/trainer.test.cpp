@@ -266,10 +266,17 @@ TEST_CASE("options that no run can have are refused before anything is trained")
   refuses({.checkpoints = {.every = 5}},
           "fit: checkpoints.every is 5 and checkpoints.folder is empty, so that nothing would be saved; name a folder");
   CHECK(trainer.values()[0] == 0);
-  for (double const rate : {-0.1, std::nan(""), static_cast<double>(INFINITY)}) {
-    Trainer wrong{line::Model{}, optim::SGD{.learning_rate = rate}, parallel::SingleDevice{.threads = 1}};
-    CHECK_THROWS_WITH_AS(wrong.fit(loader), doctest::Contains("fit: the optimizer's learning_rate is "), ConfigError);
-  }
+  auto const refuses_optimizer = [&](auto optimizer, char const* sentence) {
+    Trainer wrong{line::Model{}, optimizer, parallel::SingleDevice{.threads = 1}};
+    CHECK_THROWS_WITH_AS(wrong.fit(loader), sentence, ConfigError);
+  };
+  refuses_optimizer(optim::SGD{.learning_rate = -0.1},
+                    "SGD: learning_rate is -0.100000; it must be a finite number of at least 0");
+  refuses_optimizer(optim::SGD{.learning_rate = INFINITY},
+                    "SGD: learning_rate is inf; it must be a finite number of at least 0");
+  refuses_optimizer(optim::AdamW{.beta1 = 1.5}, "AdamW: beta1 is 1.500000; it must be at least 0 and below 1");
+  refuses_optimizer(optim::AdamW{.weight_decay = std::nan("")},
+                    "AdamW: weight_decay is nan; it must be a finite number of at least 0");
 }
 
 TEST_CASE("a mean over nothing is refused, not told as 0") {

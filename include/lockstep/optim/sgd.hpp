@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/optim/decay_rule.hpp>
+#include <lockstep/optim/detail/expect_setting.hpp>
 #include <lockstep/optim/detail/make_rule.hpp>
 #include <lockstep/optim/detail/sgd_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
@@ -30,6 +31,13 @@ struct SGD {
   void describe(auto&& each) const {
     each("momentum", momentum), each("kind of momentum", static_cast<Index>(kind)), each("weight decay", weight_decay);
     each("untouched rows", static_cast<Index>(untouched_rows));
+  }
+
+  /// @throws ConfigError for a setting out of range
+  void check() const {
+    detail::expect_setting("SGD", "learning_rate", learning_rate),
+        detail::expect_setting("SGD", "momentum", momentum, 1);
+    detail::expect_setting("SGD", "weight_decay", weight_decay);
   }
 
   static constexpr int states = 1;  ///< b

@@ -123,9 +123,9 @@ class Trainer {
   /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
   /// Who asks by `options.stop` waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when one of `options` or the learning rate is out of range, the evaluation uses the same
-  /// loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none of;
-  /// DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number
+  /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
+  /// same loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none
+  /// of; DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Replica = typename Session::DeviceReplica;
@@ -230,7 +230,7 @@ class Trainer {
 
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
-    train::detail::check_options(options, optimizer_.learning_rate);
+    train::detail::check_options(options, optimizer_);
     train::detail::check_evaluation(loader, evaluation, options, split());
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)

@@ -4,6 +4,7 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/detail/adam_rule.hpp>
+#include <lockstep/optim/detail/expect_setting.hpp>
 #include <lockstep/optim/detail/make_rule.hpp>
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/optim/step_scalars.hpp>
@@ -26,6 +27,14 @@ struct AdamWith {
   void describe(auto&& each) const {
     each("beta1", beta1), each("beta2", beta2), each("epsilon", epsilon), each("weight decay", weight_decay);
     each("untouched rows", static_cast<Index>(untouched_rows));
+  }
+
+  /// @throws ConfigError for a setting out of range
+  void check() const {
+    char const* const name = decay == Decay::coupled ? "Adam" : "AdamW";
+    expect_setting(name, "learning_rate", learning_rate), expect_setting(name, "epsilon", epsilon);
+    expect_setting(name, "beta1", beta1, 1), expect_setting(name, "beta2", beta2, 1);
+    expect_setting(name, "weight_decay", weight_decay);
   }
 
   static constexpr int states = 2;  ///< m, v

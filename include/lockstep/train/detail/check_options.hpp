@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cmath>
 #include <string>
 
 #include <lockstep/core/error.hpp>
@@ -9,8 +8,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// Numbers that no run can have. @throws ConfigError with name, value and rule
-template <class FitOptions>
-void check_options(FitOptions const& options, double learning_rate) {
+template <class FitOptions, class Optimizer>
+void check_options(FitOptions const& options, Optimizer const& optimizer) {
   struct Count {
     char const* name;
     Index value, least;
@@ -26,9 +25,7 @@ void check_options(FitOptions const& options, double learning_rate) {
     if (each.value < each.least)
       throw ConfigError(std::string("fit: ") + each.name + " is " + std::to_string(each.value) +
                         "; it must be at least " + std::to_string(each.least));
-  if (!(learning_rate >= 0 && std::isfinite(learning_rate)))
-    throw ConfigError("fit: the optimizer's learning_rate is " + std::to_string(learning_rate) +
-                      "; it must be a finite number of at least 0");
+  if constexpr (requires { optimizer.check(); }) optimizer.check();
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +
                       "; it must be at least 0, which does not clip");
