@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -106,6 +107,10 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
     REQUIRE(resumed.at("resumed_at").array().size() == 2);
     CHECK(resumed.at("resumed_at").at(std::size_t{0}).integer() >= 60);
     CHECK(losses(folder / name) == losses(folder / ("whole-" + name)));
+    auto const table = read_file((folder / name) + "/metrics.csv");
+    CHECK(std::ranges::count(table, '\n') ==
+          1 + std::ranges::count(read_file((folder / name) + "/metrics.jsonl"), '\n'));
+    CHECK(table.find("kind,step") == table.rfind("kind,step"));
 
     auto const metrics = read_file((folder / name) + "/metrics.jsonl"), json = read_file((folder / name) + "/run.json");
     auto const again = run_example("text_classification", arguments);

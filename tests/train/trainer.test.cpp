@@ -247,6 +247,16 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.evaluate_every = 0, .patience = 3}),
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
+  auto const twice =
+      train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, twice), doctest::Contains("a metric is called \"accuracy\", as another"),
+                       ConfigError);
+  struct Seconds : train::Accuracy<line::Point, int> {
+    using train::Accuracy<line::Point, int>::Accuracy;
+    static constexpr char const* name() noexcept { return "seconds"; }
+  };
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again, Seconds{&line::Point::label}}),
+                       doctest::Contains("a metric is called \"seconds\""), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{loader}), doctest::Contains("make a second one"),
                        ConfigError);
   CHECK(trainer.values()[0] == 0);

@@ -118,7 +118,7 @@ class CommonFlags {
     command.add("--seed", options_.seed, 0, std::numeric_limits<std::uint64_t>::max(),
                 "Of order, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
-                "Receives run.json, metrics.jsonl and checkpoints/; default: nothing is written");
+                "Receives run.json, metrics.jsonl, metrics.csv and checkpoints/; default: nothing is written");
     command.add(
         "--trace", options_.trace,
         "Records ten steps after the first ones: trace.json and layers.csv in --save-dir, and a table of layers");

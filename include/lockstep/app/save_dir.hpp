@@ -32,7 +32,7 @@ inline void check_save_dir(std::string const& directory, std::string const& resu
     throw ConfigError("--save-dir " + directory + ": cannot be written to: " + std::strerror(errno) +
                       "; change its permissions, or name another directory");
   if (goes_on) return;
-  for (char const* sign : {"run.json", "metrics.jsonl", "checkpoints"})
+  for (char const* sign : {"run.json", "metrics.jsonl", "metrics.csv", "checkpoints"})
     if (fs::exists(fs::path(directory) / sign, error))
       throw ConfigError("--save-dir " + directory + ": already holds a run (" + sign +
                         "); name another directory, remove that run, or go on with it by --resume auto");

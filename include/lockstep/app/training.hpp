@@ -36,6 +36,7 @@
 #include <lockstep/scaling/verdict.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/csv_log.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/layer_times.hpp>
@@ -106,8 +107,8 @@ class Training {
   }
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
-  /// leaves metrics.jsonl, run.json and checkpoints/ in --save-dir; `metadata` is saved with the parameters. Its
-  /// learning rate is that of --lr, whatever the optimizer's is.
+  /// leaves metrics.jsonl, metrics.csv, run.json and checkpoints/ in --save-dir; `metadata` is saved with the
+  /// parameters. Its learning rate is that of --lr, whatever the optimizer's is.
   /// @returns how the run went
   /// @throws what the trainer throws, and DataError when --save-dir cannot be written to
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
@@ -163,6 +164,7 @@ class Training {
     if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
+    std::optional<train::CsvLog> table;
 #if defined(LOCKSTEP_TENSORBOARD)
     std::optional<train::TensorBoard> events;
 #endif
@@ -173,6 +175,7 @@ class Training {
       fit.observers.push_back(&progress);
       if (saves()) fit.observers.push_back(&not_over.emplace(file("run.json")));
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
+      if (saves()) fit.observers.push_back(&table.emplace(file("metrics.csv")));
 #if defined(LOCKSTEP_TENSORBOARD)
       if (saves()) fit.observers.push_back(&events.emplace(options_.save_dir));
 #endif

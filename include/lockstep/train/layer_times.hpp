@@ -12,6 +12,7 @@
 
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/detail/csv_quoted.hpp>
 #include <lockstep/train/detail/named_spans.hpp>
 #include <lockstep/train/trace.hpp>
 
@@ -96,17 +97,12 @@ struct LayerTime {
 /// Writes all of them as CSV, with names in the first row; the file is there whole or not at all.
 /// @throws DataError when it cannot be written
 inline void write_layer_times(std::string const& path, std::vector<LayerTime> const& times) {
-  auto const quoted = [](std::string const& text) {
-    std::string out = "\"";
-    for (char const c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return out + "\"";
-  };
   std::string text = "layer,operation,calls,forward_ms,backward_ms,share,activation_bytes,parameter_bytes\n";
   for (auto const& time : times) {
     char numbers[160];
     std::snprintf(numbers, sizeof numbers, ",%.6g,%.6f,%.6f,%.6f,%.0f,%zu\n", time.calls, time.forward_ms,
                   time.backward_ms, time.share, time.activation_bytes, time.parameter_bytes);
-    text += quoted(time.layer) + "," + quoted(time.operation) + numbers;
+    text += detail::csv_quoted(time.layer) + "," + detail::csv_quoted(time.operation) + numbers;
   }
   AtomicFile file(path);
   file.write(text);

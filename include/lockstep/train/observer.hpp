@@ -17,6 +17,7 @@ struct StartReport {
   Index epochs = 0;
   Index resumed = 0;  ///< the step of a checkpoint that the run goes on from; 0: from the beginning
   Index best = 0;     ///< the step of the best evaluation until there, as it is judged now; 0: there was none
+  std::vector<std::string> metrics{};  ///< what evaluations will count, by name and in their order
 };
 
 /// One optimizer step.

@@ -262,7 +262,8 @@ class Trainer {
     checkpoints.prepare();
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
-    for (auto* observer : options.observers) observer->start({plan.steps, options.epochs, record.steps, best_step});
+    for (auto* observer : options.observers)
+      observer->start({plan.steps, options.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
 
     train::detail::LossScaleReports loss_scales;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/detail/log_columns.hpp>
 #include <lockstep/train/evaluation.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What an evaluation counts, by name.
+template <class Evaluation>
+[[nodiscard]] std::vector<std::string> metric_names([[maybe_unused]] Evaluation const& evaluation) {
+  std::vector<std::string> names;
+  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>)
+    std::apply([&](auto const&... metric) { (names.emplace_back(metric.name()), ...); }, evaluation.metrics);
+  return names;
+}
 
 /// A mean over nothing would look like a perfect one.
 /// @returns the evaluation's steps, at least 1
@@ -27,27 +39,31 @@ Index steps_of(Evaluation<Loader, Metrics...> const& evaluation, data::Split con
 template <class Loader, class Evaluation, class FitOptions>
 void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOptions const& options,
                       data::Split const& split) {
-  std::string names = "loss";
-  bool known = options.judge_by == names;
+  std::string known = "loss";
+  bool judges = options.judge_by == known;
   if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
     if (static_cast<void const*>(&evaluation.loader) == &loader)
       throw ConfigError(
           "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
           "second one, if need be of the same dataset");
     steps_of(evaluation, split);
-    auto const look = [&](std::string const& name) {
-      known = known || name == options.judge_by;
-      names += ", " + name;
-    };
-    std::apply([&](auto const&... metric) { (look(metric.name()), ...); }, evaluation.metrics);
+  }
+  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
+  for (auto const& name : metric_names(evaluation)) {
+    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+      throw ConfigError("fit: a metric is called \"" + name +
+                        "\", as another one or a number that is logged beside it; give it another name()");
+    taken.push_back(name);
+    judges = judges || name == options.judge_by;
+    known += ", " + name;
   }
   bool const evaluates = !std::is_same_v<Evaluation, NoEvaluation> && options.evaluate_every > 0;
   if (options.patience > 0 && !evaluates)
     throw ConfigError("fit: patience is " + std::to_string(options.patience) +
                       ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
-  if (!known)
+  if (!judges)
     throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
-                      "\", which they do not count; name one of " + names);
+                      "\", which they do not count; name one of " + known);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

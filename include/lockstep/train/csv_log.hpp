@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/train/detail/csv_quoted.hpp>
+#include <lockstep/train/detail/line_file.hpp>
+#include <lockstep/train/detail/log_columns.hpp>
+#include <lockstep/train/observer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Writes metrics.csv: what MetricsLog writes, as a table. The first row has the columns' names, fixed when a run
+/// starts: those of MetricsLog and the evaluation's metrics; then comes a row for each logged step and each evaluation,
+/// with nothing between the commas where a column is not of its kind. Floating-point numbers are written with the
+/// fewest digits that read back as the same bits. A row is complete in the file as soon as it is logged. A run that
+/// goes on from a checkpoint goes on in its file. For one rank only.
+/// @throws DataError when the file cannot be written, or has other columns than the run that is to go on in it
+class CsvLog final : public Observer {
+ public:
+  explicit CsvLog(std::string path) : file_(std::move(path)) {}
+
+  /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
+  void start(StartReport const& report) override {
+    metrics_ = report.metrics;
+    std::string header;
+    for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
+    for (auto const& name : metrics_)
+      header += "," + (name.find_first_of(",\"\r\n") == std::string::npos ? name : detail::csv_quoted(name));
+    Index row = 0;
+    auto const kept = file_.keep(report.resumed, [&](std::string const& line) {
+      if (++row > 1) return step_of(line, row);
+      if (line == header) return Index{0};
+      throw DataError(file_.path() + ": its columns are \"" + line + "\", and those of the run that goes on are \"" +
+                      header + "\"; move the file away, and the run begins another");
+    });
+    if (kept == 0) file_.write(header);
+  }
+
+  void step(StepReport const& report) override {
+    if (!report.is_logged()) return;
+    line_ = "step";
+    add(report.step), add(report.epoch), add(report.loss), add(report.learning_rate);
+    add(report.samples), add(report.samples_per_second), add(report.seconds);
+    if (report.loss_scale > 0)
+      add(report.loss_scale), add(report.skipped_steps);
+    else
+      leave(2);
+    leave(metrics_.size());
+    file_.write(line_);
+  }
+
+  void evaluation(EvaluationReport const& report) override {
+    line_ = "evaluation";
+    add(report.step), add(report.epoch), add(report.loss), leave(1);
+    add(report.samples), leave(1), add(report.seconds), leave(2);
+    for (auto const& name : metrics_) {
+      auto const found = std::find_if(report.metrics.begin(), report.metrics.end(),
+                                      [&](auto const& metric) { return metric.first == name; });
+      found == report.metrics.end() ? leave(1) : add(found->second);
+    }
+    file_.write(line_);
+  }
+
+ private:
+  template <class T>
+  void add(T value) {
+    char text[64];
+    line_ += ',';
+    line_.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  }
+  /// Cells without a value.
+  void leave(std::size_t cells) { line_.append(cells, ','); }
+
+  [[nodiscard]] Index step_of(std::string const& line, Index row) const {
+    Index step = 0;
+    auto const comma = line.find(',');
+    auto const* const begin = line.data() + (comma == std::string::npos ? line.size() : comma + 1);
+    if (std::from_chars(begin, line.data() + line.size(), step).ec == std::errc()) return step;
+    throw DataError(file_.path() + ": row " + std::to_string(row) +
+                    " does not begin with a kind and a step; move the file away, and the run begins another");
+  }
+
+  detail::LineFile file_;
+  std::vector<std::string> metrics_;
+  std::string line_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A text as a cell of a CSV file.
+[[nodiscard]] inline std::string csv_quoted(std::string const& text) {
+  std::string out = "\"";
+  for (char const c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

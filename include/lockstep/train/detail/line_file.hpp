@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/detail/close_file.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A log whose lines belong to steps, in their order. A line is complete in the file as soon as it is written.
+class LineFile {
+ public:
+  /// @throws DataError when the file cannot be created
+  explicit LineFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "ae")) {
+    if (!file_) fail("create");
+  }
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+
+  /// Drops the lines of steps behind this one, of step 0 all, and a line that was not written to its end;
+  /// `step_of(line)` says which step a line is of. Returns the bytes that stay.
+  template <class StepOf>
+  ::off_t keep(Index step, StepOf const& step_of) {
+    std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
+    ::off_t end = 0;
+    std::string line;
+    for (int c; file && (c = std::getc(file.get())) != EOF;) {
+      if (c != '\n') {
+        line += static_cast<char>(c);
+        continue;
+      }
+      if (step_of(line) > step) break;
+      end += static_cast<::off_t>(line.size()) + 1;
+      line.clear();
+    }
+    if (::truncate(path_.c_str(), end) != 0) fail("shorten");
+    return end;
+  }
+
+  void write(std::string const& line) {
+    if (std::fprintf(file_.get(), "%s\n", line.c_str()) < 0 || std::fflush(file_.get()) != 0) fail("write");
+  }
+
+ private:
+  [[noreturn]] void fail(char const* what) const {
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+  }
+
+  std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

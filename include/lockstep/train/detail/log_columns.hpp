@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What logs call the numbers of steps and evaluations; the evaluation's metrics stand beside them.
+inline constexpr std::array log_columns{
+    "kind",    "step",       "epoch",        "loss", "learning_rate", "samples", "samples_per_second",
+    "seconds", "loss_scale", "skipped_steps"};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
