@@ -251,6 +251,29 @@ TEST_CASE("run.json is of a run that is over, not of one that goes on") {
   CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
 }
 
+TEST_CASE("ranks that were started anew go on where they were, and others where they are told to") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.epochs = 1;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "run";
+  std::filesystem::create_directories(options.save_dir);
+  auto const resumed = [&](int restarts) {
+    launch::World world;
+    world.restarts = restarts;
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    return training.fit(Affine{}, optim::SGD{}, loader).resumed();
+  };
+  CHECK(resumed(0) == 0);
+  options.epochs = 2;
+  CHECK(resumed(1) == 10);
+  options.epochs = 3;
+  CHECK(resumed(0) == 0);
+}
+
 TEST_CASE("a run that is told to end leaves what it has traced") {
   app::Options options;
   options.program = "training.test";

@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <span>
+
+#include <lockstep/train/detail/seconds_of_ranks.hpp>
+
 using namespace lockstep;
 
 TEST_CASE("quantiles are those of the steps' seconds, in whatever order they came") {
@@ -20,4 +25,31 @@ TEST_CASE("samples per second leave evaluations out, and are 0 for a run without
   record.samples = 30;
   record.training_seconds = 2;
   CHECK(record.samples_per_second() == 15);
+}
+
+TEST_CASE("each rank's seconds stand in its own place") {
+  struct Session {  // of ranks that come one after the other
+    std::array<double, 12> sums{};
+    void all_reduce(std::span<double> numbers) {
+      REQUIRE(numbers.size() == sums.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) numbers[i] = sums[i] += numbers[i];
+    }
+  } session;
+  std::vector<train::RankSeconds> all;
+  for (int rank : {0, 1, 2}) {
+    train::RunRecord record;
+    record.world_size = 3;
+    record.data_wait_seconds = 1 + rank;
+    record.phases = {.forward = 10, .backward = 20, .communication = 2, .optimizer = 3};
+    record.phases.pass = 0.5 * rank;
+    all = train::detail::seconds_of_ranks(session, record, rank);
+  }
+  REQUIRE(all.size() == 3);
+  for (int rank : {0, 1, 2}) {
+    auto const& seconds = all[static_cast<std::size_t>(rank)];
+    CHECK(seconds.data_wait == 1 + rank);
+    CHECK(seconds.compute == 30 + 0.5 * rank);
+    CHECK(seconds.communication == 2);
+    CHECK(seconds.optimizer == 3);
+  }
 }

@@ -29,7 +29,6 @@ struct Examination {
     auto const& policy = trainer.policy();
     data::Split const split{policy.first_shard(), policy.shards(), policy.all_shards()};
     options.evaluate_every = 0;
-    options.schedule = {};
     auto const steps = [&](Index count) {
       options.max_steps = options.epochs = count;  // an epoch has one step or more
       return trainer.fit(loader, evaluation, options);
