@@ -2,7 +2,6 @@
 // report DIR [flags]: what bounds a run that was saved with --save-dir, and what its steps would give on more ranks,
 // over a network that the flags describe.
 #include <algorithm>
-#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -27,11 +26,7 @@ struct Flags {
   explicit Flags(app::Command& command) {
     command.add("--ranks", "Numbers of ranks to predict, as in 2,16,100 (default 2,4 … 1024)",
                 [this](auto const& name, auto const& text) {
-                  ranks.clear();
-                  for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
-                    end = std::min(text.find(',', at), text.size());
-                    ranks.push_back(app::detail::number<Index>(name, text.substr(at, end - at), 2, 1 << 20));
-                  }
+                  ranks = app::detail::numbers<Index>(name, text, 2, 1 << 20);
                   std::sort(ranks.begin(), ranks.end());
                 });
     command.add("--alpha-us", alpha_us, 0, 1e6, "Microseconds that a message between two ranks takes, however short");

@@ -74,10 +74,7 @@ class CommonFlags {
         "--gpu-ids", "GPUs to use, as in 0,1: a device on each",
         [this](auto const& name, auto const& text) {
           gpu_ids_ = text;
-          for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
-            end = std::min(text.find(',', at), text.size());
-            options_.gpus.push_back(detail::number<int>(name, text.substr(at, end - at), 0, most_ranks - 1, ""));
-          }
+          options_.gpus = detail::numbers<int>(name, text, 0, most_ranks - 1);
         },
         Takes::list);
     command.add("--nproc", "Processes to start, each a rank; auto: one for each core (default 1)",

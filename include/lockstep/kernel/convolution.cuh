@@ -2,13 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <string>
 #include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution.hpp>
+#include <lockstep/kernel/detail/check_convolution.hpp>
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/gemm.cuh>
@@ -102,7 +100,7 @@ struct Convolution<CudaSpace> {
   template <class T>
   static void forward(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T const> weight,
                       Vector<T const> bias, Vector<T> y, Plans<T>& plans, Scratch& scratch) {
-    check(s, x.size(), weight.size(), y.size());
+    detail::check_convolution(s, x.size(), weight.size(), y.size());
     if (plans.forward(stream, s, x.data, weight.data, bias.data, y.data, scratch)) return;
     auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
     for_samples<T>(s, [&](Index first, Index rows) {
@@ -117,7 +115,7 @@ struct Convolution<CudaSpace> {
   template <class T>
   static void backward_data(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> weight,
                             Vector<T> dx, Write write, Plans<T>& plans, Scratch& scratch) {
-    check(s, dx.size(), weight.size(), dy.size());
+    detail::check_convolution(s, dx.size(), weight.size(), dy.size());
     if (plans.backward_data(stream, s, dy.data, weight.data, dx.data, write, scratch)) return;
     auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
     for_samples<T>(s, [&](Index first, Index rows) {
@@ -135,7 +133,7 @@ struct Convolution<CudaSpace> {
                               Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
                               Write dbias_write, Plans<T>& plans, Scratch& scratch) {
     using Sum = Accumulate<T>;
-    check(s, x.size(), dweight.size(), dy.size());
+    detail::check_convolution(s, x.size(), dweight.size(), dy.size());
     if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch))
       multiply_patches<T>(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write,
                           scratch);
@@ -202,20 +200,6 @@ struct Convolution<CudaSpace> {
       Gemm<CudaSpace>::multiply<T>(stream, 1, matrix(dy + first * s.output_size(), rows * s.output_places(), s.outputs),
                                    Transpose::yes, matrix<T const>(patches, rows * s.output_places(), length(s)),
                                    Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0}, dweight);
-    });
-  }
-
-  static void check(ConvolutionShape const& shape, Index x, Index weight, Index y) {
-    expect<ShapeError>(shape.output_places() > 0, [&] {
-      return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
-             " of padding on either side, and the kernel has " + to_string(shape.kernel) +
-             "; the kernel must fit into the padded input";
-    });
-    auto const wanted_x = shape.rows * shape.input_size(), wanted_y = shape.rows * shape.output_size();
-    expect<ShapeError>(x == wanted_x && y == wanted_y && weight == shape.weight_size(), [&] {
-      return "Convolution: x, weight and y have " + std::to_string(x) + ", " + std::to_string(weight) + " and " +
-             std::to_string(y) + " elements; the shape needs " + std::to_string(wanted_x) + ", " +
-             std::to_string(shape.weight_size()) + " and " + std::to_string(wanted_y);
     });
   }
 };

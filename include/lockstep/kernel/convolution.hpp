@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/check_convolution.hpp>
 #include <lockstep/kernel/detail/convolution_portable.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -90,7 +88,7 @@ struct Convolution<HostSpace> {
   template <class T, class Engine>
   static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,
                       Vector<T const> bias, Vector<T> y, Plans<T, Engine>& plans, Scratch& scratch) {
-    check(shape, x.size(), weight.size(), y.size());
+    detail::check_convolution(shape, x.size(), weight.size(), y.size());
     if (shape.rows == 0) return;
     scratch.rewind();
     Tiles const tiles(shape.rows, 1);
@@ -110,7 +108,7 @@ struct Convolution<HostSpace> {
   template <class T, class Engine>
   static void backward_data(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> weight,
                             Vector<T> dx, Write write, Plans<T, Engine>& plans, Scratch& scratch) {
-    check(shape, dx.size(), weight.size(), dy.size());
+    detail::check_convolution(shape, dx.size(), weight.size(), dy.size());
     if (shape.rows == 0) return;
     scratch.rewind();
     Tiles const tiles(shape.rows, 1);
@@ -135,7 +133,7 @@ struct Convolution<HostSpace> {
   static void backward_weight(Stream stream, ConvolutionShape const& shape, Vector<T const> dy, Vector<T const> x,
                               Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
                               Plans<T, Engine>& plans, Scratch& scratch) {
-    check(shape, x.size(), dweight.size(), dy.size());
+    detail::check_convolution(shape, x.size(), dweight.size(), dy.size());
     if (shape.rows == 0) {
       if (dweight_write == Write::overwrite) std::fill_n(dweight.data, dweight.size(), T{0});
       if (dbias.data && dbias_write == Write::overwrite) std::fill_n(dbias.data, dbias.size(), T{0});
@@ -185,20 +183,6 @@ struct Convolution<HostSpace> {
   static void add(T const* x, T* to, Index count) {
     with_best_instructions([=] {
       for (Index i = 0; i < count; ++i) to[i] += x[i];
-    });
-  }
-
-  static void check(ConvolutionShape const& shape, Index x, Index weight, Index y) {
-    expect<ShapeError>(shape.output_places() > 0, [&] {
-      return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
-             " of padding on either side, and the kernel has " + to_string(shape.kernel) +
-             "; the kernel must fit into the padded input";
-    });
-    auto const wanted_x = shape.rows * shape.input_size(), wanted_y = shape.rows * shape.output_size();
-    expect<ShapeError>(x == wanted_x && y == wanted_y && weight == shape.weight_size(), [&] {
-      return "Convolution: x, weight and y have " + std::to_string(x) + ", " + std::to_string(weight) + " and " +
-             std::to_string(y) + " elements; the shape needs " + std::to_string(wanted_x) + ", " +
-             std::to_string(shape.weight_size()) + " and " + std::to_string(wanted_y);
     });
   }
 };

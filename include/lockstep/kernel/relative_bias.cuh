@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <string>
-
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/check_relative_bias.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/relative_bias.hpp>
 
@@ -21,7 +18,7 @@ struct RelativeBias<CudaSpace> {
   template <class T>
   static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<Accumulate<T> const> table,
                       Matrix<T> bias) {
-    check(buckets, table.extent, bias.extent);
+    detail::check_relative_bias(buckets, table.extent, bias.extent);
     auto const heads = bias.extent[0], distances = bias.extent[1];
     detail::for_elements("kernel::RelativeBias::forward", stream, bias.size(), [=] __device__(Index i) {
       bias.data[i] = static_cast<T>(table.data[buckets.of(first + i % distances) * heads + i / distances]);
@@ -32,7 +29,7 @@ struct RelativeBias<CudaSpace> {
   template <class T>
   static void backward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias,
                        Matrix<Accumulate<T>> dtable, Write write) {
-    check(buckets, dtable.extent, dbias.extent);
+    detail::check_relative_bias(buckets, dtable.extent, dbias.extent);
     auto const heads = dbias.extent[0], distances = dbias.extent[1];
     detail::for_elements("kernel::RelativeBias::backward", stream, dtable.size(), [=] __device__(Index i) {
       using Sum = Accumulate<T>;
@@ -40,14 +37,6 @@ struct RelativeBias<CudaSpace> {
       for (Index d = 0; d < distances; ++d)
         if (buckets.of(first + d) == i / heads) sum += static_cast<Sum>(dbias.data[i % heads * distances + d]);
       dtable.data[i] = write == Write::add ? dtable.data[i] + sum : sum;
-    });
-  }
-
- private:
-  static void check(RelativeBuckets const& buckets, Extents<2> table, Extents<2> bias) {
-    expect<ShapeError>(table[0] == buckets.count && table[1] == bias[0], [&] {
-      return "RelativeBias: the table is " + to_string(table) + " and the bias " + to_string(bias) +
-             "; the table needs " + std::to_string(buckets.count) + " rows and a column for each of the bias's rows";
     });
   }
 };

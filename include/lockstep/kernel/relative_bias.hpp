@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <string>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/check_relative_bias.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -30,7 +28,7 @@ struct RelativeBias<HostSpace> {
   /// @throws ShapeError when the shapes disagree; says both numbers
   template <class T>
   static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table, Matrix<T> bias) {
-    check(buckets, table.extent, bias.extent);
+    detail::check_relative_bias(buckets, table.extent, bias.extent);
     auto const heads = bias.extent[0], distances = bias.extent[1];
     for (Index d = 0; d < distances; ++d) {
       auto const* const row = table.data + buckets.of(first + d) * heads;
@@ -42,7 +40,7 @@ struct RelativeBias<HostSpace> {
   template <class T>
   static void backward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias, Matrix<T> dtable,
                        Write write) {
-    check(buckets, dtable.extent, dbias.extent);
+    detail::check_relative_bias(buckets, dtable.extent, dbias.extent);
     auto const heads = dbias.extent[0], distances = dbias.extent[1];
     if (write == Write::overwrite) std::fill_n(dtable.data, dtable.size(), T{0});
     for (Index d = 0; d < distances;) {  // a bucket's distances lie side by side
@@ -56,14 +54,6 @@ struct RelativeBias<HostSpace> {
       }
       d = end;
     }
-  }
-
- private:
-  static void check(RelativeBuckets const& buckets, Extents<2> table, Extents<2> bias) {
-    expect<ShapeError>(table[0] == buckets.count && table[1] == bias[0], [&] {
-      return "RelativeBias: the table is " + to_string(table) + " and the bias " + to_string(bias) +
-             "; the table needs " + std::to_string(buckets.count) + " rows and a column for each of the bias's rows";
-    });
   }
 };
 

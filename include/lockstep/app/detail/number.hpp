@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 
@@ -40,6 +43,17 @@ template <class T>
     throw ConfigError(std::string(flag) + " " + (text.empty() ? "''" : std::string(text)) + ": must be " +
                       range_sentence(least, most) + std::string(alternative));
   return value;
+}
+
+/// Reads numbers with commas between them.
+template <class T>
+[[nodiscard]] std::vector<T> numbers(std::string_view flag, std::string_view text, T least, T most) {
+  std::vector<T> all;
+  for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
+    end = std::min(text.find(',', at), text.size());
+    all.push_back(number<T>(flag, text.substr(at, end - at), least, most));
+  }
+  return all;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

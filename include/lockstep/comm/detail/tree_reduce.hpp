@@ -164,51 +164,41 @@ void reduce_blocks(Operation operation, T const* const* in, int ranks, T* const*
   }
 }
 
-/// data[r][i] = the sum over all ranks r, for the usual numbers of ranks: in one pass, through registers. The ranks'
-/// memory is apart.
-template <class T>
+inline constexpr int everybody = -1;
+
+/// data[own][i], or everybody's, = the sum over all ranks r of data[r][i], for the usual numbers of ranks: in one pass,
+/// through registers. The ranks' memory is apart.
+template <int own, class T>
 bool sum_in_place(T* const* data, int ranks, Index begin, Index end) {
   using A = Accumulate<T>;
   if (ranks == 2)
     with_best_instructions([a = data[0], b = data[1], begin, end] {
       for (auto i = begin; i < end; ++i) {
         auto const sum = bits_of(static_cast<T>(A{a[i]} + A{b[i]}));
-        bits_of(a[i]) = bits_of(b[i]) = sum;
+        if constexpr (own == 0 || own == everybody) bits_of(a[i]) = sum;
+        if constexpr (own == 1 || own == everybody) bits_of(b[i]) = sum;
       }
     });
   if (ranks == 4)
     with_best_instructions([a = data[0], b = data[1], c = data[2], d = data[3], begin, end] {
       for (auto i = begin; i < end; ++i) {
         auto const sum = bits_of(static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]})));
-        bits_of(a[i]) = bits_of(b[i]) = bits_of(c[i]) = bits_of(d[i]) = sum;
+        if constexpr (own == 0 || own == everybody) bits_of(a[i]) = sum;
+        if constexpr (own == 1 || own == everybody) bits_of(b[i]) = sum;
+        if constexpr (own == 2 || own == everybody) bits_of(c[i]) = sum;
+        if constexpr (own == 3 || own == everybody) bits_of(d[i]) = sum;
       }
     });
   return ranks == 2 || ranks == 4;
 }
 
-/// The same for one rank alone, over its own data[own].
-template <int own, class T>
-void sum_into(T* const* data, int ranks, Index begin, Index end) {
-  using A = Accumulate<T>;
-  if (ranks == 2)
-    with_best_instructions([a = data[0], b = data[1], begin, end] {
-      auto* const out = own == 0 ? a : b;
-      for (auto i = begin; i < end; ++i) bits_of(out[i]) = bits_of(static_cast<T>(A{a[i]} + A{b[i]}));
-    });
-  if (ranks == 4)
-    with_best_instructions([a = data[0], b = data[1], c = data[2], d = data[3], begin, end] {
-      auto* const out = own == 0 ? a : own == 1 ? b : own == 2 ? c : d;
-      for (auto i = begin; i < end; ++i)
-        bits_of(out[i]) = bits_of(static_cast<T>((A{a[i]} + A{b[i]}) + (A{c[i]} + A{d[i]})));
-    });
-}
+/// The same where one rank alone has the sum.
 template <class T>
 bool sum_into_own(T* const* data, int ranks, T const* own, Index begin, Index end) {
-  if (ranks != 2 && ranks != 4) return false;
-  if (own == data[0]) return sum_into<0>(data, ranks, begin, end), true;
-  if (own == data[1]) return sum_into<1>(data, ranks, begin, end), true;
-  if (ranks == 4 && own == data[2]) return sum_into<2>(data, ranks, begin, end), true;
-  if (ranks == 4 && own == data[3]) return sum_into<3>(data, ranks, begin, end), true;
+  if (own == data[0]) return sum_in_place<0>(data, ranks, begin, end);
+  if (ranks > 1 && own == data[1]) return sum_in_place<1>(data, ranks, begin, end);
+  if (ranks > 2 && own == data[2]) return sum_in_place<2>(data, ranks, begin, end);
+  if (ranks > 3 && own == data[3]) return sum_in_place<3>(data, ranks, begin, end);
   return false;
 }
 
@@ -218,7 +208,7 @@ void reduce_range(Operation operation, T const* const* in, int ranks, T* const* 
                   Index end) {
   if constexpr (std::is_same_v<Accumulate<T>, float>) {  // what gradients are
     if (operation == Operation::sum && outputs == ranks && std::equal(in, in + ranks, out) &&
-        sum_in_place(out, ranks, begin, end))
+        sum_in_place<everybody>(out, ranks, begin, end))
       return;
     if (operation == Operation::sum && outputs == 1 &&
         sum_into_own(const_cast<T* const*>(in), ranks, out[0], begin, end))
