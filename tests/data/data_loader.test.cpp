@@ -362,6 +362,17 @@ TEST_CASE("from the next start on, batches lie in the memory that the loader is 
     CHECK(held.batches()[0][&Sample::label].values(0) == 4 * step);
   }
   CHECK(lies_there(before.batches()[0]) == none);
+
+  // What was let go of is used again, also over a start.
+  data::DataLoader again(in_memory(40), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 0});
+  again.use(known);
+  std::size_t taken[2];
+  for (auto& each : taken) {
+    again.start({}, 0, 0, 1);
+    for (int step = 0; step < 10; ++step) static_cast<void>(again.next());
+    each = blocks.size();
+  }
+  CHECK(taken[0] == taken[1]);
 }
 
 TEST_CASE("holding the whole ring is refused, and letting go mends it") {
@@ -370,12 +381,14 @@ TEST_CASE("holding the whole ring is refused, and letting go mends it") {
                             data::SequentialSampler{},
                             data::PadCollate{},
                             {.batch_size = 4, .workers = workers, .prefetch = 2}};
-    loader.start({}, 0, 0, 1);
-    {
-      auto const a = loader.next(), b = loader.next(), c = loader.next();
-      CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("all 3 batches"), ConfigError);
+    for (int round = 0; round < 2; ++round) {
+      loader.start({}, 0, 0, 1);
+      {
+        auto const a = loader.next(), b = loader.next(), c = loader.next();
+        CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("all 3 batches"), ConfigError);
+      }
+      for (Index step = 3; step < 25; ++step) CHECK(loader.next().step() == step);
     }
-    CHECK(loader.next().step() == 3);
   }
 }
 
@@ -437,6 +450,48 @@ TEST_CASE("a slow sample does not keep the other workers from the next batch") {
   CHECK(loader.next().step() == 1);
 }
 
+TEST_CASE("a slow write does not keep the other workers from the rest of its batch") {
+  struct Slow : Direct {
+    std::atomic<int>* others;
+    void read_into(Index i, data::Row<Sample> row) const {
+      while (i == 0 && *others < 3) std::this_thread::yield();
+      ++*others;
+      Direct::read_into(i, row);
+    }
+  };
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<int> others = 0;
+    data::DataLoader loader{
+        Slow{{4}, &others}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
+    loader.start({}, 0, 0, 1);
+    CHECK(loader.next().rows() == 4);
+  }
+}
+
+TEST_CASE("who starts anew or leaves waits for the sample that is read, not for those that come after it") {
+  struct Slow {
+    std::atomic<int>* reads;
+    Index size() const { return 4096; }
+    Sample get(Index) const {
+      ++*reads;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return {};
+    }
+  };
+  std::atomic<int> reads = 0;
+  constexpr int run = 4096 / 4;  // that the worker claims at a time
+  {
+    data::DataLoader loader{
+        Slow{&reads}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4096, .workers = 1}};
+    for (int i = 0; i < 2; ++i) {
+      loader.start({}, 0, 0, 1);
+      CHECK(reads < run);
+      while (reads <= i) std::this_thread::yield();
+    }
+  }
+  CHECK(reads < run);
+}
+
 TEST_CASE("leaving early and destroying at any time, a thousand times") {
   auto const dataset = in_memory(64);
   auto const threads = entries("/proc/self/task"), files = entries("/proc/self/fd");
@@ -462,9 +517,13 @@ TEST_CASE("a loader moves with its batches") {
   auto moved = std::move(loader);
   held = moved.next();
   CHECK(held.step() == 1);
+  auto const state = moved.state_after(held);
+  auto const threads = entries("/proc/self/task");
   moved = data::DataLoader{in_memory(8), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
   CHECK(held.batches()[0][&Sample::label].values(0) == 4);
   CHECK(moved.samples() == 8);
+  CHECK(entries("/proc/self/task") == threads - 1);
+  CHECK(moved.state_before({}, 0, 0).fingerprint != state.fingerprint);
 }
 
 TEST_CASE("options and places out of range are refused by name") {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -117,6 +118,34 @@ TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any wor
   for (int workers : {1, 3}) CHECK(make(workers) == first);
 }
 
+TEST_CASE("a substitute that cannot be made either, when it is written, is substituted by another") {
+  struct Half {
+    Index size() const { return 60; }
+    Sample get(Index i) const { return sample(i); }
+    data::SampleExtent<Sample> extent(Index i) const { return {{i * 7 % 11}}; }
+    void read_into(Index i, data::Row<Sample> row) const {
+      if (i % 2 == 0) throw std::runtime_error("file is cut off");
+      for (auto& token : row[&Sample::tokens]) token = static_cast<int>(i);
+      row[&Sample::label] = static_cast<int>(i);
+    }
+  };
+  auto const seen = epoch_of(Half{}, {.batch_size = 4, .workers = 1, .on_failure = data::OnFailure::substitute});
+  REQUIRE(seen.size() == 60);
+  for (auto const& row : seen) CHECK(row.label % 2 == 1);
+}
+
+TEST_CASE("memory that runs out is no sample's failure") {
+  struct Exhausted : Breaking {
+    Sample get(Index) const { throw std::bad_alloc(); }
+  };
+  for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
+    data::DataLoader loader{Exhausted{}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = policy}};
+    loader.start({}, 0, 0, 1);
+    CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);
+    CHECK(loader.stats().skipped + loader.stats().substituted == 0);
+  }
+}
+
 TEST_CASE("failures are counted, and the latest is told by name") {
   for (auto policy : {data::OnFailure::skip, data::OnFailure::substitute}) {
     data::DataLoader loader{
@@ -205,22 +234,32 @@ TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the
     }
   };
   std::atomic<bool> open = false;
-  data::DataLoader loader{Slow{{16}, &open},
-                          data::SequentialSampler{},
-                          data::PadCollate{},
-                          {.batch_size = 4, .workers = 2, .prefetch = 5, .delivery = data::Delivery::unordered}};
+  data::DataLoader loader{
+      Slow{{16}, &open},
+      data::SequentialSampler{},
+      data::PadCollate{},
+      {.batch_size = 4, .workers = 2, .prefetch = 5, .deadline_seconds = 0.02, .delivery = data::Delivery::unordered}};
   loader.start({}, 0, 0, 2);
+  auto const next = [&] {
+    for (;;) {
+      try {
+        return loader.next();
+      } catch (DataError const&) {  // a machine that is busy
+      }
+    }
+  };
   std::set<Index> steps;
   for (int i = 0; i < 3; ++i) {
-    auto const held = loader.next();
+    auto const held = next();
     CHECK(held.epoch() == 0);
     CHECK(held.batches()[0][&Sample::label].values(0) == held.step() * 4);
     steps.insert(held.step());
   }
   CHECK(steps == std::set<Index>{1, 2, 3});
-  open = true;  // nothing of epoch 1 before this one
-  CHECK(loader.next().step() == 0);
-  CHECK(loader.next().epoch() == 1);
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // nothing of epoch 1 before step 0
+  open = true;
+  CHECK(next().epoch() == 0);
+  CHECK(next().epoch() == 1);
 }
 
 TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch") {
@@ -243,6 +282,10 @@ TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch"
   CHECK(bytes(0) >= 4 * batch);
   CHECK(bytes(1) == batch);
   CHECK(bytes(2 * batch) >= 4 * batch);  // what is held counts, and yet `next` delivers
+  data::DataLoader loader{Large{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .budget_bytes = 1}};
+  loader.start({}, 0, 0, 1);
+  auto const first = loader.next(), second = loader.next();
+  CHECK(second.step() == 1);
 }
 
 TEST_CASE("within a budget, no more is made ahead than fits") {
@@ -295,7 +338,8 @@ TEST_CASE("replaying delivers made batches again and again, and reads nothing mo
       CHECK(held.batches()[0].rows() == 4);
     }
     CHECK(reads <= 3 * 4);
-    loader.start({1, 1, 2}, 0, 0, 5);  // another shard's batches are others
+    if (workers == 0) CHECK(loader.stats().ready == 79);  // all but the first
+    loader.start({1, 1, 2}, 0, 0, 5);                     // another shard's batches are others
     for (int i = 0; i < 8; ++i) CHECK(loader.next().batches()[0].positions()(0) % 2 == 1);
     loader.replay(data::Replay::none);
     loader.start({}, 0, 0, 1);
@@ -327,11 +371,11 @@ TEST_CASE("a worker that the system refuses is an error; one that would only hav
       return sample(i);
     }
   };
-  auto const make = [](int most) {
+  auto const make = [](Index samples, int most) {
     return data::DataLoader{
-        Slow{{40}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .most_workers = most}};
+        Slow{{samples}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .most_workers = most}};
   };
-  auto refused = make(0), one = make(3);
+  auto refused = make(40, 0), one = make(400, 3);
   one.start({}, 0, 0, 1);
   {
     NoThreads const now;
@@ -343,6 +387,8 @@ TEST_CASE("a worker that the system refuses is an error; one that would only hav
   }
   refused.start({}, 0, 0, 1);
   for (Index i = 0; i < 10; ++i) CHECK(refused.next().step() == i);
+  for (Index i = 5; i < 100; ++i) CHECK(one.next().step() == i);
+  CHECK(one.stats().workers > 1);
 }
 
 TEST_CASE("each worker has a reader of its own where the dataset makes them") {
@@ -415,10 +461,17 @@ TEST_CASE("what the loader did is counted") {
     CHECK(stats.slots == 3);
     CHECK(stats.workers == workers);
     CHECK(stats.read_seconds > 0);
+    CHECK(stats.plan_seconds > 0);
     CHECK(stats.write_seconds > 0);
+    CHECK(stats.finish_seconds > 0);
     CHECK(stats.bytes > 0);
     CHECK(stats.elapsed_seconds > 0);
     CHECK(!stats.verdict().empty());
+    loader.start({}, 0, 0, 10'000);
+    CHECK(loader.stats().elapsed_seconds >= stats.elapsed_seconds);  // since the first start
+    for (int i = 0; workers > 0 && i < 150'000 && loader.stats().idle_seconds == 0; ++i)
+      static_cast<void>(loader.next());
+    CHECK((loader.stats().idle_seconds > 0) == (workers > 0));
   }
 }
 
@@ -436,7 +489,7 @@ TEST_CASE("options out of range are refused by name") {
 TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {
   data::DataLoader loader{Breaking{.count = 0}, data::ShuffledSampler{}, data::PadCollate{}};
   CHECK(loader.steps() == 0);
-  loader.start({}, 0, 0, 1);
+  loader.start({}, 0, 0, 3);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("no batch is left of epochs with 0 samples"),
                        ConfigError);
   CHECK_THROWS_WITH_AS((data::DataLoader{Breaking{.count = -3}, data::ShuffledSampler{}, data::PadCollate{}}),
