@@ -361,10 +361,12 @@ TEST_CASE("from the next start on, batches lie in the memory that the loader is 
     CHECK(lies_there(another.batches()[0]) == all);
     CHECK(held.batches()[0][&Sample::label].values(0) == 4 * step);
   }
+  CHECK(blocks.size() == 3 + 2 + 3);  // positions, two slabs, and one of them made anew three times
   CHECK(lies_there(before.batches()[0]) == none);
 
   // What was let go of is used again, also over a start.
-  data::DataLoader again(in_memory(40), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 0});
+  data::DataLoader again(in_memory(40), data::SequentialSampler{}, data::PadCollate{},
+                         {.batch_size = 4, .workers = 0, .budget_bytes = 1 << 20});
   again.use(known);
   std::size_t taken[2];
   for (auto& each : taken) {
