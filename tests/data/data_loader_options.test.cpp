@@ -200,6 +200,15 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
                        doctest::Contains(" reads sample 5 (clips/5.npy), position 5, in a run of "), DataError);
+  bool told = false;  // that the other worker is done with what there is room for
+  for (int tries = 0; tries < 500 && !told; ++tries) {
+    try {
+      static_cast<void>(loader.next());
+    } catch (DataError const& error) {
+      told = std::string(error.what()).find(" has nothing to do; ") != std::string::npos;
+    }
+  }
+  CHECK(told);
   open = true;
   for (bool made = false; !made;) {
     try {
