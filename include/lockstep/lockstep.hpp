@@ -201,6 +201,7 @@
 #include <lockstep/parallel/row_exchange.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/parallel/take_union.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/atomic_file.hpp>

@@ -240,6 +240,18 @@ TEST_CASE("on CUDA a sharded optimizer is refused") {
                        ConfigError);
 }
 
+TEST_CASE("on CUDA a wire format of 16 bits over an engine of the host is refused") {
+  if (!lockstep_test::has_gpu("a wire format's refusal")) return;
+  auto const train = [](launch::World& world) {
+    parallel::OnCuda policy{parallel::DistributedDataParallel{
+        comm::connect(world), 256, 1, parallel::BufferPolicy::first, false, parallel::WireFormat::bfloat16}};
+    fit(parallel::Reproducible{std::move(policy), 0});
+    return 0;
+  };
+  CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train),
+                       doctest::Contains("gradient_wire bf16 with OnCuda over an engine of the host"), ConfigError);
+}
+
 TEST_CASE("a run on CUDA that was interrupted ends with the bits of one that was not") {
   if (!lockstep_test::has_gpu("a checkpoint of CUDA's")) return;
   auto const check = [](auto const& fit_with) {
@@ -413,6 +425,25 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
     CHECK(outcome.losses == std::vector<double>(over_host.losses.begin(), over_host.losses.begin() + 6));
   for (auto const& outcome : over_nccl({.checkpoints = {.resume = train::newest_checkpoint(folder / "asked")}}))
     CHECK(outcome.values == over_host.values);
+}
+
+TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes and in others") {
+  auto const over_nccl = [](parallel::WireFormat wire) {
+    std::vector<Outcome> outcomes(2);
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      outcomes[static_cast<std::size_t>(world.rank)] = fit(parallel::OnCuda{parallel::DistributedDataParallel{
+          comm::NcclCommunicator(world), 256, 1, parallel::BufferPolicy::first, false, wire}});
+      return 0;
+    });
+    CHECK(outcomes[0].values == outcomes[1].values);
+    return outcomes[0];
+  };
+  auto const exact = over_nccl(parallel::WireFormat::float32), rounded = over_nccl(parallel::WireFormat::bfloat16);
+  CHECK(rounded.values != exact.values);
+  // A gradient of at most 0.5, as it is clipped, is rounded twice by 2^-9 of itself; a step is 0.1 of it and twice as
+  // much with momentum, there are 8, and what they differ by comes back in the next gradients, as in check_alike.
+  CHECK(farthest(rounded.values, exact.values) <= 1.5 * 8 * 0.1 * 2 * 2 * 0.5 * 0x1p-9);
 }
 
 namespace {

@@ -24,8 +24,10 @@ struct DelayedCommunicator {
     busy += takes;
   }
   void progress() {}
-  void finish() {
-    waited += std::max(0.0, free_at - now);
-    now = std::max(now, free_at);
+  void wait(lockstep::comm::Piece const& piece) { wait_until(piece.finished_seconds); }
+  void finish() { wait_until(free_at); }
+  void wait_until(double then) {
+    waited += std::max(0.0, then - now);
+    now = std::max(now, then);
   }
 };

@@ -3,14 +3,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/core/mix.hpp>
+#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/launch/run.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/linear.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
 
 #include "session_cases.hpp"
+#include "table_model.hpp"
 
 using namespace lockstep;
 
@@ -216,6 +227,147 @@ TEST_CASE("ranks of which only some share the optimizer are refused") {
                                 }),
                        doctest::Contains("rank 1 has sharded optimizer = 1 where rank 0 has sharded optimizer = 0"),
                        CollectiveMismatch);
+}
+
+namespace {
+using parallel::WireFormat;
+
+struct Tables : table_model::Model {
+  Tables() : Model(300, nn::GradientForm::dense) {}
+};
+/// Two micro-batches of one rank, and the gradients that its session then has.
+template <class Session>
+std::vector<float> step(Session& session, int rank) {
+  for (std::uint64_t m = 0; m < 2; ++m) {
+    table_model::Batch batch;
+    for (std::uint64_t k = 0; k < 200; ++k)
+      batch.ids.push_back(static_cast<std::int32_t>(mix(static_cast<std::uint64_t>(rank), m, k) % 300));
+    session.micro_step(std::span<table_model::Batch const>(&batch, 1), {.key = 1, .first = m == 0, .last = m == 1});
+  }
+  session.update(optim::SGD{}, {.step = 1});
+  std::vector<float> gradients;
+  session.each(
+      [&](int, auto& replica) { gradients.assign(replica.gradient_data(), replica.gradient_data() + replica.size()); });
+  return gradients;
+}
+}  // namespace
+
+TEST_CASE("on a wire of 16 bits each rank rounds what its micro-batches found together, and the sum is rounded once") {
+  for (int ranks : {1, 2, 3, 4, 5}) {
+    CAPTURE(ranks);
+    on_ranks<Tables>(ranks, [&](int rank, Policy& policy, Tables& model, nn::ParameterLayout const& layout) {
+      auto values = start(layout);
+      nn::initialize(layout, 1, values.data());
+      std::vector<std::vector<float>> found;  // by each rank, were it alone
+      for (int r = 0; r < ranks; ++r) {
+        parallel::SingleDevice single{.threads = 1};
+        parallel::SingleDevice::Session<Tables, optim::SGD> alone(single, model, layout, values);
+        found.push_back(step(alone, r));
+      }
+      policy.gradient_wire = WireFormat::bfloat16;
+      Policy::Session<Tables, optim::SGD> session(policy, model, layout, values);
+      auto const summed = step(session, rank);
+      auto const rounded = [](float x) { return float{bfloat16(x)}; };
+      int wrong = 0, changed = 0;
+      for (std::size_t i = 0; i < summed.size(); ++i) {
+        auto const of = [&](int r) { return found[static_cast<std::size_t>(r)][i]; };
+        wrong += summed[i] != rounded(tree_sum(ranks, [&](int r) { return rounded(of(r)); }));
+        changed += summed[i] != rounded(tree_sum(ranks, of));
+      }
+      CHECK(wrong == 0);
+      CHECK((changed > 0) == (ranks > 1));  // that the parts are rounded can be seen
+      session.check_replicas(1);
+      auto const report = session.report();
+      std::size_t bytes = 0;
+      for (auto const& bucket : report.buckets) bytes += bucket.bytes;
+      auto const by_rows = static_cast<std::size_t>(nn::ParameterLayout::padded(9 * table_model::width));  // unused
+      CHECK(bytes == (static_cast<std::size_t>(layout.size()) - by_rows) * 2);
+      policy.gradient_wire = WireFormat::float32;
+      Policy::Session<Tables, optim::SGD> plain(policy, model, layout, values);
+      step(plain, rank);
+      CHECK(report.peak_bytes_per_device[0] ==
+            plain.report().peak_bytes_per_device[0] + static_cast<std::size_t>(layout.size()) * 2);
+    });
+  }
+}
+
+TEST_CASE("wire formats that cannot be, or that ranks disagree about, are refused") {
+  auto const with = [](WireFormat (*format)(int rank)) {
+    return [format] {
+      on_ranks(2, [&](int rank, Policy& policy, toy::Model& model, nn::ParameterLayout const& layout) {
+        policy.gradient_wire = format(rank);
+        Session const session(policy, model, layout, start(layout));
+      });
+    };
+  };
+  CHECK_THROWS_WITH_AS(with([](int rank) { return rank == 1 ? WireFormat::bfloat16 : WireFormat::float32; })(),
+                       doctest::Contains("rank 1 has gradient wire = bf16 where rank 0 has gradient wire = fp32"),
+                       CollectiveMismatch);
+  CHECK_THROWS_WITH_AS(with([](int) { return WireFormat::float16; })(),
+                       doctest::Contains("gradient_wire fp16, and activations that are not: without their loss scale"),
+                       ConfigError);
+}
+
+namespace {
+struct Points {
+  std::vector<float> numbers;  // [rows, 5]
+  std::vector<std::uint8_t> labels;
+  [[nodiscard]] Index rows() const { return std::ssize(labels); }
+};
+class Linear {
+ public:
+  void visit(auto&& each) { each("head", head_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, Points const& points) const {
+    auto const x = context.input(TensorView<float const, 2, HostSpace>(points.numbers.data(), {points.rows(), 5}));
+    return nn::cross_entropy(context, head_.forward(context, x),
+                             TensorView<std::uint8_t const, 1, HostSpace>(points.labels.data(), {points.rows()}));
+  }
+
+ private:
+  nn::Linear head_{5, 3};
+};
+struct Half : nn::InFloat16<Linear> {
+  Half() : InFloat16(Linear()) {}
+};
+/// The scale after each of so many steps on 64 points of which rank 1's have numbers of the size `large`.
+std::vector<float> scales(WireFormat format, float large, int steps) {
+  std::vector<std::vector<float>> all(2);
+  on_ranks<Half>(2, [&](int rank, Policy& policy, Half& model, nn::ParameterLayout const& layout) {
+    policy.gradient_wire = format;
+    std::vector<float> values(static_cast<std::size_t>(layout.size()));
+    nn::initialize(layout, 1, values.data());
+    Policy::Session<Half, optim::SGD> session(policy, model, layout, values);
+    optim::LossScaler::State const scale{4096};
+    session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), scale); });
+    Points points;
+    for (std::uint64_t i = 0; i < 64 * 5; ++i)
+      points.numbers.push_back(static_cast<float>(mix(i) % 100) / 100 * (rank == 1 ? large : 0.01f));
+    for (std::uint64_t i = 0; i < 64; ++i) points.labels.push_back(static_cast<std::uint8_t>(mix(i, 1) % 3));
+    optim::LossScaler::State after = scale;
+    for (int step = 1; step <= steps; ++step) {
+      std::vector<float> const before(session.values().begin(), session.values().end());
+      auto const skipped = after.skipped;
+      session.micro_step(std::span<Points const>(&points, 1), {.key = 1});
+      session.update(optim::SGD{}, {.step = step, .learning_rate = 1e-7});
+      session.each([&](int, auto& replica) { after = replica.loss_scale().get(replica.device()); });
+      CHECK(std::equal(before.begin(), before.end(), session.values().begin()) == (after.skipped > skipped));
+      session.check_replicas(step);
+      all[static_cast<std::size_t>(rank)].push_back(after.scale);
+    }
+  });
+  CHECK(all[0] == all[1]);
+  return all[0];
+}
+}  // namespace
+
+TEST_CASE("in float16 a sum that the wire cannot hold is skipped on all ranks alike, and the loss scale makes room") {
+  auto const plain = scales(WireFormat::float32, 8, 12), wired = scales(WireFormat::float16, 8, 12);
+  CHECK(plain.back() == 4096);
+  CHECK(wired.front() == 2048);
+  CHECK(wired[10] == wired[11]);
+  CHECK(wired.back() >= 64);
+  CHECK(scales(WireFormat::bfloat16, 8, 12) == plain);
 }
 
 TEST_CASE("buffers are each rank's own until rank 0's are shared") {

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include <lockstep/core/thread_pool.hpp>
+#include <lockstep/memory/resource.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 
 #include "delayed_communicator.hpp"
@@ -27,6 +30,7 @@ struct Recorder {
     for (auto& x : piece.rider) x *= 2;
   }
   void progress() {}
+  void wait(comm::Piece const&) {}
   void finish() { finished = true; }
 };
 struct Fixture {
@@ -133,7 +137,7 @@ TEST_CASE("an arena that is dealt to ranks is covered once, in blocks of the nor
         kernel::TouchedRows const table{offset, 999, 33, bits};
         if (offset >= 0 && table.end() > size) continue;
         std::vector<parallel::detail::ArenaRange> ranges;
-        parallel::detail::cut_arena(size, 16 * block * sizeof(float), std::span(&table, offset < 0 ? 0 : 1), ranks,
+        parallel::detail::cut_arena(size, 16 * block, std::span(&table, offset < 0 ? 0 : 1), ranks,
                                     [&](auto const& range) { ranges.push_back(range); });
         Index at = 0, whole = 0, segments = offset < 0 ? 1 : offset == 0 ? 2 : 3;
         bool has_bucket = false;
@@ -166,6 +170,7 @@ TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
     std::vector<comm::Piece> started;
     void start(comm::Piece& piece) { started.push_back(piece); }
     void progress() {}
+    void wait(comm::Piece const&) {}
     void finish() {}
   } comm;
   parallel::GradientBuckets buckets(arena, 4 * block * sizeof(float), {}, 1, 2);
@@ -187,6 +192,57 @@ TEST_CASE("of a bucket that is dealt each rank asks for its part of the sum") {
     at += 2 * piece.count;
   }
   CHECK(at == 8 * block);
+}
+
+TEST_CASE("on a wire of 16 bits a bucket is rounded when it leaves, and its sum comes back to this rank's part") {
+  constexpr Index block = kernel::SumOfSquares<HostSpace>::block, size = 8 * block;
+  ThreadPool pool(2);
+  for (int ranks : {1, 2}) {
+    std::vector<float> arena(static_cast<std::size_t>(size), -1.0f);
+    memory::Block sent = memory::HostResource{}.allocate(static_cast<std::size_t>(size) * 2);
+    auto* const wire_data = reinterpret_cast<bfloat16*>(sent.data());
+    parallel::detail::GradientWire<HostSpace> const wire(ElementType::bfloat16, arena.data(), std::move(sent),
+                                                         memory::Stream<HostSpace>(pool));
+    /// Every other rank has the same numbers; its parts come back as they were.
+    struct Doubling {
+      std::vector<comm::Piece> started;
+      std::size_t waited = 0;
+      void start(comm::Piece& piece) {
+        auto* const to = static_cast<bfloat16*>(piece.data);
+        for (Index i = 0; i < piece.count; ++i) to[i] = bfloat16(2 * float{to[i]});
+        started.push_back(piece);
+      }
+      void progress() {}
+      void wait(comm::Piece const&) { ++waited; }
+      void finish() {}
+    } comm;
+    parallel::GradientBuckets buckets(wire, size, 4 * block, {}, 1 % ranks, ranks);
+    CHECK(wire.bytes() == static_cast<std::size_t>(size) * 2);
+    buckets.begin_step();
+    float const third = 1.0f / 3, rounded = float{bfloat16(third)};
+    std::fill_n(arena.begin(), 5 * block, third);
+    buckets.ready(comm, 0, 5 * block, wire);
+    REQUIRE(comm.started.size() > 1);
+    CHECK(std::all_of(arena.begin(), arena.begin() + 5 * block, [=](float g) { return g == third; }));
+    CHECK(wire_data[size - 1].bits == 0);  // what is not complete has not left
+    std::fill(arena.begin() + 5 * block, arena.end(), third);
+    buckets.finish(comm, wire);
+    CHECK(comm.waited == comm.started.size());
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      auto const& piece = comm.started[i];
+      auto const all = buckets.all_of(i), own = buckets.own_of(i);
+      CHECK(piece.type == ElementType::bfloat16);
+      CHECK(piece.data == wire_data + own.begin);
+      CHECK(piece.count == own.end - own.begin);
+      if (ranks > 1 && piece.count > 0) CHECK(piece.in == wire_data + all.begin);
+      for (Index k = all.begin; k < all.end; ++k)
+        if (arena[static_cast<std::size_t>(k)] != (own.begin <= k && k < own.end ? 2 * rounded : third))
+          FAIL("element " << k << " of " << ranks << " ranks");
+    }
+    std::size_t bytes = 0;
+    for (auto const& times : buckets.times()) bytes += times.bytes;
+    CHECK(bytes == static_cast<std::size_t>(size) * 2);
+  }
 }
 
 TEST_CASE("a model that is one such table still has a bucket for the rider") {

@@ -119,11 +119,12 @@ TEST_CASE("nor does one that is recorded" * doctest::skip(!lockstep_test::counts
 
 TEST_CASE("nor does it between ranks" * doctest::skip(!lockstep_test::counts_mallocs)) {
   for (bool const shard_optimizer : {false, true}) {
+    auto const wire = shard_optimizer ? parallel::WireFormat::bfloat16 : parallel::WireFormat::float32;
     std::vector<long> counted(2, -1);
     launch::run({.threads = 2}, [&](launch::World& world) {
       counted[static_cast<std::size_t>(world.rank)] =
           requests(parallel::DistributedDataParallel{comm::connect(world), 1024, 1, parallel::BufferPolicy::first,
-                                                     shard_optimizer},
+                                                     shard_optimizer, wire},
                    1, shard_optimizer ? 0.1 : 0);
       return 0;
     });

@@ -15,15 +15,16 @@ struct CollectiveCost {
   double start_seconds = 0;
   double byte_seconds = 0;
 
-  /// Measures, on a small part of `zeros` and on a large one, which stay zero: the fastest of a few of each.
+  /// Measures, on a small part of `zeros` and on a large one, which stay zero: the fastest of a few of each, summed as
+  /// elements of a type.
   /// @shape zeros [at least large / sizeof(float)]   @collective
   template <class Communicator>
-  [[nodiscard]] static CollectiveCost measure(Communicator& communicator, std::span<float> zeros) {
+  [[nodiscard]] static CollectiveCost measure(Communicator& communicator, std::span<float> zeros,
+                                              ElementType type = ElementType::float32) {
     auto const fastest = [&](std::size_t bytes) {
       double seconds = 0;
       for (int i = 0; i < 6; ++i) {
-        comm::Piece piece{
-            ElementType::float32, zeros.data(), static_cast<Index>(bytes / sizeof(float)), comm::Operation::sum, {}};
+        comm::Piece piece{.type = type, .data = zeros.data(), .count = static_cast<Index>(bytes / size_of(type))};
         communicator.start(piece);
         communicator.finish();
         auto const took = piece.finished_seconds - piece.started_seconds;

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -16,14 +17,17 @@
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
 #include <lockstep/parallel/detail/common_agreement.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/detail/optimizer_shards.hpp>
+#include <lockstep/parallel/detail/queued_sums.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/parallel/row_exchange.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -31,7 +35,7 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// backward still runs, and every rank makes the same update. The policy owns the communicator.
 /// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks
 /// in the same order
-/// @determinism bitwise, and equal to DataParallel over as many devices
+/// @determinism bitwise, and in float32 equal to DataParallel over as many devices
 template <comm::Communicator Communicator>
 struct DistributedDataParallel {
   Communicator communicator;
@@ -41,6 +45,8 @@ struct DistributedDataParallel {
   /// Each rank keeps the optimizer's moments for an equal part of the parameters only, steps these, and hands them
   /// round: of n ranks' moments n - 1 n-ths less memory on each, and the same bits. Not on GPUs.
   bool shard_optimizer = false;
+  /// What gradients are sent as. Losses, values and buffers are sent as they are, and a single rank rounds, too.
+  WireFormat gradient_wire = WireFormat::float32;
 
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
@@ -55,6 +61,7 @@ struct DistributedDataParallel {
     /// Gradients are summed where they are written; a device's go over the host where the communicator is the host's.
     static constexpr bool in_place = std::is_same_v<typename detail::SpaceOf<Communicator>::type, Space>;
     static constexpr bool on_device = in_place && !Space::host_accessible;
+    using Wire = std::conditional_t<in_place, detail::GradientWire<Space>, detail::InPlace>;
     static_assert(in_place || !Space::host_accessible,
                   "Lockstep: this communicator sums on GPUs: put parallel::OnCuda around the policy");
 
@@ -64,7 +71,8 @@ struct DistributedDataParallel {
 
     /// `values` is the arena's start; rank 0's counts. The policy is this one, or one made of it.
     /// @throws CollectiveMismatch when a rank has other parameters, activations, buckets, backend, build or
-    /// instructions; names it, and both values. ConfigError for a sharded optimizer on GPUs
+    /// instructions; names it, and both values. ConfigError for a sharded optimizer on GPUs, and a wire format that
+    /// cannot be
     template <class Policy>
     Session(Policy& policy, Model const& model, nn::ParameterLayout const& layout, std::span<float const> values)
         : communicator_(agreed(policy, layout)),
@@ -73,18 +81,19 @@ struct DistributedDataParallel {
           summed_(communicator_.allocate(static_cast<std::size_t>(layout.size()) * sizeof(float))),
           summed_in_(reinterpret_cast<float*>(summed_.data()), static_cast<std::size_t>(layout.size())),
           replica_(model, layout, policy.place(0), own_gradients(), own_values(policy.shard_optimizer)),
-          bucket_bytes_(bucket_bytes(policy.bucket_bytes)),
+          wire_(wire(policy.gradient_wire)),
+          bucket_(static_cast<Index>(bucket_bytes(policy.bucket_bytes) / size_of(wire_.type()))),
           dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
-          shards_(communicator_, dealt_to_, layout.size(), bucket_bytes_, replica_.touched()),
+          shards_(communicator_, dealt_to_, layout.size(), bucket_, replica_.touched()),
           state_(layout, shards_.parts()),
-          buckets_(summed_in_, bucket_bytes_, replica_.touched(), communicator_.rank(), dealt_to_),
+          buckets_(wire_, layout.size(), bucket_, replica_.touched(), communicator_.rank(), dealt_to_),
           rows_(replica_.touched(), communicator_.size()) {
       if constexpr (on_device) {
         if (communicator_.gpu() != replica_.device().gpu())
           throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
                             std::to_string(communicator_.gpu()) + ", and OnCuda puts the replica on GPU " +
                             std::to_string(replica_.device().gpu()) + "; give both the same, or OnCuda none");
-        marks_ = std::vector<typename DeviceReplica::Mark>(buckets_.size() + 1);
+        queued_.emplace(communicator_, replica_, buckets_, wire_);
         replica_.set_values(values);
         detail::broadcast_bytes(communicator_, replica_.value_data(), values.size_bytes());
       } else {
@@ -103,7 +112,7 @@ struct DistributedDataParallel {
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       buckets_.rider()[2] = step.stop ? 1 : 0;
       if constexpr (on_device)
-        if (step.last) return run_on_device(batches[0], step);
+        if (step.last) return queued_->run(batches[0], step);
       if (step.last) buckets_.begin_step();
       if (!step.last || !Space::host_accessible) {
         replica_.run_shards(batches, step);
@@ -112,7 +121,7 @@ struct DistributedDataParallel {
       replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                           {[](void* self, Index offset, Index count) {
                              auto& session = *static_cast<Session*>(self);
-                             session.buckets_.ready(session.communicator_, offset, count);
+                             session.buckets_.ready(session.communicator_, offset, count, session.wire_);
                            },
                            this});
     }
@@ -213,7 +222,8 @@ struct DistributedDataParallel {
     }
     [[nodiscard]] SessionReport report() {
       std::vector<double> peak(static_cast<std::size_t>(communicator_.size()), 0.0);
-      peak[static_cast<std::size_t>(communicator_.rank())] = static_cast<double>(replica_.bytes() + state_.bytes());
+      peak[static_cast<std::size_t>(communicator_.rank())] =
+          static_cast<double>(replica_.bytes() + state_.bytes() + wire_.bytes());
       all_reduce(peak);
       auto used = replica_.used();
       all_reduce(used);
@@ -229,6 +239,26 @@ struct DistributedDataParallel {
         return std::move(summed_);
       } else {
         return {};
+      }
+    }
+    /// @throws ConfigError for a format that is not to be had here
+    Wire wire(WireFormat format) {
+      bool const rounds = format != WireFormat::float32;
+      if constexpr (!in_place) {
+        if (rounds)
+          throw ConfigError(std::string("DistributedDataParallel: gradient_wire ") + parallel::name(format) +
+                            " with OnCuda over an engine of the host, which sums in float32 what it copies from the "
+                            "GPU; leave it out, or join the ranks by comm::NcclCommunicator");
+        return {summed_in_.data()};
+      } else {
+        if (format == WireFormat::float16 && !DeviceReplica::scales_loss)
+          throw ConfigError(
+              "DistributedDataParallel: gradient_wire fp16, and activations that are not: without their loss scale "
+              "gradients are beyond float16's range; use bf16, or nn::InFloat16 (--precision fp16)");
+        auto const type = element_type(format);
+        return {type, summed_in_.data(),
+                rounds ? communicator_.allocate(summed_in_.size() * size_of(type)) : memory::Block(),
+                replica_.stream()};
       }
     }
     /// Those that others read are in the communicator's memory.
@@ -271,8 +301,8 @@ struct DistributedDataParallel {
       replica_.zero_unused();
       if constexpr (!in_place) replica_.device().read(replica_.gradient_data(), summed_in_);
       if constexpr (!Space::host_accessible) loss_is_known();  // waits for the device
-      buckets_.finish(communicator_);
-      rows_.sum(communicator_, replica_.gradient_data());
+      buckets_.finish(communicator_, wire_);
+      rows_.sum(communicator_, replica_.gradient_data(), wire_);
       if constexpr (!in_place) replica_.device().write(summed_in_, replica_.gradient_data());
       waited_since(begin);
       return {buckets_.rider()[0], buckets_.rider()[1]};
@@ -301,60 +331,21 @@ struct DistributedDataParallel {
       }
     }
 
-    /// A bucket is full when the kernels that fill it are queued, or recorded: a mark behind them tells its sum, which
-    /// is queued beside them, when to begin.
-    template <class Batch>
-    void run_on_device(Batch const& batch, MicroStep const& step) {
-      bool const repeated = replica_.run(
-          batch, step, {[](void* self) { static_cast<Session*>(self)->begin(); }, this},
-          {[](void* self, Index offset, Index count) { static_cast<Session*>(self)->is_queued(offset, count); }, this},
-          &heard_);
-      if (!repeated) return;
-      buckets_.begin_step();
-      for (auto const& [offset, count] : heard_)
-        fill(offset, count, [this](auto& mark, comm::Piece& piece) { communicator_.start_after(piece, mark); });
-    }
-    void begin() {
-      buckets_.begin_step();
-      heard_.clear();
-    }
-    void is_queued(Index offset, Index count) {
-      heard_.emplace_back(offset, count);
-      auto const& device = replica_.device();
-      bool const recorded = device.is_recorded();
-      fill(offset, count, [&](auto& mark, comm::Piece& piece) {
-        device.make(mark);
-        if (!recorded) communicator_.start_after(piece, mark);
-      });
-      if (!recorded) communicator_.progress();
-    }
-    template <class Start>
-    void fill(Index offset, Index count, Start const& start) {
-      buckets_.fill(offset, count, Clock::seconds(),
-                    [&](std::size_t i, comm::Piece& piece) { start(marks_[i], piece); });
-    }
-    /// What no pass has filled leaves behind the last of them, and then the loss.
     nn::Loss<HostSpace> sum_on_device() {
-      replica_.zero_unused();
-      replica_.device().begin_sum();
-      auto& end = marks_.back();
-      replica_.device().make(end);
-      buckets_.start_rest([&](std::size_t, comm::Piece& piece) { communicator_.start_after(piece, end); });
-      comm::Piece totals{ElementType::float64, replica_.device().summed().totals, 2, comm::Operation::sum, {}};
-      communicator_.start_after(totals, end);
-      replica_.device().await(end, [this] { communicator_.progress(); });
+      queued_->start_rest();
       auto const begin = Clock::seconds();
       communicator_.finish();
       waited_since(begin);
+      queued_->widen();
       return replica_.device().read(replica_.device().summed());
     }
 
     /// As asked for, else by what the communicator takes, as rank 0 has measured it. Small models have one bucket.
     std::size_t bucket_bytes(std::size_t asked) {
       constexpr auto least = CollectiveCost::least_bucket;
-      if (asked > 0 || communicator_.size() == 1 || summed_in_.size_bytes() <= least)
-        return asked > 0 ? asked : 4 * least;
-      auto chosen = CollectiveCost::measure(communicator_, summed_in_).bucket_bytes(summed_in_.size_bytes());
+      auto const all = summed_in_.size() * size_of(wire_.type());
+      if (asked > 0 || communicator_.size() == 1 || all <= least) return asked > 0 ? asked : 4 * least;
+      auto chosen = CollectiveCost::measure(communicator_, summed_in_, wire_.type()).bucket_bytes(all);
       detail::broadcast_bytes(communicator_, &chosen, sizeof chosen);
       return chosen;
     }
@@ -371,6 +362,7 @@ struct DistributedDataParallel {
       agreement.add("policy of buffers", static_cast<Index>(policy.buffers));
       agreement.add("shards of a micro-step", Index{policy.all_shards()});
       agreement.add("sharded optimizer", Index{policy.shard_optimizer});
+      agreement.add("gradient wire", parallel::name(policy.gradient_wire));
       agreement.check(policy.communicator);
       return policy.communicator;
     }
@@ -381,14 +373,15 @@ struct DistributedDataParallel {
     memory::Block summed_;  // the communicator's memory, unless the replica has it
     std::span<float> summed_in_;
     DeviceReplica replica_;
-    std::size_t bucket_bytes_;
+    Wire wire_;
+    Index bucket_;  // elements
     int dealt_to_;  // ranks
     detail::OptimizerShards<Communicator> shards_;
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
-    std::vector<typename DeviceReplica::Mark> marks_;  // of each bucket, and of the end of the passes
-    detail::HeardParameters heard_;
+    struct Nothing {};
+    std::conditional_t<on_device, std::optional<detail::QueuedSums<Communicator, DeviceReplica>>, Nothing> queued_;
     PhaseSeconds phases_;
     Timeline* timeline_ = nullptr;
     std::vector<BucketTimes> times_;

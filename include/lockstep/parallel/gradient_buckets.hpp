@@ -13,6 +13,7 @@
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -26,16 +27,22 @@ class GradientBuckets {
   /// `tables`, in the arena's order, stay out: their rows are summed by RowExchange.
   /// Of `ranks` to which buckets are dealt this one, `rank`, gets its parts of the sums.
   GradientBuckets(std::span<float> arena, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables = {},
-                  int rank = 0, int ranks = 1) {
-    detail::cut_arena(std::ssize(arena), bucket_bytes, tables, ranks, [&](detail::ArenaRange const& range) {
+                  int rank = 0, int ranks = 1)
+      : GradientBuckets(detail::InPlace{arena.data()}, std::ssize(arena),
+                        static_cast<Index>(bucket_bytes / sizeof(float)), tables, rank, ranks) {}
+  /// The same of an arena of `size` elements that is summed where `wire` says, in buckets of about `bucket` elements.
+  template <class Wire>
+  GradientBuckets(Wire const& wire, Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int rank,
+                  int ranks) {
+    detail::cut_arena(size, bucket, tables, ranks, [&](detail::ArenaRange const& range) {
       if (range.of_table) return;
       auto const own = range.part(rank, ranks);
-      comm::Piece piece{.data = arena.data() + own.begin, .count = own.end - own.begin};
+      comm::Piece piece{.type = wire.type(), .data = wire.at(own.begin), .count = own.end - own.begin};
       if (range.dealt) {
         piece.collective = comm::Collective::reduce_scatter;
-        piece.in = arena.data() + range.begin;
+        piece.in = wire.at(range.begin);
       }
-      buckets_.push_back({piece, range.begin, range.end, 0, 0});
+      buckets_.push_back({piece, range.begin, range.end, own, 0, 0});
     });
     buckets_[0].piece.rider = rider_;
   }
@@ -57,12 +64,21 @@ class GradientBuckets {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return buckets_.size(); }
+  /// How many of them have been started.
+  [[nodiscard]] std::size_t started() const noexcept { return next_; }
+  /// What bucket i has of the arena, and what this rank gets of its sum.
+  [[nodiscard]] detail::ArenaPart all_of(std::size_t i) const noexcept { return {buckets_[i].begin, buckets_[i].end}; }
+  [[nodiscard]] detail::ArenaPart own_of(std::size_t i) const noexcept { return buckets_[i].own; }
 
-  /// The gradient of the parameter at `offset` is complete: starts every bucket that is full and whose turn it is.
-  template <class Communicator>
-  void ready(Communicator& communicator, Index offset, Index count) {
+  /// The gradient of the parameter at `offset` is complete: starts every bucket that is full and whose turn it is,
+  /// rounded as `wire` says.
+  template <class Communicator, class Wire = detail::InPlace>
+  void ready(Communicator& communicator, Index offset, Index count, Wire const& wire = {}) {
     auto const now = Clock::seconds();
-    fill(offset, count, now, [&](std::size_t, comm::Piece& piece) { communicator.start(piece); });
+    fill(offset, count, now, [&](std::size_t i, comm::Piece& piece) {
+      wire.round(all_of(i));
+      communicator.start(piece);
+    });
     communicator.progress();
     in_backward_ += Clock::seconds() - now;
   }
@@ -81,10 +97,18 @@ class GradientBuckets {
     }
   }
 
-  /// Starts what is left (buckets with parameters that nobody used) and waits for all sums.
-  template <class Communicator>
-  void finish(Communicator& communicator) {
-    start_rest([&](std::size_t, comm::Piece& piece) { communicator.start(piece); });
+  /// Starts what is left (buckets with parameters that nobody used) and waits for all sums. Those that were rounded are
+  /// back in the arena, each as soon as it is complete.
+  template <class Communicator, class Wire = detail::InPlace>
+  void finish(Communicator& communicator, Wire const& wire = {}) {
+    start_rest([&](std::size_t i, comm::Piece& piece) {
+      wire.round(all_of(i));
+      communicator.start(piece);
+    });
+    for (std::size_t i = 0; wire.rounds() && i < size(); ++i) {
+      communicator.wait(buckets_[i].piece);
+      wire.widen(own_of(i));
+    }
     communicator.finish();
   }
   /// Starts what is left, by start(number, piece).
@@ -97,7 +121,7 @@ class GradientBuckets {
     }
   }
 
-  /// One entry per bucket, of the last step.
+  /// One entry per bucket, of the last step, in bytes as they were sent.
   [[nodiscard]] std::vector<BucketTimes> times() const {
     std::vector<BucketTimes> times;
     add_times(times);
@@ -105,7 +129,7 @@ class GradientBuckets {
   }
   void add_times(std::vector<BucketTimes>& times) const {
     for (auto const& bucket : buckets_)
-      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * sizeof(float), bucket.ready,
+      times.push_back({static_cast<std::size_t>(bucket.end - bucket.begin) * size_of(bucket.piece.type), bucket.ready,
                        bucket.piece.started_seconds, bucket.piece.finished_seconds});
   }
   /// Seconds that communication took out of backward since the last call.
@@ -115,7 +139,8 @@ class GradientBuckets {
   struct Bucket {
     comm::Piece piece;
     Index begin, end;  // elements of the arena
-    Index pending;     // of them, not yet ready
+    detail::ArenaPart own;
+    Index pending;  // of them, not yet ready
     double ready;
   };
 

@@ -8,6 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
@@ -46,9 +47,14 @@ struct Reproducible : Policy {
 
   int all = 0;  ///< shards of a micro-step, a power of two; 0: one for each rank or device, as without Reproducible
 
-  /// Of each device.   @throws ConfigError when the devices cannot have equally many
+  /// Of each device.   @throws ConfigError when the devices cannot have equally many, and for a wire format that rounds
   [[nodiscard]] int shards_each() const {
     if (all == 0) return 1;
+    if constexpr (requires(Policy const& policy) { policy.gradient_wire; })
+      if (this->gradient_wire != WireFormat::float32)
+        throw ConfigError(std::string("Reproducible: gradient_wire ") + parallel::name(this->gradient_wire) +
+                          ": each rank rounds what it has summed over its shards, so that bits depend on the number of "
+                          "ranks; leave out either");
     auto const dealt_to = Policy::all_shards();
     if (auto const why = why_not_dealt(all, dealt_to); !why.empty())
       throw ConfigError("Reproducible: " + std::to_string(all) + " shards: " + why);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
+#include <lockstep/parallel/detail/gradient_wire.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/policy.hpp>
 
@@ -34,7 +37,12 @@ class RowExchange {
   /// @collective   @determinism bitwise, and equal to the sum of dense gradients
   template <class Communicator>
   void sum(Communicator& communicator, float* gradients) {
-    if (tables_.empty() || communicator.size() == 1) return;
+    sum(communicator, gradients, detail::InPlace{gradients});
+  }
+  /// The same, summed where `wire` says: rounded there, the sums of dense gradients that are.
+  template <class Communicator, class Wire>
+  void sum(Communicator& communicator, float* gradients, Wire const& wire) {
+    if (tables_.empty() || (communicator.size() == 1 && !wire.rounds())) return;
     ready_ = Clock::seconds();
     detail::all_gather_bytes(communicator, tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
     for (std::size_t at = words_; at < all_.size(); ++at) all_[at % words_] |= all_[at];
@@ -43,22 +51,22 @@ class RowExchange {
       auto const& table = tables_[i];
       gather(table, united, rows_[i], gradients);
       united += table.bits().size();
-      pieces_[i] = {ElementType::float32,
-                    gradients + table.offset,
-                    static_cast<Index>(rows_[i].size()) * table.width,
-                    comm::Operation::sum,
-                    {}};
+      pieces_[i] = {.type = wire.type(), .data = wire.at(table.offset), .count = std::ssize(rows_[i]) * table.width};
+      wire.round(front(i));
       communicator.start(pieces_[i]);
     }
     communicator.finish();
-    for (std::size_t i = 0; i < tables_.size(); ++i) scatter(tables_[i], rows_[i], gradients);
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      wire.widen(front(i));
+      scatter(tables_[i], rows_[i], gradients);
+    }
   }
 
   /// One entry per table, of the last sum.
   void add_times(std::vector<BucketTimes>& times) const {
     for (std::size_t i = 0; i < pieces_.size(); ++i)
-      times.push_back({static_cast<std::size_t>(pieces_[i].count) * sizeof(float), ready_, pieces_[i].started_seconds,
-                       pieces_[i].finished_seconds, bytes(tables_[i])});
+      times.push_back({static_cast<std::size_t>(pieces_[i].count) * size_of(pieces_[i].type), ready_,
+                       pieces_[i].started_seconds, pieces_[i].finished_seconds, bytes(tables_[i], pieces_[i].type)});
   }
   /// The same of a rank that has nobody to exchange rows with, whose backward ended at `ready`.
   static void add_times(std::vector<BucketTimes>& times, std::span<kernel::TouchedRows const> tables, double ready) {
@@ -68,8 +76,13 @@ class RowExchange {
   }
 
  private:
-  [[nodiscard]] static std::size_t bytes(kernel::TouchedRows const& table) noexcept {
-    return static_cast<std::size_t>(table.rows * table.width) * sizeof(float);
+  [[nodiscard]] static std::size_t bytes(kernel::TouchedRows const& table,
+                                         ElementType type = ElementType::float32) noexcept {
+    return static_cast<std::size_t>(table.rows * table.width) * size_of(type);
+  }
+  /// Where a table's rows lie while they are summed.
+  [[nodiscard]] detail::ArenaPart front(std::size_t i) const noexcept {
+    return {tables_[i].offset, tables_[i].offset + pieces_[i].count};
   }
 
   /// Moves the rows of the union to the front, in order, with zeros for those that this rank has not touched. Row k of

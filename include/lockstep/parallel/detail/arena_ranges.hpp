@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <cstddef>
 #include <span>
 
 #include <lockstep/kernel/sum_of_squares.hpp>
@@ -39,19 +38,17 @@ struct ArenaRange {
   return rest < least + least / 2 ? rest : std::clamp(whole(rest / 2), least, full);
 }
 
-/// Cuts an arena of `size` elements into buckets of about so many bytes, between tables, and calls f(range) for each of
+/// Cuts an arena of `size` elements into buckets of about so many, between tables, and calls f(range) for each of
 /// them, in order. There is always a bucket, and the first one is not dealt: numbers ride with its sum.
 ///
 /// For several `ranks` buckets and tables are dealt, but for what is left over: parts are whole blocks of SumOfSquares,
 /// so that ranks can share the work of the norm. That leaves less than `ranks` blocks, and the block's rest at either
 /// end, of the arena and of what lies between two tables.
 template <class F>
-void cut_arena(Index size, std::size_t bucket_bytes, std::span<kernel::TouchedRows const> tables, int ranks,
-               F const& f) {
+void cut_arena(Index size, Index bucket, std::span<kernel::TouchedRows const> tables, int ranks, F const& f) {
   constexpr auto block = kernel::SumOfSquares<HostSpace>::block;
   auto const unit = ranks > 1 ? ranks * block : nn::ParameterLayout::alignment;
-  auto const asked = static_cast<Index>(bucket_bytes / sizeof(float));
-  auto const full = std::max(unit, ranks > 1 ? asked / unit * unit : asked);
+  auto const full = std::max(unit, ranks > 1 ? bucket / unit * unit : bucket);
   bool has_bucket = false, has_full_bucket = false;
   auto const whole = [&](Index begin, Index end, bool of_table) {
     if (begin == end && (of_table || has_bucket)) return;

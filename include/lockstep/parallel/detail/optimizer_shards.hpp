@@ -19,11 +19,12 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 template <class Communicator>
 class OptimizerShards {
  public:
-  /// The arena is cut as the gradients' buckets are; for one of `ranks`, all of it is the rank's own.
-  OptimizerShards(Communicator& communicator, int ranks, Index size, std::size_t bucket_bytes,
+  /// The arena is cut as the gradients' buckets are, of about `bucket` elements; for one of `ranks`, all of it is the
+  /// rank's own.
+  OptimizerShards(Communicator& communicator, int ranks, Index size, Index bucket,
                   std::span<kernel::TouchedRows const> tables)
       : communicator_(communicator), rank_(communicator.rank()), ranks_(ranks) {
-    cut_arena(size, bucket_bytes, tables, ranks, [this](ArenaRange const& range) {
+    cut_arena(size, bucket, tables, ranks, [this](ArenaRange const& range) {
       ranges_.push_back(range);
       deals_ = deals_ || range.dealt;
     });

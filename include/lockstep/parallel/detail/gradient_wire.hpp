@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <utility>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/element_type.hpp>
+#include <lockstep/core/float16.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/convert.hpp>
+#include <lockstep/memory/block.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/parallel/detail/arena_ranges.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// An arena of gradients that ranks sum where they are.
+struct InPlace {
+  float* gradients = nullptr;
+
+  [[nodiscard]] static constexpr ElementType type() noexcept { return ElementType::float32; }
+  [[nodiscard]] static constexpr bool rounds() noexcept { return false; }
+  [[nodiscard]] float* at(Index i) const noexcept { return gradients + i; }
+  [[nodiscard]] static constexpr std::size_t bytes() noexcept { return 0; }
+  void round(ArenaPart const&) const noexcept {}
+  void widen(ArenaPart const&) const noexcept {}
+};
+
+/// Where ranks sum an arena of gradients: in the arena itself or, rounded to 16 bits, in a second one beside it. The
+/// same element has the same place in both, so that buckets, parts and rows are cut without regard to it.
+template <class Space>
+class GradientWire {
+ public:
+  /// `sent` holds an element of 16 bits, bfloat16 or float16, for each of the arena's; with float32 nothing.
+  GradientWire(ElementType type, float* gradients, memory::Block sent, memory::Stream<Space> stream) noexcept
+      : type_(type), gradients_(gradients), sent_(std::move(sent)), stream_(stream) {}
+
+  [[nodiscard]] ElementType type() const noexcept { return type_; }
+  [[nodiscard]] bool rounds() const noexcept { return type_ != ElementType::float32; }
+  /// Where element i is summed.
+  [[nodiscard]] std::byte* at(Index i) const noexcept {
+    auto* const first = rounds() ? sent_.data() : reinterpret_cast<std::byte*>(gradients_);
+    return first + static_cast<std::size_t>(i) * size_of(type_);
+  }
+  /// Beyond the arena's.
+  [[nodiscard]] std::size_t bytes() const noexcept { return sent_.bytes(); }
+
+  /// What this rank has found is now what is summed.
+  void round(ArenaPart const& part) const {
+    if (type_ == ElementType::bfloat16) convert(gradients_, sent<bfloat16>(), part);
+    if (type_ == ElementType::float16) convert(gradients_, sent<float16>(), part);
+  }
+  /// The sum is now what the arena has.
+  void widen(ArenaPart const& part) const {
+    if (type_ == ElementType::bfloat16) convert(sent<bfloat16>(), gradients_, part);
+    if (type_ == ElementType::float16) convert(sent<float16>(), gradients_, part);
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] T* sent() const noexcept {
+    return reinterpret_cast<T*>(sent_.data());
+  }
+  template <class From, class To>
+  void convert(From const* from, To* to, ArenaPart const& part) const {
+    Extents<1> const count{part.end - part.begin};
+    if (count[0] > 0)
+      kernel::Convert<Space>::template run<To, From>(stream_, {from + part.begin, count}, {to + part.begin, count});
+  }
+
+  ElementType type_;
+  float* gradients_;
+  memory::Block sent_;
+  memory::Stream<Space> stream_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
