@@ -85,6 +85,28 @@ TEST_CASE("a step over a network is predicted within 3 % from when gradients wer
   CHECK(compared == 15);
 }
 
+TEST_CASE("on a wire of 16 bits half the bytes are sent, in buckets that are cut for them") {
+  Backward const even{std::vector<double>(96, 1.0 / 96)};
+  CollectiveCost const cost{1e-3, 1e-8};
+  std::unique_ptr<float[]> const arena(new float[even.size()]);
+  struct Halved : parallel::detail::InPlace {
+    [[nodiscard]] static constexpr ElementType type() noexcept { return ElementType::bfloat16; }
+  } const wire{{arena.get()}};
+  auto const bytes = even.size() * 2;
+  parallel::GradientBuckets buckets(wire, static_cast<Index>(even.size()),
+                                    static_cast<Index>(cost.bucket_bytes(bytes) / 2), {}, 0, 1);
+  DelayedCommunicator communicator{cost.start_seconds, cost.byte_seconds};
+  auto const began = communicator.now;
+  buckets.begin_step();
+  even.run(buckets, communicator);
+  buckets.finish(communicator);
+  auto work = measured_alone(even);
+  work.gradient_bytes = 2;
+  for (auto& part : work.gradients) part.bytes /= 2;
+  CHECK(predict(work, 2, cost).step_seconds == doctest::Approx(communicator.now - began).epsilon(0.03).scale(0));
+  CHECK(predict(work, 2, cost).exposed_seconds < 0.5 * predict(measured_alone(even), 2, cost).exposed_seconds);
+}
+
 TEST_CASE("a small model's one bucket leaves after backward") {
   auto const work = small();
   CollectiveCost const cost{0.25, 1e-3};

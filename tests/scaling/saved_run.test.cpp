@@ -70,6 +70,24 @@ TEST_CASE("of a run whose ranks shared the optimizer, each would take as long fo
   CHECK(saved(r).workload().optimizer_seconds == doctest::Approx(0.05));
 }
 
+TEST_CASE("gradients have the bytes as which they were sent") {
+  auto r = record();
+  CHECK(saved(r).workload().gradient_bytes == 4);
+  r.gradient_wire = parallel::WireFormat::bfloat16;
+  auto const work = saved(r).workload();
+  CHECK(work.gradient_bytes == 2);
+  CHECK(work.gradients[0].bytes == 1600);  // the bucket's, which run.json has
+  r.session.buckets.clear();
+  double bytes = 0;
+  for (auto const& part : saved(r).workload().gradients) bytes += part.bytes;
+  CHECK(bytes == doctest::Approx(2 * 1000));
+  auto text = train::run_json(r, {});
+  text.replace(text.find("bf16"), 4, "bf61");
+  CHECK_THROWS_WITH_AS(static_cast<void>(SavedRun(text, "run").workload()),
+                       doctest::Contains("run.json: \"gradient_wire\" is \"bf61\"; must be \"fp32\", \"bf16\""),
+                       DataError);
+}
+
 TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
   auto const parts = saved(record()).workload().gradients;
   REQUIRE(parts.size() == 3);

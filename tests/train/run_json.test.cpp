@@ -66,6 +66,9 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("reproducible").integer() == 8);
   CHECK(json::parse(train::run_json(other, {}), "run.json").at("shard_optimizer").boolean());
   CHECK(json.find("shard_optimizer") == nullptr);
+  CHECK(json.find("gradient_wire") == nullptr);
+  other.gradient_wire = parallel::WireFormat::bfloat16;
+  CHECK(json::parse(train::run_json(other, {}), "run.json").at("gradient_wire").string() == "bf16");
   CHECK(json.find("loss_scale") == nullptr);
   other.loss_scale = {1024, 7, 3};
   auto const half = json::parse(train::run_json(other, {}), "run.json");

@@ -28,6 +28,7 @@ struct Workload {
   double other_seconds = 0;   ///< what is in no phase
   double load_seconds = 0;    ///< that its loader takes for those samples, beside the work; 0: less than a step
   double spread_seconds = 0;  ///< standard deviation of a step's time, from one step to the next
+  double gradient_bytes = 4;  ///< of an element, as ranks send it
   std::vector<GradientPart> gradients = {};  ///< in the order in which they leave
 };
 
@@ -92,17 +93,18 @@ namespace detail {
   auto const bytes = static_cast<std::size_t>(all);
   bool const small = bytes <= parallel::CollectiveCost::least_bucket;
   auto const bucket = small ? 4 * parallel::CollectiveCost::least_bucket : cost.bucket_bytes(bytes);
-  auto const full = static_cast<Index>(bucket / sizeof(float)), size = static_cast<Index>(bytes / sizeof(float));
+  auto const each = work.gradient_bytes;
+  auto const full = static_cast<Index>(static_cast<double>(bucket) / each), size = static_cast<Index>(all / each);
   double end = 0, busy = 0, covered = 0, ready = size == 0 ? work.pass_seconds * share : 0;
   auto part = work.gradients.begin();
   for (Index begin = 0; begin < size || busy == 0;) {
     auto const next = std::min(size, begin + parallel::GradientBuckets::next_length(full, size - begin, begin == 0));
-    for (; part != work.gradients.end() && covered < static_cast<double>(next) * sizeof(float); ++part) {
+    for (; part != work.gradients.end() && covered < static_cast<double>(next) * each; ++part) {
       if (part->table_bytes > 0) continue;
       covered += part->bytes;
       ready = std::max(ready, part->ready_seconds * share);
     }
-    auto const takes = seconds(static_cast<double>(next - begin) * sizeof(float));
+    auto const takes = seconds(static_cast<double>(next - begin) * each);
     end = std::max(end, ready) + takes;
     busy += takes;
     if (next == begin) break;

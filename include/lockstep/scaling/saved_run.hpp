@@ -8,8 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include <lockstep/core/element_type.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/scaling/prediction.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
@@ -100,6 +102,7 @@ class SavedRun {
       auto const& quantiles = run.at("step_ms");
       constexpr double deviations = 1.645;  // of a normal distribution, from the median to the 95th percentile
       out.spread_seconds = (quantiles.at("p95").number() - quantiles.at("p50").number()) / 1e3 / deviations;
+      if (auto const* const wire = run.find("gradient_wire")) out.gradient_bytes = bytes_of(*wire);
       add_gradients(out, run, profile.pass_ms > 0);
       return out;
     });
@@ -117,6 +120,13 @@ class SavedRun {
     if (!(value >= 0 && value < 1e15))
       throw DataError("\"" + std::string(name) + "\" is " + std::to_string(value) + "; must be from 0 to 10^15");
     return value;
+  }
+
+  static double bytes_of(json::Value const& wire) {
+    for (auto const format :
+         {parallel::WireFormat::float32, parallel::WireFormat::bfloat16, parallel::WireFormat::float16})
+      if (wire.string() == parallel::name(format)) return static_cast<double>(size_of(parallel::element_type(format)));
+    throw DataError("\"gradient_wire\" is \"" + wire.string() + "\"; must be \"fp32\", \"bf16\" or \"fp16\"");
   }
 
   /// The last step's buckets tell when gradients are ready: shares of a pass. Where there are none, or a GPU's, which
@@ -137,7 +147,7 @@ class SavedRun {
     }
     if (!queued && last_ms > 0) return;
     constexpr int parts = 32;
-    auto const all = 4 * bytes(run, "parameters");
+    auto const all = out.gradient_bytes * bytes(run, "parameters");
     out.gradients.clear();
     for (int i = 1; i <= parts; ++i)
       out.gradients.push_back({all / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});

@@ -80,8 +80,9 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 }  // namespace detail
 
 /// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
-/// several; `buckets` are of the last step, in milliseconds since it had its first batch: where nothing is sent, when
-/// they could be. What an evaluation gave that is no number is null.
+/// several; `buckets` are of the last step, in bytes as they are sent and milliseconds since it had its first batch:
+/// where nothing is sent, when they could be. What an evaluation gave that is no
+/// number is null.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
@@ -90,6 +91,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
   if (record.reproducible > 0) out.member("reproducible", record.reproducible);
   if (record.shard_optimizer) out.member("shard_optimizer", true);
+  if (record.gradient_wire != parallel::WireFormat::float32) out.member("gradient_wire", name(record.gradient_wire));
   out.member("batch_size", record.batch_size).member("effective_batch_size", record.effective_batch_size);
   out.member("parameters", record.parameters).member("resumed_at", record.resumed_at);
   out.member("steps", record.steps)

@@ -6,6 +6,7 @@
 
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -27,7 +28,9 @@ struct RunRecord {
   int threads = 1;               ///< of each device
   int reproducible = 0;          ///< shards of a micro-step under parallel::Reproducible, or 0
   bool shard_optimizer = false;  ///< each rank kept the optimizer's moments for its part of the parameters only
-  Index batch_size = 0;          ///< of each device
+  /// What gradients were sent as.
+  parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
+  Index batch_size = 0;  ///< of each device
   Index effective_batch_size = 0;
   Index parameters = 0;
   Index steps = 0;  ///< of the whole run, as are samples: what was done before it went on from a checkpoint counts

@@ -379,6 +379,7 @@ class Trainer {
     auto const shards = parallel::shards_of_device(policy_);
     if constexpr (requires { policy_.shards_each(), policy_.all; }) record.reproducible = policy_.all;
     if constexpr (requires { policy_.shard_optimizer; }) record.shard_optimizer = policy_.shard_optimizer;
+    if constexpr (requires { policy_.gradient_wire; }) record.gradient_wire = policy_.gradient_wire;
     record.devices = policy_.shards() / shards;
     record.world_size = ranks();
     record.threads = policy_.threads_each();
