@@ -272,6 +272,25 @@ TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else"
   CHECK(contains(refused({"--shard-optimizer", "--nproc", "2"}, {}, two), "--shard-optimizer with --backend cuda"));
 }
 
+TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
+  using parallel::WireFormat;
+  CHECK(parse({"--nproc", "2"}).gradient_wire == WireFormat::float32);
+  CHECK(parse({"--nproc", "2", "--gradient-wire", "bf16"}).gradient_wire == WireFormat::bfloat16);
+  CHECK(parse({"--nproc", "2", "--gradient-wire", "fp16"}).gradient_wire == WireFormat::float16);
+  CHECK(parse({"--nproc", "2", "--gradient-wire", "bf16", "--doctor"}).doctor);
+  CHECK(parse({"--gradient-wire", "fp32"}).gradient_wire == WireFormat::float32);
+  CHECK(contains(refused({"--gradient-wire", "half"}), "fp32, bf16, fp16"));
+  CHECK(contains(refused({"--gradient-wire", "bf16"}),
+                 "--gradient-wire bf16 with --parallel single: it is ranks that send gradients; use --parallel ddp"));
+  CHECK(contains(refused({"--gradient-wire", "bf16", "--devices", "2"}), "--gradient-wire bf16 with --parallel dp"));
+  CHECK(contains(refused({"--gradient-wire", "bf16", "--nproc", "2", "--reproducible", "2"}),
+                 "--gradient-wire bf16 with --reproducible: each rank would round"));
+  app::Gpus const two{.built = true, .count = 2, .joined = true}, apart{.built = true, .count = 2, .joined = false};
+  CHECK(parse({"--gradient-wire", "bf16", "--nproc", "2"}, 4, {}, two).engine == launch::Engine::nccl);
+  CHECK(contains(refused({"--gradient-wire", "bf16", "--nproc", "2"}, {}, apart),
+                 "--gradient-wire bf16 with --backend cuda, where NCCL does not join the ranks"));
+}
+
 TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);

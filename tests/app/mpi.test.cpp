@@ -4,13 +4,21 @@
 
 #include <sys/wait.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/mix.hpp>
+#include <lockstep/nn/initialize.hpp>
+#include <lockstep/optim/sgd.hpp>
+
+#include "parallel/table_model.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -20,7 +28,27 @@ namespace {
 
 void check(app::Options const&) {}
 
-/// Adds up the ranks, and leaves what came out.
+/// What three steps make of a small model whose gradients are sent in 16 bits.
+std::string trained(comm::AnyCommunicator communicator) {
+  table_model::Model model(300, nn::GradientForm::by_rows);
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 1, values.data());
+  parallel::DistributedDataParallel policy{std::move(communicator),       256,   1,
+                                           parallel::BufferPolicy::first, false, parallel::WireFormat::bfloat16};
+  decltype(policy)::Session<table_model::Model, optim::SGD> session(policy, model, layout, values);
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    table_model::Batch batch;
+    for (std::uint64_t k = 0; k < 50; ++k)
+      batch.ids.push_back(
+          static_cast<std::int32_t>(mix(step, static_cast<std::uint64_t>(policy.first_shard()), k) % 300));
+    session.micro_step(std::span<table_model::Batch const>(&batch, 1), {.key = 1});
+    session.update(optim::SGD{}, {.step = static_cast<Index>(step), .learning_rate = 0.1});
+  }
+  return train::parameters_sha256(layout, session.values());
+}
+
+/// Adds up the ranks, trains, and leaves what came out.
 int add_up(app::Training<app::Options>& training) {
   auto communicator = app::detail::connect(training.world());
   std::vector<double> sum(1, training.world().rank + 1);
@@ -30,9 +58,11 @@ int add_up(app::Training<app::Options>& training) {
   piece.count = 1;
   communicator.start(piece);
   communicator.finish();
+  auto const name = std::string(communicator.name());
+  auto const sha256 = trained(std::move(communicator));
   if (training.speaks())
     write_file(std::string(std::getenv("LOCKSTEP_TEST_OUT")),
-               std::string(communicator.name()) + " " + std::to_string(static_cast<int>(sum[0])));
+               name + " " + std::to_string(static_cast<int>(sum[0])) + " " + sha256);
   return 0;
 }
 
@@ -63,7 +93,14 @@ TEST_CASE("rank: adds up" * doctest::skip()) {
 
 TEST_CASE("ranks on several hosts are joined by MPI, and by no other engine") {
   int code = 0;
-  CHECK(under_mpirun("mpi", code) == "mpi 6");
+  std::string by_threads;
+  launch::run({.threads = 3}, [&](launch::World& world) {
+    auto const sha256 = trained(comm::connect(world));
+    if (world.rank == 0) by_threads = sha256;
+    return 0;
+  });
+  CHECK(by_threads.size() == 64);
+  CHECK(under_mpirun("mpi", code) == "mpi 6 " + by_threads);
   CHECK(code == 0);
   CHECK(under_mpirun("process", code).find("on several hosts, which the engine process does not reach") !=
         std::string::npos);

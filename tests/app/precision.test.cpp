@@ -12,3 +12,15 @@ TEST_CASE("the names are the flag's words") {
   CHECK(std::string(app::name(app::Precision::bf16)) == "bf16");
   CHECK(std::string(app::name(app::Precision::fp16)) == "fp16");
 }
+
+TEST_CASE("gradients are sent as float16 only with the loss scale that activations in float16 have") {
+  using app::Precision, parallel::WireFormat;
+  CHECK_NOTHROW(app::check_wire(WireFormat::float16, Precision::fp16));
+  CHECK_NOTHROW(app::check_wire(WireFormat::bfloat16, Precision::fp32));
+  for (auto precision : {Precision::fp32, Precision::bf16})
+    CHECK_THROWS_WITH_AS(app::check_wire(WireFormat::float16, precision),
+                         doctest::Contains((std::string("--gradient-wire fp16 with --precision ") +
+                                            app::name(precision) + ": only the loss scale")
+                                               .c_str()),
+                         ConfigError);
+}

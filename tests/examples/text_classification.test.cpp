@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ json::Value trained(TemporaryFolder const& folder, std::string const& name, std:
   auto const directory = folder / name;
   flags.insert(flags.end(),
                {"--data", folder / "train.csv", "--save-dir", directory, "--d-model", "16", "--feed-forward", "32",
-                "--num-heads", "2", "--epochs", "2", "--global-batch-size", "12", "--threads", "1"});
+                "--num-heads", "2", "--global-batch-size", "12", "--threads", "1"});
+  if (std::ranges::find(flags, "--epochs") == flags.end()) flags.insert(flags.end(), {"--epochs", "2"});
   auto const outcome = run_example("text_classification", flags);
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit_code == 0);
@@ -114,6 +116,37 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
     CHECK(contains(outcome.out, "speed-up"));
     CHECK(contains(outcome.out, "2 devices train "));
   }
+}
+
+TEST_CASE("ranks that send gradients in 16 bits send half the bytes, and learn as well but for what is rounded") {
+  TemporaryFolder const folder;
+  save(folder, "train.csv", news(0, 100));
+  save(folder, "test.csv", news(3, 30));
+  auto const run = [&](std::string const& name, std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--lr", "0.005", "--epochs", "5"});
+    return trained(folder, name, std::move(flags));
+  };
+  auto const plain = run("plain", {"--nproc", "2"}), wired = run("wired", {"--nproc", "2", "--gradient-wire", "bf16"});
+  CHECK(plain.find("gradient_wire") == nullptr);
+  CHECK(wired.at("gradient_wire").string() == "bf16");
+  CHECK(sha(wired) != sha(plain));
+  CHECK(sha(wired) == sha(run("other", {"--parallel", "ddp", "--devices", "2", "--gradient-wire", "bf16",
+                                        "--bucket-cap-mb", "0.001", "--shard-optimizer"})));
+  auto const bytes = [](json::Value const& of) {
+    double all = 0;
+    for (auto const& bucket : of.at("buckets").array()) all += bucket.at("bytes").number();
+    return all;
+  };
+  CHECK(2 * bytes(wired) == bytes(plain));
+  // A gradient is rounded twice, by 2^-9 of itself at most: so, then, are steps, and what they take off the loss.
+  auto const loss = [](json::Value const& of) { return of.at("final").at("eval_loss").number(); };
+  auto const fell = std::log(4.0) - loss(plain);
+  CHECK(fell > 0.3);
+  CHECK(std::abs(loss(wired) - loss(plain)) <= 0x1p-8 * fell);
+  // In float16 the first steps are skipped, a tenth of all, until the loss scale fits the sums.
+  auto const half = run("half", {"--nproc", "2", "--gradient-wire", "fp16", "--precision", "fp16"});
+  CHECK(half.at("skipped_steps").integer() * 10 <= half.at("steps").integer());
+  CHECK(std::abs(loss(half) - loss(plain)) <= 0.1 * fell);
 }
 
 TEST_CASE("with --reproducible, one rank, two devices and four ranks learn the same, also one after the other") {

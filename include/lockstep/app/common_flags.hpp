@@ -9,10 +9,12 @@
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/detail/combinations.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/parallel/reproducible.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -42,15 +44,12 @@ class CommonFlags {
     resolve_ranks(cores, place);
     resolve_reproducible();
     resolve_engine(place, gpus);
-    check_sharding();
     resolve_batch_size();
     options_.cores = cores;
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
-    check_best();
-    check_saving();
-    check_doctor();
+    detail::check_combinations(options_);
   }
 
  private:
@@ -100,6 +99,11 @@ class CommonFlags {
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
     command.add("--shard-optimizer", options_.shard_optimizer,
                 "With ddp: each rank keeps and steps its part of the optimizer's moments only; less memory, same bits");
+    command.add("--gradient-wire", options_.gradient_wire,
+                {{"fp32", parallel::WireFormat::float32},
+                 {"bf16", parallel::WireFormat::bfloat16},
+                 {"fp16", parallel::WireFormat::float16}},
+                "With ddp: what gradients are sent as; in 16 bits half the bytes; fp16 with --precision fp16 only");
     command.add("--reproducible", reproducible_, 1, most_shards,
                 "Shards, a power of two, in which each batch of all ranks is computed and summed: bits are then the "
                 "same for every number of ranks or devices that divides them");
@@ -292,55 +296,6 @@ class CommonFlags {
     if (options_.lr_scaling != optim::LearningRateScaling::none && !options_.base_batch_size)
       throw ConfigError(flag + " with --lr-scaling: its base is one rank's batch, and so depends on the number of " +
                         "ranks; give --base-batch-size");
-  }
-
-  void check_sharding() const {
-    if (!options_.shard_optimizer) return;
-    if (options_.parallel != Parallel::ddp)
-      throw ConfigError(std::string("--shard-optimizer with --parallel ") + name(options_.parallel) +
-                        ": it is ranks that share the optimizer's moments; use --parallel ddp, or leave it out");
-    if (options_.backend == Backend::cuda)
-      throw ConfigError(
-          "--shard-optimizer with --backend cuda: on GPUs every rank keeps all of the optimizer's moments; leave it "
-          "out, or use --backend host");
-  }
-
-  void check_doctor() const {
-    if (!options_.doctor) return;
-    auto const refuse = [](std::string const& flag) {
-      throw ConfigError("--doctor with " + flag + ": it measures, and trains and keeps nothing; leave out either");
-    };
-    if (options_.resume != Options::never) refuse("--resume");
-    if (options_.checkpoint_every > 0) refuse("--checkpoint-every");
-    if (options_.keep_checkpoints > 0) refuse("--keep-checkpoints");
-    if (options_.trace) refuse("--trace");
-    if (options_.max_restarts > 0) refuse("--max-restarts");
-    if (!options_.best_by.empty()) refuse("--best-by");
-    if (options_.patience > 0) refuse("--patience");
-    if (options_.max_steps) refuse("--max-steps");
-    if (options_.dry_run) refuse("--dry-run");
-    if (options_.shard_optimizer)
-      throw ConfigError(
-          "--doctor with --shard-optimizer: what it predicts is for ranks that keep all of the optimizer's moments; "
-          "leave out either");
-  }
-
-  void check_best() const {
-    if (!options_.best_by.empty() && options_.save_dir.empty() && options_.patience == 0)
-      throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
-  }
-
-  void check_saving() const {
-    if (options_.resume != Options::never && !options_.init_from.empty())
-      throw ConfigError("--resume with --init-from: a run that goes on has its parameters; leave out either");
-    if (!options_.save_dir.empty()) return;
-    if (options_.keep_checkpoints > 0)
-      throw ConfigError("--keep-checkpoints without --save-dir: there are none to keep; name a directory");
-    if (options_.trace) throw ConfigError("--trace without --save-dir: it leaves files; name a directory for them");
-    if (options_.checkpoint_every > 0)
-      throw ConfigError("--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
-    if (options_.resume == Options::automatic)
-      throw ConfigError("--resume auto without --save-dir: it looks for checkpoints there; name the run's directory");
   }
 
   void resolve_learning_rate() {

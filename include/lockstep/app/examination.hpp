@@ -10,6 +10,7 @@
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -49,17 +50,19 @@ struct Examination {
     return out;
   }
 
-  /// What an all-reduce over the communicator's ranks takes when nothing else is done; of GPUs it is not measured.
+  /// What an all-reduce of gradients over the communicator's ranks takes when nothing else is done; of GPUs it is not
+  /// measured.
   /// @collective
   template <class Communicator>
-  static parallel::CollectiveCost measure_all_reduce(Communicator& communicator) {
+  static parallel::CollectiveCost measure_all_reduce(Communicator& communicator,
+                                                     parallel::WireFormat wire = parallel::WireFormat::float32) {
     if constexpr (!requires { communicator.gpu(); }) {
       if (communicator.size() > 1) {
         constexpr auto bytes = parallel::CollectiveCost::large;
         memory::Block const block = communicator.allocate(bytes);
         std::span<float> const zeros(reinterpret_cast<float*>(block.data()), bytes / sizeof(float));
         std::fill(zeros.begin(), zeros.end(), 0.0f);
-        return parallel::CollectiveCost::measure(communicator, zeros);
+        return parallel::CollectiveCost::measure(communicator, zeros, element_type(wire));
       }
     }
     return {};

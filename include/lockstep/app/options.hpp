@@ -11,6 +11,7 @@
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/schedule.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -53,7 +54,9 @@ struct Options {
   std::optional<double> bucket_cap_mb;  ///< unset: measured
   Index check_replicas_every = 0;       ///< optimizer steps; 0 never
   bool shard_optimizer = false;         ///< with ddp: each rank keeps its part of the optimizer's moments only
-  int reproducible = 0;                 ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
+  /// With ddp: what gradients are sent as.
+  parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
+  int reproducible = 0;  ///< shards of a micro-step, whatever the ranks and devices; 0: one for each
   std::uint64_t seed = 1;
   std::string save_dir;        ///< empty: nothing is written
   bool trace = false;          ///< some steps are recorded, for save_dir

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
+#include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app {
 
@@ -17,6 +21,14 @@ enum class Precision {
 [[nodiscard]] constexpr char const* name(Precision precision) noexcept {
   if (precision == Precision::bf16) return "bf16";
   return precision == Precision::fp16 ? "fp16" : "fp32";
+}
+
+/// @throws ConfigError for gradients that are sent as float16 and have no loss scale
+inline void check_wire(parallel::WireFormat wire, Precision precision) {
+  if (wire == parallel::WireFormat::float16 && precision != Precision::fp16)
+    throw ConfigError(std::string("--gradient-wire fp16 with --precision ") + name(precision) +
+                      ": only the loss scale of --precision fp16 keeps gradients within float16's range; use "
+                      "--gradient-wire bf16");
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -81,6 +81,10 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
     command.read_config();
     common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
+    if constexpr (requires { options.precision; })
+      check_wire(options.gradient_wire, options.precision);
+    else
+      check_wire(options.gradient_wire, Precision::fp32);
     options.program = program;
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);

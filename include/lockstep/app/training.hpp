@@ -79,9 +79,7 @@ class Training {
       case Parallel::ddp:
         if constexpr (detail::built_with_nccl<>)
           if (options_.engine == launch::Engine::nccl) return over_nccl<detail::Nccl>(f);
-        return on_backend(parallel::DistributedDataParallel{detail::connect(world_), bucket_bytes(), options_.threads,
-                                                            parallel::BufferPolicy::first, options_.shard_optimizer},
-                          f);
+        return on_backend(distributed(detail::connect(world_)), f);
       case Parallel::single:
         break;
     }
@@ -147,7 +145,7 @@ class Training {
                             Evaluation const& evaluation, train::Metadata const& metadata) const {
     parallel::CollectiveCost all_reduce;
     if constexpr (requires { policy.communicator; })
-      if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator);
+      if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty()) trainer.load(options_.init_from);
     auto fit = fit_options(loader);
@@ -271,9 +269,13 @@ class Training {
   /// Policy and communicator know one space.
   template <class Nccl, class F>
   decltype(auto) over_nccl(F& f) const {
-    return f(parallel::OnCuda{parallel::DistributedDataParallel{detail::connect_gpu<Nccl>(world_, gpus().front()),
-                                                                bucket_bytes(), options_.threads},
-                              gpus()});
+    return f(parallel::OnCuda{distributed(detail::connect_gpu<Nccl>(world_, gpus().front())), gpus()});
+  }
+  template <class Communicator>
+  [[nodiscard]] auto distributed(Communicator communicator) const {
+    return parallel::DistributedDataParallel{std::move(communicator),  bucket_bytes(),
+                                             options_.threads,         parallel::BufferPolicy::first,
+                                             options_.shard_optimizer, options_.gradient_wire};
   }
   template <class Policy, class F>
   decltype(auto) on_backend(Policy policy, F& f) const {

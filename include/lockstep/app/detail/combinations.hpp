@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/app/backend.hpp>
+#include <lockstep/app/options.hpp>
+#include <lockstep/app/parallel.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/launch/engine.hpp>
+#include <lockstep/parallel/wire_format.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+inline void check_sharding(Options const& options) {
+  if (!options.shard_optimizer) return;
+  if (options.parallel != Parallel::ddp)
+    throw ConfigError(std::string("--shard-optimizer with --parallel ") + name(options.parallel) +
+                      ": it is ranks that share the optimizer's moments; use --parallel ddp, or leave it out");
+  if (options.backend == Backend::cuda)
+    throw ConfigError(
+        "--shard-optimizer with --backend cuda: on GPUs every rank keeps all of the optimizer's moments; leave it "
+        "out, or use --backend host");
+}
+
+inline void check_gradient_wire(Options const& options) {
+  if (options.gradient_wire == parallel::WireFormat::float32) return;
+  auto const refuse = [&](std::string const& what) {
+    throw ConfigError(std::string("--gradient-wire ") + name(options.gradient_wire) + " with " + what);
+  };
+  if (options.parallel != Parallel::ddp)
+    refuse(std::string("--parallel ") + name(options.parallel) +
+           ": it is ranks that send gradients; use --parallel ddp, or leave it out");
+  if (options.reproducible > 0)
+    refuse(
+        "--reproducible: each rank would round what it has summed over its shards, and bits would depend on the "
+        "number of ranks; leave out either");
+  if (options.backend == Backend::cuda && options.engine != launch::Engine::nccl)
+    refuse(
+        "--backend cuda, where NCCL does not join the ranks: what goes over the host is summed in float32; leave "
+        "it out, or use --engine nccl");
+}
+
+inline void check_doctor(Options const& options) {
+  if (!options.doctor) return;
+  auto const refuse = [](std::string const& flag) {
+    throw ConfigError("--doctor with " + flag + ": it measures, and trains and keeps nothing; leave out either");
+  };
+  if (options.resume != Options::never) refuse("--resume");
+  if (options.checkpoint_every > 0) refuse("--checkpoint-every");
+  if (options.keep_checkpoints > 0) refuse("--keep-checkpoints");
+  if (options.trace) refuse("--trace");
+  if (options.max_restarts > 0) refuse("--max-restarts");
+  if (!options.best_by.empty()) refuse("--best-by");
+  if (options.patience > 0) refuse("--patience");
+  if (options.max_steps) refuse("--max-steps");
+  if (options.dry_run) refuse("--dry-run");
+  if (options.shard_optimizer)
+    throw ConfigError(
+        "--doctor with --shard-optimizer: what it predicts is for ranks that keep all of the optimizer's moments; "
+        "leave out either");
+}
+
+inline void check_best(Options const& options) {
+  if (!options.best_by.empty() && options.save_dir.empty() && options.patience == 0)
+    throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
+}
+
+inline void check_saving(Options const& options) {
+  if (options.resume != Options::never && !options.init_from.empty())
+    throw ConfigError("--resume with --init-from: a run that goes on has its parameters; leave out either");
+  if (!options.save_dir.empty()) return;
+  if (options.keep_checkpoints > 0)
+    throw ConfigError("--keep-checkpoints without --save-dir: there are none to keep; name a directory");
+  if (options.trace) throw ConfigError("--trace without --save-dir: it leaves files; name a directory for them");
+  if (options.checkpoint_every > 0)
+    throw ConfigError("--checkpoint-every without --save-dir: there is no place for checkpoints; name a directory");
+  if (options.resume == Options::automatic)
+    throw ConfigError("--resume auto without --save-dir: it looks for checkpoints there; name the run's directory");
+}
+
+/// What flags say together that cannot be, once all that follows from them is known.
+/// @throws ConfigError with a sentence about the combination
+inline void check_combinations(Options const& options) {
+  check_sharding(options);
+  check_gradient_wire(options);
+  check_best(options);
+  check_saving(options);
+  check_doctor(options);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
