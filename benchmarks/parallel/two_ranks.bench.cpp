@@ -2,7 +2,8 @@
 // Two ranks on two cores against the machine's own ceiling, the same two processes each training for itself; against
 // one such process that has the machine for itself; and against two processes under PyTorch's DistributedDataParallel
 // over Gloo. With a model of usual size, and with one whose steps are so short that communication has nowhere to hide.
-// Two ranks that share the optimizer's moments against two that each have all of them.
+// Two ranks that share the optimizer's moments against two that each have all of them, and two that send gradients as
+// bfloat16 against two that send float32.
 // Ragged texts, against PyTorch alone: padded to the longest, as its users do, and packed, with a loop over their
 // attention.
 #include <algorithm>
@@ -71,10 +72,10 @@ int train_here(Policy policy, Sizes const& sizes) {
 }
 
 /// Rank 0 obeys, and tells the other how many steps to make; 0 is the end.
-int train_together(launch::World& world, Sizes const& sizes, bool shard_optimizer) {
+int train_together(launch::World& world, Sizes const& sizes, bool shard_optimizer, parallel::WireFormat wire) {
   return on_batch(sizes, [&](auto batch) {
     Training training(parallel::DistributedDataParallel{comm::connect(world), std::size_t{4} << 20, 1,
-                                                        parallel::BufferPolicy::first, shard_optimizer},
+                                                        parallel::BufferPolicy::first, shard_optimizer, wire},
                       Classifier(sizes), std::move(batch));
     auto const steps = [&](int count) {
       training.policy().communicator.broadcast(&count, sizeof count, 0);
@@ -149,6 +150,8 @@ void compare(Ratios& ratios, std::size_t which) {
     ratios.compare(name, "one_rank", std::ref(together), std::ref(one), blocks);
     Group sharded("sharded", which, 1, 2);
     ratios.compare(name + ", sharded optimizer", "whole", std::ref(sharded), std::ref(together), blocks);
+    Group rounded("rounded", which, 1, 2);
+    ratios.compare(name + ", gradients sent as bfloat16", "float32", std::ref(rounded), std::ref(together), blocks);
     Group replicas("replicas", which, 1, 2);
     ratios.compare(step + "2 devices of one process, 1 thread each", "roof", std::ref(replicas), std::ref(apart),
                    blocks);
@@ -163,11 +166,15 @@ int main(int argc, char** argv) {
   auto const& sizes = cases[argc > 2 ? std::stoul(argv[2]) : 0].sizes;
   if (role == "alone") return train_here(parallel::SingleDevice{.threads = 1}, sizes);
   if (role == "replicas") return train_here(parallel::DataParallel{.devices = 2, .threads = 1}, sizes);
-  if (role == "together" || role == "sharded")
+  if (role == "together" || role == "sharded" || role == "rounded")
     return launch::run({.nproc = 2,
                         .limits = {.warn_seconds = 3600, .stall_seconds = 3600},
                         .report = [](std::string const& what) { std::fprintf(stderr, "%s\n", what.c_str()); }},
-                       [&](launch::World& world) { return train_together(world, sizes, role == "sharded"); });
+                       [&](launch::World& world) {
+                         auto const wire =
+                             role == "rounded" ? parallel::WireFormat::bfloat16 : parallel::WireFormat::float32;
+                         return train_together(world, sizes, role == "sharded", wire);
+                       });
   if (processors().size() < 2) {
     std::puts("skipped: two_ranks: there is one processor only");
     return 0;

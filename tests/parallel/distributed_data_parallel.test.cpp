@@ -330,7 +330,15 @@ class Linear {
 struct Half : nn::InFloat16<Linear> {
   Half() : InFloat16(Linear()) {}
 };
-/// The scale after each of so many steps on 64 points of which rank 1's have numbers of the size `large`.
+/// 64 points of numbers up to `large`, of a rank's own.
+Points points(int rank, float large) {
+  auto const own = static_cast<std::uint64_t>(rank);
+  Points all;
+  for (std::uint64_t i = 0; i < 64 * 5; ++i) all.numbers.push_back(static_cast<float>(mix(i, own) % 100) / 100 * large);
+  for (std::uint64_t i = 0; i < 64; ++i) all.labels.push_back(static_cast<std::uint8_t>(mix(i, own, 1) % 3));
+  return all;
+}
+/// The scale after each of so many steps on points of which rank 1's are large.
 std::vector<float> scales(WireFormat format, float large, int steps) {
   std::vector<std::vector<float>> all(2);
   on_ranks<Half>(2, [&](int rank, Policy& policy, Half& model, nn::ParameterLayout const& layout) {
@@ -340,15 +348,12 @@ std::vector<float> scales(WireFormat format, float large, int steps) {
     Policy::Session<Half, optim::SGD> session(policy, model, layout, values);
     optim::LossScaler::State const scale{4096};
     session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), scale); });
-    Points points;
-    for (std::uint64_t i = 0; i < 64 * 5; ++i)
-      points.numbers.push_back(static_cast<float>(mix(i) % 100) / 100 * (rank == 1 ? large : 0.01f));
-    for (std::uint64_t i = 0; i < 64; ++i) points.labels.push_back(static_cast<std::uint8_t>(mix(i, 1) % 3));
+    auto const own = points(rank, rank == 1 ? large : 0.01f);
     optim::LossScaler::State after = scale;
     for (int step = 1; step <= steps; ++step) {
       std::vector<float> const before(session.values().begin(), session.values().end());
       auto const skipped = after.skipped;
-      session.micro_step(std::span<Points const>(&points, 1), {.key = 1});
+      session.micro_step(std::span<Points const>(&own, 1), {.key = 1});
       session.update(optim::SGD{}, {.step = step, .learning_rate = 1e-7});
       session.each([&](int, auto& replica) { after = replica.loss_scale().get(replica.device()); });
       CHECK(std::equal(before.begin(), before.end(), session.values().begin()) == (after.skipped > skipped));
@@ -360,6 +365,38 @@ std::vector<float> scales(WireFormat format, float large, int steps) {
   return all[0];
 }
 }  // namespace
+
+TEST_CASE("on a wire of float16 gradients are rounded with the loss scale that they have") {
+  for (int ranks : {1, 2, 3})
+    on_ranks<Half>(ranks, [&](int rank, Policy& policy, Half& model, nn::ParameterLayout const& layout) {
+      std::vector<float> values(static_cast<std::size_t>(layout.size()));
+      nn::initialize(layout, 1, values.data());
+      auto const gradients = [&](auto& session, int of) {
+        auto const own = points(of, 1);
+        std::vector<float> out;
+        session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), {1024}); });
+        session.micro_step(std::span<Points const>(&own, 1), {.key = 1});
+        session.update(optim::SGD{}, {.step = 1});
+        session.each(
+            [&](int, auto& replica) { out.assign(replica.gradient_data(), replica.gradient_data() + replica.size()); });
+        return out;
+      };
+      std::vector<std::vector<float>> found;
+      for (int r = 0; r < ranks; ++r) {
+        parallel::SingleDevice single{.threads = 1};
+        parallel::SingleDevice::Session<Half, optim::SGD> alone(single, model, layout, values);
+        found.push_back(gradients(alone, r));
+      }
+      policy.gradient_wire = WireFormat::float16;
+      Policy::Session<Half, optim::SGD> session(policy, model, layout, values);
+      auto const summed = gradients(session, rank);
+      auto const rounded = [](float x) { return float{float16(x)}; };
+      for (std::size_t i = 0; i < summed.size(); ++i)
+        CHECK(summed[i] ==
+              rounded(tree_sum(ranks, [&](int r) { return rounded(found[static_cast<std::size_t>(r)][i]); })));
+      CHECK(*std::max_element(summed.begin(), summed.end()) > 1024);
+    });
+}
 
 TEST_CASE("in float16 a sum that the wire cannot hold is skipped on all ranks alike, and the loss scale makes room") {
   auto const plain = scales(WireFormat::float32, 8, 12), wired = scales(WireFormat::float16, 8, 12);

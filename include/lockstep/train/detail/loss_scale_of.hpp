@@ -42,10 +42,12 @@ class LossScaleReports {
       constexpr auto least = optim::LossScaler::least;
       bool const all = before_.scale == least && state.skipped - before_.skipped == report.step - step_;
       if (all && state.scale == least)
-        throw Error("training: gradients in float16 are not finite although the loss scale is down at 1, so that " +
-                    std::to_string(state.skipped) + " steps were skipped, the last of them step " +
-                    std::to_string(report.step) +
-                    "; scale inputs and targets down, or store activations as bfloat16, or as float32");
+        throw Error(
+            "training: gradients in float16 are not finite although the loss scale is down at 1, so that " +
+            std::to_string(state.skipped) + " steps were skipped, the last of them step " +
+            std::to_string(report.step) +
+            "; scale inputs and targets down, or store activations as bfloat16, or as float32, and send gradients "
+            "as either, if they are sent as float16");
       before_ = state;
       step_ = report.step;
     }
