@@ -35,6 +35,7 @@
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
+#include <lockstep/train/detail/record_of_policy.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/detail/where_not_finite.hpp>
@@ -373,17 +374,9 @@ class Trainer {
 
   template <class Loader>
   train::RunRecord describe(Loader const& loader, FitOptions const& options) {
-    train::RunRecord record;
-    record.parallel = policy_.name();
-    record.engine = policy_.engine();
-    auto const shards = parallel::shards_of_device(policy_);
-    if constexpr (requires { policy_.shards_each(), policy_.all; }) record.reproducible = policy_.all;
-    if constexpr (requires { policy_.shard_optimizer; }) record.shard_optimizer = policy_.shard_optimizer;
-    if constexpr (requires { policy_.gradient_wire; }) record.gradient_wire = policy_.gradient_wire;
-    record.devices = policy_.shards() / shards;
+    auto record = train::detail::record_of_policy(policy_);
     record.world_size = ranks();
-    record.threads = policy_.threads_each();
-    record.batch_size = loader.options().batch_size * shards;
+    record.batch_size = loader.options().batch_size * parallel::shards_of_device(policy_);
     record.effective_batch_size = record.batch_size * record.world_size * record.devices * options.accumulation;
     record.parameters = layout_.parameters();
     if (scales_loss) options.loss_scaler.check(), record.loss_scale = options.loss_scaler.begin();
