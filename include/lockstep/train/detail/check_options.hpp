@@ -10,21 +10,19 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 /// Numbers that no run can have. @throws ConfigError with name, value and rule
 template <class FitOptions, class Optimizer>
 void check_options(FitOptions const& options, Optimizer const& optimizer) {
-  struct Count {
-    char const* name;
-    Index value, least;
+  auto const at_least = [](Index least, char const* name, Index value) {
+    if (value < least)
+      throw ConfigError(std::string("fit: ") + name + " is " + std::to_string(value) + "; it must be at least " +
+                        std::to_string(least));
   };
-  for (auto const& each : {Count{"epochs", options.epochs, 0}, Count{"max_steps", options.max_steps, 0},
-                           Count{"accumulation", options.accumulation, 1},
-                           Count{"schedule.warmup_steps", options.schedule.warmup_steps, 0},
-                           Count{"schedule.total_steps", options.schedule.total_steps, 0},
-                           Count{"check_replicas_every", options.check_replicas_every, 0},
-                           Count{"evaluate_every", options.evaluate_every, 0}, Count{"patience", options.patience, 0},
-                           Count{"checkpoints.every", options.checkpoints.every, 0},
-                           Count{"checkpoints.keep", options.checkpoints.keep, 0}})
-    if (each.value < each.least)
-      throw ConfigError(std::string("fit: ") + each.name + " is " + std::to_string(each.value) +
-                        "; it must be at least " + std::to_string(each.least));
+  at_least(0, "epochs", options.epochs), at_least(0, "max_steps", options.max_steps);
+  at_least(1, "accumulation", options.accumulation);
+  at_least(0, "schedule.warmup_steps", options.schedule.warmup_steps);
+  at_least(0, "schedule.total_steps", options.schedule.total_steps);
+  at_least(0, "check_replicas_every", options.check_replicas_every);
+  at_least(0, "evaluate_every", options.evaluate_every), at_least(0, "patience", options.patience);
+  at_least(0, "checkpoints.every", options.checkpoints.every),
+      at_least(0, "checkpoints.keep", options.checkpoints.keep);
   if constexpr (requires { optimizer.check(); }) optimizer.check();
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +
