@@ -235,6 +235,18 @@ using parallel::WireFormat;
 struct Tables : table_model::Model {
   Tables() : Model(300, nn::GradientForm::dense) {}
 };
+/// What step(session, rank) gives for each of the ranks, were it alone.
+template <class Model, class Step>
+std::vector<std::vector<float>> found_alone(int ranks, Model& model, nn::ParameterLayout const& layout,
+                                            std::vector<float> const& values, Step const& step) {
+  std::vector<std::vector<float>> found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    parallel::SingleDevice single{.threads = 1};
+    parallel::SingleDevice::Session<Model, optim::SGD> alone(single, model, layout, values);
+    found.push_back(step(alone, rank));
+  }
+  return found;
+}
 /// Two micro-batches of one rank, and the gradients that its session then has.
 template <class Session>
 std::vector<float> step(Session& session, int rank) {
@@ -258,12 +270,8 @@ TEST_CASE("on a wire of 16 bits each rank rounds what its micro-batches found to
     on_ranks<Tables>(ranks, [&](int rank, Policy& policy, Tables& model, nn::ParameterLayout const& layout) {
       auto values = start(layout);
       nn::initialize(layout, 1, values.data());
-      std::vector<std::vector<float>> found;  // by each rank, were it alone
-      for (int r = 0; r < ranks; ++r) {
-        parallel::SingleDevice single{.threads = 1};
-        parallel::SingleDevice::Session<Tables, optim::SGD> alone(single, model, layout, values);
-        found.push_back(step(alone, r));
-      }
+      auto const found =
+          found_alone(ranks, model, layout, values, [](auto& session, int of) { return step(session, of); });
       policy.gradient_wire = WireFormat::bfloat16;
       Policy::Session<Tables, optim::SGD> session(policy, model, layout, values);
       auto const summed = step(session, rank);
@@ -381,12 +389,7 @@ TEST_CASE("on a wire of float16 gradients are rounded with the loss scale that t
             [&](int, auto& replica) { out.assign(replica.gradient_data(), replica.gradient_data() + replica.size()); });
         return out;
       };
-      std::vector<std::vector<float>> found;
-      for (int r = 0; r < ranks; ++r) {
-        parallel::SingleDevice single{.threads = 1};
-        parallel::SingleDevice::Session<Half, optim::SGD> alone(single, model, layout, values);
-        found.push_back(gradients(alone, r));
-      }
+      auto const found = found_alone(ranks, model, layout, values, gradients);
       policy.gradient_wire = WireFormat::float16;
       Policy::Session<Half, optim::SGD> session(policy, model, layout, values);
       auto const summed = gradients(session, rank);

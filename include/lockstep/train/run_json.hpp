@@ -81,8 +81,7 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 
 /// run.json's text, schema 1. Phases are milliseconds of a step of this rank, on average, and of all where there are
 /// several; `buckets` are of the last step, in bytes as they are sent and milliseconds since it had its first batch:
-/// where nothing is sent, when they could be. What an evaluation gave that is no
-/// number is null.
+/// where nothing is sent, when they could be. What an evaluation gave that is no number is null.
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
