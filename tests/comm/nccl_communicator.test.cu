@@ -481,11 +481,13 @@ TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the o
 TEST_CASE("who gives back the memory of a piece under way waits for nobody, and NCCL is given up") {
   auto const aborted = nccl().aborted.load();
   auto const frees = cuda_emulation::frees_beside_peers.load();
-  std::atomic<bool> over{false};
+  std::atomic<bool> joined{false}, over{false};
   auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
+    if (world.rank == 1) joined = true;
     while (world.rank == 1 && !over) std::this_thread::yield();
     if (world.rank == 1) return;
+    while (!joined) std::this_thread::yield();
     auto const kept = c.allocate(64);
     auto memory = c.allocate(64);
     Piece piece{ElementType::float32, memory.data(), 8};
