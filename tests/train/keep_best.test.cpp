@@ -55,6 +55,34 @@ struct Distance {
 };
 }  // namespace
 
+namespace {
+/// The same number, of which less is better.
+struct DistanceError : Distance {
+  static constexpr bool higher_is_better = false;
+  [[nodiscard]] char const* name() const { return "error"; }
+};
+}  // namespace
+
+TEST_CASE("where a metric says that lower is better, its smallest value is kept, and others end the run") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors";
+  auto const judged_by = [&](std::string const& name) {
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path);
+    auto const record = trainer.fit(loader, train::Evaluation{again, Distance{}, DistanceError{}},
+                                    {.epochs = 9, .patience = 2, .judge_by = name, .observers = {&best}});
+    CHECK(record.evaluations[0].metrics[0].second < record.evaluations[1].metrics[0].second);
+    return record.evaluations.size();
+  };
+  CHECK(judged_by("error") == 3);
+  auto const of_first = lockstep_test::read_file(path);
+  CHECK(judged_by("loss") == 3);
+  CHECK(lockstep_test::read_file(path) == of_first);
+  CHECK(judged_by("distance") == 9);
+  CHECK(lockstep_test::read_file(path) != of_first);
+}
+
 TEST_CASE("a run that goes on and is judged by something else keeps its own best, and puts the other's aside") {
   lockstep_test::TemporaryFolder const folder;
   auto const path = folder / "best.safetensors", aside = folder / "best_of_step_6.safetensors";

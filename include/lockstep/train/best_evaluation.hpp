@@ -9,12 +9,16 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
-/// Which of a run's evaluations is the best: that of the least loss or of a metric's largest value. Of equal ones the
+/// Which of a metric's values is the best one.
+enum class BestValue { largest, smallest };
+
+/// Which of a run's evaluations is the best: that of the least loss, or of a metric's best value. Of equal ones the
 /// first counts, and one that is no number (NaN) is better than none.
 class BestEvaluation {
  public:
-  /// @param judge_by "loss", or the name of a metric
-  explicit BestEvaluation(std::string judge_by) : judge_by_(std::move(judge_by)) {}
+  /// @param judge_by "loss", or the name of a metric   @param of_metric of that metric; of the loss it is the smallest
+  explicit BestEvaluation(std::string judge_by, BestValue of_metric = BestValue::largest)
+      : judge_by_(std::move(judge_by)), sign_(of_metric == BestValue::largest ? 1 : -1) {}
 
   /// Whether the next evaluation is better than all before it.
   /// @pre the report has a metric of that name
@@ -33,11 +37,12 @@ class BestEvaluation {
   /// More is better.
   [[nodiscard]] double value_of(EvaluationReport const& report) const {
     for (auto const& [name, value] : report.metrics)
-      if (name == judge_by_) return value;
+      if (name == judge_by_) return sign_ * value;
     return -report.loss;
   }
 
   std::string judge_by_;
+  double sign_;
   double best_ = 0;
   Index since_ = 0;
   bool any_ = false;

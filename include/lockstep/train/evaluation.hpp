@@ -7,6 +7,16 @@
 #include <lockstep/train/metric.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
+namespace detail {
+
+/// Whether a metric says nothing of it, or what can be read.
+template <class M>
+inline constexpr bool says_what_is_better = true;
+template <class M>
+requires requires { M::higher_is_better; }
+inline constexpr bool says_what_is_better<M> = requires { typename std::bool_constant<M::higher_is_better>; };
+
+}  // namespace detail
 
 /// What to evaluate on and what to count: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader.
 template <class Loader, class... Metrics>
@@ -15,6 +25,9 @@ struct Evaluation {
       (Metric<Metrics> && ...),
       "Lockstep: what an Evaluation counts by is no metric: it lacks totals() -> std::span<double>, value() -> "
       "double or name() -> char const*; see docs/reference/trainer.md");
+  static_assert((detail::says_what_is_better<Metrics> && ...),
+                "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
+                "public; see docs/reference/trainer.md");
 
   Loader& loader;
   std::tuple<Metrics...> metrics;

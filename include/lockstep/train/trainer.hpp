@@ -57,7 +57,7 @@ struct FitOptions {
   Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
   Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
-  std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's largest value
+  std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's best value
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
   std::vector<train::Observer*> observers{};
@@ -248,7 +248,7 @@ class Trainer {
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
     train::detail::set_loss_scale(session_, record.loss_scale);
-    train::BestEvaluation best(options.judge_by);
+    train::BestEvaluation best(options.judge_by, train::detail::best_value(evaluation, options.judge_by));
     Index best_step = 0;
     for (auto& report : record.evaluations)  // which may have been judged by something else
       if (report.best = best.take(report); report.best) best_step = report.step;

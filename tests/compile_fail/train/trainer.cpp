@@ -6,6 +6,7 @@
 // CASE no_policy: Lockstep: the third argument is no parallel policy
 // CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
 // CASE no_metric: Lockstep: what an Evaluation counts by is no metric
+// CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
 #include <array>
 #include <span>
 
@@ -61,6 +62,11 @@ struct Right {
 #endif
   double value() const { return right[0]; }
   char const* name() const { return "right"; }
+#if defined(CASE_higher)
+  bool higher_is_better = false;
+#else
+  static constexpr bool higher_is_better = true;
+#endif
   std::array<double, 1> right{};
 };
 

@@ -8,6 +8,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
 #include <lockstep/train/evaluation.hpp>
 
@@ -20,6 +21,21 @@ template <class Evaluation>
   if constexpr (!std::is_same_v<Evaluation, NoEvaluation>)
     std::apply([&](auto const&... metric) { (names.emplace_back(metric.name()), ...); }, evaluation.metrics);
   return names;
+}
+
+/// Which value of the metric of that name is the best one; of the loss, which is none of them, it does not matter.
+template <class Evaluation>
+[[nodiscard]] BestValue best_value([[maybe_unused]] Evaluation const& evaluation,
+                                   [[maybe_unused]] std::string const& name) {
+  auto best = BestValue::largest;
+  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
+    auto const ask = [&]<class M>(M const& metric) {
+      if constexpr (requires { M::higher_is_better; })
+        if (name == metric.name() && !M::higher_is_better) best = BestValue::smallest;
+    };
+    std::apply([&](auto const&... metric) { (ask(metric), ...); }, evaluation.metrics);
+  }
+  return best;
 }
 
 /// A mean over nothing would look like a perfect one.
