@@ -427,6 +427,40 @@ TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its pl
   CHECK(record.epoch_seconds.size() == 2);
 }
 
+namespace {
+/// A loss that forgets its gradient, and counts no sample whose x is not above `from`.
+struct Forgetful {
+  line::Model line;
+  float from = 0;
+  void visit(auto&& each) { each("line", line); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const y = line.line(context, batch);
+    nn::Loss<HostSpace> loss;
+    for (Index i = 0; i < y.extent(0); ++i)
+      if (batch[&line::Point::x].values(i) > from) loss += {y.value(i), 1.0};
+    return loss;
+  }
+};
+}  // namespace
+
+TEST_CASE("a loss that forgets its gradient ends the run with its first step that has a weight, under any policy") {
+  auto const fit = [](auto policy, float from) {
+    data::DataLoader loader{
+        data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+    Trainer trainer{Forgetful{{}, from}, sgd(), std::move(policy)};
+    trainer.fit(loader, {.epochs = 2});
+  };
+  CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, 0),
+                       doctest::Contains("step 1 gave no parameter a gradient"), Error);
+  CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, 0.5f),
+                       doctest::Contains("step 3 gave no parameter a gradient"), Error);
+  CHECK_THROWS_WITH_AS(fit(parallel::DataParallel{.devices = 2, .threads = 1}, 0.5f),
+                       doctest::Contains("step 2 gave no parameter a gradient"), Error);
+  CHECK_THROWS_WITH_AS(fit(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 4}, 0.5f),
+                       doctest::Contains("step 1 gave no parameter a gradient"), Error);
+}
+
 TEST_CASE("a loss that is no number ends the run, with the step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};

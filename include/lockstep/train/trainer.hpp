@@ -29,6 +29,7 @@
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
+#include <lockstep/train/detail/check_learning.hpp>
 #include <lockstep/train/detail/check_options.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/evaluation_part.hpp>
@@ -126,7 +127,8 @@ class Trainer {
   /// @collective with DistributedDataParallel
   /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
   /// same loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none
-  /// of; DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number
+  /// of; DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number,
+  /// or leaves no parameter a gradient
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     using Replica = typename Session::DeviceReplica;
@@ -266,6 +268,7 @@ class Trainer {
     for (auto* observer : options.observers)
       observer->start({plan.steps, options.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
 
+    bool learns = false;
     train::detail::LossScaleReports loss_scales;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
     start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
@@ -293,6 +296,7 @@ class Trainer {
                     "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
                     (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
       }
+      if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
       record.step_seconds.push_back(now - step_began);

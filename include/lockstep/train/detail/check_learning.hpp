@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A model of which no parameter has got a gradient from samples that count would be trained to the end for nothing.
+/// @returns whether it could be told: `loss`, of all ranks, has a weight
+/// @collective with DistributedDataParallel   @throws Error when no step so far has written a gradient
+template <class Session>
+bool check_learning(Session& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss, Index step) {
+  if (loss.weight == 0) return false;
+  std::size_t parameters = 0;
+  for (auto const& entry : layout.entries()) parameters += entry.size > 0;
+  if (parameters == 0 || session.report().unused_parameters.size() < parameters) return true;
+  throw Error("training: step " + std::to_string(step) +
+              " gave no parameter a gradient, so nothing can be learned: the loss does not lead back to any; a loss of "
+              "your own writes to context.gradient(prediction), and a layer of your own calls context.on_backward; see "
+              "docs/how-to/add-a-layer.md");
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
