@@ -26,6 +26,19 @@ consteval bool takes_members(std::index_sequence<I...>) {
   return requires { T{(static_cast<void>(I), AnyMember<T>{})...}; };
 }
 
+// Converts to the bases of an aggregate alone.
+template <class Owner>
+struct AnyBase {
+  template <class T>
+  requires(std::is_base_of_v<T, Owner> && !std::same_as<T, Owner>) operator T() const { __builtin_unreachable(); }
+};
+
+/// Whether what braces count begins with a base class.
+template <class T>
+consteval bool has_base() {
+  return requires { T{AnyBase<T>{}}; };
+}
+
 /// Whether the members that braces count are all members, and no elements of a C array that braces may leave out: in
 /// parentheses nothing is left out. (nvcc has these, and finds none that convert.)
 template <class T, std::size_t... I>
@@ -57,8 +70,8 @@ consteval std::size_t count_members() {
 
 }  // namespace detail
 
-/// A struct whose members Lockstep can list without a macro: a default-constructible aggregate. It holds no C arrays,
-/// whose elements the language's rules for braces count as members; use std::array.
+/// A struct whose members Lockstep can list without a macro: a default-constructible aggregate without a base class. It
+/// holds no C arrays, whose elements the language's rules for braces count as members; use std::array.
 template <class T>
 concept Aggregate =
     std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::standard_array<T> && std::default_initializable<T>;
@@ -74,6 +87,10 @@ constexpr auto members(T& t) noexcept {
   constexpr auto count = member_count<std::remove_const_t<T>>;
   static_assert(count >= 1 && count <= detail::most_members,
                 "Lockstep: a sample is an aggregate of 1 to 16 members; group members in a nested struct");
+  static_assert(
+      !detail::has_base<std::remove_const_t<T>>(),
+      "Lockstep: a sample has no base class, whose members the language does not list with its own; make it a "
+      "member");
   static_assert(detail::takes_members_one_by_one<std::remove_const_t<T>>(std::make_index_sequence<count>{}),
                 "Lockstep: a sample holds no C arrays, of which the language does not tell where they end; use "
                 "std::array");

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <lockstep/train/detail/loads_batches.hpp>
 #include <lockstep/train/metric.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -21,6 +22,10 @@ inline constexpr bool says_what_is_better<M> = requires { typename std::bool_con
 /// What to evaluate on and what to count: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader.
 template <class Loader, class... Metrics>
 struct Evaluation {
+  static_assert(
+      detail::LoadsBatches<Loader>,
+      "Lockstep: an Evaluation's first argument is no data::DataLoader that is not const; a dataset goes into "
+      "one: data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
   static_assert(
       (Metric<Metrics> && ...),
       "Lockstep: what an Evaluation counts by is no metric: it lacks totals() -> std::span<double>, value() -> "

@@ -34,6 +34,7 @@
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/evaluation_part.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/detail/fits.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/record_of_policy.hpp>
@@ -131,20 +132,7 @@ class Trainer {
   /// or leaves no parameter a gradient
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
-    using Replica = typename Session::DeviceReplica;
-    using Context = typename Replica::Context;
-    using Batch = typename Replica::template Brought<typename Loader::Batch>;
-    constexpr bool fits = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
-    static_assert(
-        fits,
-        "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
-        "type that this loader yields, nor predict(context, batch) and loss(context, prediction, batch); see "
-        "docs/reference/model.md");
-    static_assert(
-        train::is_evaluation<Evaluation>,
-        "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
-        "see docs/reference/trainer.md");
-    if constexpr (fits && train::is_evaluation<Evaluation>) {
+    if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
       return train(loader, evaluation, options);
     } else {
       return {};

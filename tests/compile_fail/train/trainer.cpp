@@ -4,6 +4,9 @@
 // CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
 // CASE no_optimizer: Lockstep: the optimizer has no `states` or no step(stream, slice, scalars)
 // CASE no_policy: Lockstep: the third argument is no parallel policy
+// CASE no_loader: Lockstep: the first argument of fit is no data::DataLoader
+// CASE const_loader: Lockstep: the first argument of fit is no data::DataLoader that is not const
+// CASE no_evaluation_loader: Lockstep: an Evaluation's first argument is no data::DataLoader
 // CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
 // CASE no_metric: Lockstep: what an Evaluation counts by is no metric
 // CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
@@ -76,6 +79,18 @@ void fit() {
   Trainer trainer{Model{}, Optimizer{}, Policy{}};
 #if defined(CASE_no_evaluation)
   trainer.fit(loader, Right{});
+#endif
+#if defined(CASE_const_loader)
+  auto const& constant = loader;
+  trainer.fit(constant, {.epochs = 3});
+#endif
+#if defined(CASE_no_loader)
+  data::InMemoryDataset dataset{std::vector<Sample>(4)};
+  trainer.fit(dataset, {.epochs = 3});
+#endif
+#if defined(CASE_no_evaluation_loader)
+  data::InMemoryDataset held_out{std::vector<Sample>(4)};
+  trainer.fit(loader, train::Evaluation{held_out, Right{}}, {.epochs = 3});
 #endif
   trainer.fit(loader);
   trainer.fit(loader, {.epochs = 3});

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/model.hpp>
+#include <lockstep/train/detail/loads_batches.hpp>
+#include <lockstep/train/evaluation.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// Whether a trainer's model can be trained by these; where it cannot, a sentence says why.
+template <class Model, class Replica, class Loader, class Evaluation>
+consteval bool fits() {
+  static_assert(
+      LoadsBatches<Loader>,
+      "Lockstep: the first argument of fit is no data::DataLoader that is not const; a dataset goes into one: "
+      "data::DataLoader{dataset, sampler, collate, {.batch_size = 32}}; see docs/reference/data-loader.md");
+  static_assert(is_evaluation<Evaluation>,
+                "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
+                "see docs/reference/trainer.md");
+  if constexpr (LoadsBatches<Loader>) {
+    using Context = typename Replica::Context;
+    using Batch = typename Replica::template Brought<typename Loader::Batch>;
+    constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
+    static_assert(
+        has_loss,
+        "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
+        "type that this loader yields, nor predict(context, batch) and loss(context, prediction, batch); see "
+        "docs/reference/model.md");
+    return has_loss && is_evaluation<Evaluation>;
+  }
+  return false;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
