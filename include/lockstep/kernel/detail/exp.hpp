@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 
 #include <lockstep/core/version.hpp>
@@ -12,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// nan. Free of branches and calls, so a loop over it vectorises, with the same bits for any vector length.
 /// @source range reduction x = n ln 2 + r, |r| <= ln(2) / 2, with ln 2 in two parts (Cody and Waite); the polynomial is
 /// that of expf in the Cephes library (Moshier)
-[[nodiscard, gnu::always_inline]] inline float exp(float x) noexcept {
+[[nodiscard, gnu::always_inline]] constexpr float exp(float x) noexcept {
   constexpr float shift = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
   float const shifted = x * 0x1.715476p0f + shift;
   float const n = shifted - shift;
@@ -26,9 +27,14 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
   p = p * (r * r) + r + 1.0f;
   auto const exponent = std::bit_cast<std::uint32_t>(shifted) << 23;  // n, into the place of the exponent
   auto const power = std::bit_cast<float>(exponent + 0x3f800000u);
-  return x < -87.33f ? 0.0f : p * power;
+  // A mask, because g++ makes a branch of a choice between the product and zero, and vectorises no loop over one.
+  std::uint32_t const kept = x < -87.33f ? 0u : ~0u;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(p * power) & kept);
 }
 
-[[nodiscard, gnu::always_inline]] inline double exp(double x) noexcept { return std::exp(x); }
+template <std::same_as<double> T>
+[[nodiscard, gnu::always_inline]] constexpr T exp(T x) noexcept {
+  return std::exp(x);
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
