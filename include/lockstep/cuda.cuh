@@ -10,6 +10,7 @@
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
+#include <lockstep/kernel/elementwise_loss.cuh>
 #include <lockstep/kernel/every_row.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gated_linear.cuh>
@@ -18,7 +19,6 @@
 #include <lockstep/kernel/image_input.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
 #include <lockstep/kernel/linear.cuh>
-#include <lockstep/kernel/mean_squared_error.cuh>
 #include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>

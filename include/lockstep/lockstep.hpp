@@ -78,6 +78,7 @@
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/elementwise_loss.hpp>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
 #include <lockstep/kernel/every_row.hpp>
@@ -88,7 +89,7 @@
 #include <lockstep/kernel/image_input.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/kernel/linear.hpp>
-#include <lockstep/kernel/mean_squared_error.hpp>
+#include <lockstep/kernel/loss_rules.hpp>
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
@@ -111,11 +112,13 @@
 #include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
@@ -123,12 +126,14 @@
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/huber_loss.hpp>
 #include <lockstep/nn/image_input.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/mean_absolute_error.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <string>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/loss_rules.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Squared differences, their sum and its gradient in one pass.
+/// A loss of each element of the prediction against its own target, as loss_rules.hpp has them: the sum and its
+/// gradient in one pass.
 template <class Space>
-struct MeanSquaredError {
+struct ElementwiseLoss {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
 template <>
-struct MeanSquaredError<HostSpace> {
+struct ElementwiseLoss<HostSpace> {
   /// The slots that share one element of `losses` and `weights`.
   [[nodiscard]] static constexpr Index slots_per_chunk(Index width) noexcept {
     return std::max<Index>(1, elements_per_chunk / std::max<Index>(1, width));
@@ -27,19 +32,21 @@ struct MeanSquaredError<HostSpace> {
     return (slots + slots_per_chunk(width) - 1) / slots_per_chunk(width);
   }
 
-  /// For each chunk of slots, over the elements of those that hold tokens: losses = factor * sum of (prediction -
-  /// target)^2 and weights = their number. gradient = 2 * factor * (prediction - target) and zero in padding, or
-  /// gradient += that. Padding is not read.
+  /// For each chunk of slots, over the elements of those that hold tokens: losses = factor * sum of the rule's values
+  /// and weights = their number. gradient = factor * the rule's slope and zero in padding, or gradient += that. Padding
+  /// is not read.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
   /// @shape gradient as prediction; a null one is left out
   /// @determinism bitwise, for any number of threads
+  /// @throws RowError (at Contract::normal) for a target that the rule does not take
   /// @source direct from the definition
-  template <class T, class U>
-  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, T factor,
+  template <class T, class U, class Rule>
+  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
                                TensorView<T const, 2, HostSpace> prediction, TensorView<U const, 2, HostSpace> target,
                                TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
                                TensorView<T, 2, HostSpace> gradient, Write write) {
+    if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target);
     auto const width = prediction.extent[1], per_chunk = slots_per_chunk(width);
     stream.pool().for_ranges(layout.slots, per_chunk, [=](Index begin, Index end) {
       double sum = 0;
@@ -50,7 +57,7 @@ struct MeanSquaredError<HostSpace> {
         auto const at = slot * width, count = (next - slot) * width;
         auto* const to = gradient.data ? gradient.data + at : nullptr;
         if (token) {
-          sum += run(prediction.data + at, target.data + at, count, factor, to, write);
+          sum += run(rule, prediction.data + at, target.data + at, count, factor, to, write);
           tokens += next - slot;
         } else if (to && write == Write::overwrite) {
           std::fill_n(to, count, T{0});
@@ -65,28 +72,44 @@ struct MeanSquaredError<HostSpace> {
   static constexpr Index elements_per_chunk = 4096, block = 256;
 
   /// Sums are of type T within a block and doubles across blocks.
-  template <class T, class U>
-  static double run(T const* prediction, U const* target, Index count, T factor, T* gradient, Write write) {
+  template <class T, class U, class Rule>
+  static double run(Rule rule, T const* prediction, U const* target, Index count, T factor, T* gradient, Write write) {
     return with_best_instructions([=] {
-      T differences[block], squares[block];
+      T values[block], slopes[block];
       double total = 0;
       for (Index first = 0; first < count; first += block) {
         Index const here = std::min(block, count - first);
         for (Index i = 0; i < here; ++i) {
-          differences[i] = prediction[first + i] - static_cast<T>(target[first + i]);
-          squares[i] = differences[i] * differences[i];
+          auto const [value, slope] = rule(prediction[first + i], static_cast<T>(target[first + i]));
+          values[i] = value, slopes[i] = slope;
         }
-        total += static_cast<double>(detail::sum(squares, here));
+        total += static_cast<double>(detail::sum(values, here));
         if (!gradient) continue;
         T* const to = gradient + first;
         if (write == Write::overwrite) {
-          for (Index i = 0; i < here; ++i) to[i] = 2 * factor * differences[i];
+          for (Index i = 0; i < here; ++i) to[i] = factor * slopes[i];
         } else {
-          for (Index i = 0; i < here; ++i) to[i] += 2 * factor * differences[i];
+          for (Index i = 0; i < here; ++i) to[i] += factor * slopes[i];
         }
       }
       return total;
     });
+  }
+
+  template <class Rule, class U>
+  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule,
+                    TensorView<U const, 2, HostSpace> target) {
+    auto const width = target.extent[1];
+    for (Index i = 0; i < target.size(); ++i) {
+      auto const slot = i / width;
+      if (rule.takes(static_cast<double>(target.data[i])) || !layout.is_token(slot)) continue;
+      auto const row = layout.row_of(slot), token = slot - layout.start(row);
+      throw RowError(std::string(Rule::name) + ": element " + std::to_string(i % width) +
+                         (layout.length > 1 ? " of token " + std::to_string(token) : std::string()) + " of row " +
+                         std::to_string(row) + " of the batch has target " + std::to_string(target.data[i]) + ", " +
+                         Rule::targets,
+                     row);
+    }
   }
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/mean_squared_error.hpp>
+#include <lockstep/kernel/elementwise_loss.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "kernel/values.hpp"
@@ -13,7 +14,7 @@
 using namespace lockstep;
 using lockstep_test::values;
 using lockstep_test::view;
-using Kernel = kernel::MeanSquaredError<HostSpace>;
+using Kernel = kernel::ElementwiseLoss<HostSpace>;
 using Layout = kernel::SequenceLayout<HostSpace>;
 
 namespace {
@@ -34,43 +35,46 @@ struct Result {
   }
 };
 
-template <class T>
+/// Predictions in [-4, 4] and targets in [0, 1], which every rule takes.
+template <class T, class Rule = kernel::SquaredError>
 struct Pair {
   Layout layout;
   Index width;
+  Rule rule;
   std::vector<T> prediction, target;
 
-  Pair(Layout l, Index w)
-      : layout(l), width(w), prediction(values<T>(l.slots * w, 3, 4)), target(values<T>(l.slots * w, 5, 4)) {}
+  Pair(Layout l, Index w, Rule r = {})
+      : layout(l), width(w), rule(r), prediction(values<T>(l.slots * w, 3, 4)), target(values<T>(l.slots * w, 5)) {
+    for (auto& t : target) t = std::abs(t);
+  }
 
   [[nodiscard]] Result<T> run(int threads, T factor = 1, Write write = Write::overwrite) const {
     ThreadPool pool(threads);
     auto const parts = static_cast<std::size_t>(Kernel::chunks(layout.slots, width));
     Result<T> out{std::vector<double>(parts), std::vector<double>(parts), std::vector<T>(prediction.size(), T{2})};
-    Kernel::forward_backward<T, T>(memory::Stream<HostSpace>(pool), layout, factor,
+    Kernel::forward_backward<T, T>(memory::Stream<HostSpace>(pool), layout, rule, factor,
                                    view(prediction, layout.slots, width), view(target, layout.slots, width),
                                    view(out.losses, parts), view(out.weights, parts),
                                    view(out.gradient, layout.slots, width), write);
     return out;
   }
-  /// Differences round once, which squaring doubles, and squares once; the sum of a block of 256 adds 32 roundings and
-  /// that of the blocks one each, in double.
+  /// Gradients are the rule's slopes. The sum of a block of 256 values, none negative, adds 32 roundings and that of
+  /// the blocks one each, in double.
   [[nodiscard]] bool agrees(Result<T> const& result) const {
-    double const unit = std::numeric_limits<T>::epsilon() / 2;
     long double sum = 0;
     Index counted = 0;
     bool gradients = true;
     for (Index i = 0; i < layout.slots * width; ++i) {
       auto const at = static_cast<std::size_t>(i);
       bool const counts = layout.is_token(i / width);
-      double const d = counts ? static_cast<double>(prediction[at]) - static_cast<double>(target[at]) : 0;
-      sum += d * d;
+      auto const here = counts ? rule(prediction[at], target[at]) : kernel::LossAt<T>{};
+      sum += here.value;
       counted += counts;
-      gradients = gradients && std::abs(static_cast<double>(result.gradient[at]) - 2 * d) <= 3 * unit * std::abs(2 * d);
+      gradients = gradients && result.gradient[at] == here.slope;
     }
     auto const blocks = static_cast<double>(layout.slots * (1 + width / 256));
-    double const bound = (unit * (3 + 32) + 0x1p-53 * blocks) * static_cast<double>(sum);
-    return gradients && std::abs(result.loss() - static_cast<double>(sum)) <= bound &&
+    double const unit = std::numeric_limits<T>::epsilon() / 2, bound = unit * 32 + 0x1p-53 * blocks;
+    return gradients && std::abs(result.loss() - static_cast<double>(sum)) <= bound * static_cast<double>(sum) &&
            result.weight() == static_cast<double>(counted);
   }
 };
@@ -81,20 +85,45 @@ Layout padded(Index length) { return Layout::padded(length, view(lengths, 4), vi
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("loss, weight and gradient are those of the definition", T, float, double) {
-  for (Index rows : {0, 1, 31, 32, 33, 300})
-    for (Index width : {1, 2, 31, 32, 33, 255, 256, 257}) {
-      CAPTURE(rows);
-      CAPTURE(width);
-      Pair<T> const pair(Layout::vectors(rows), width);
-      CHECK(pair.agrees(pair.run(2)));
+TEST_CASE_TEMPLATE("loss, weight and gradient are those of the rule", T, float, double) {
+  auto const check = [](auto rule) {
+    using Checked = Pair<T, decltype(rule)>;
+    for (Index rows : {0, 1, 31, 32, 33, 300})
+      for (Index width : {1, 2, 31, 32, 33, 255, 256, 257}) {
+        CAPTURE(rows);
+        CAPTURE(width);
+        Checked const pair(Layout::vectors(rows), width, rule);
+        CHECK(pair.agrees(pair.run(2)));
+      }
+    for (Index width : {1, 5, 600, 5000}) {
+      Checked const with_padding(padded(5), width, rule),
+          ragged(Layout::ragged(9, 5, view(offsets, 5), view(positions, 4)), width, rule);
+      CHECK(with_padding.agrees(with_padding.run(1)));
+      CHECK(ragged.agrees(ragged.run(1)));
+      CHECK(ragged.run(1).weight() == with_padding.run(1).weight());
     }
-  for (Index width : {1, 5, 600, 5000}) {
-    Pair<T> const with_padding(padded(5), width),
-        ragged(Layout::ragged(9, 5, view(offsets, 5), view(positions, 4)), width);
-    CHECK(with_padding.agrees(with_padding.run(1)));
-    CHECK(ragged.agrees(ragged.run(1)));
-    CHECK(ragged.run(1).weight() == with_padding.run(1).weight());
+  };
+  check(kernel::SquaredError{});
+  check(kernel::AbsoluteError{});
+  check(kernel::HuberLoss{0.5});
+  check(kernel::BinaryCrossEntropy{3});
+}
+
+TEST_CASE("a target that the rule does not take is named with its place, but not in padding") {
+  Pair<float, kernel::BinaryCrossEntropy> pair(padded(5), 3);
+  pair.target[12] = 7;  // of row 0, which has 3 of 5 tokens
+  CHECK(pair.agrees(pair.run(1)));
+  for (float wrong : {1.5f, -0.25f, std::numeric_limits<float>::quiet_NaN()}) {
+    pair.target[35] = wrong;
+    try {
+      static_cast<void>(pair.run(1));
+      FAIL("taken");
+    } catch (RowError const& error) {
+      CHECK(std::string(error.what()) ==
+            "binary_cross_entropy_with_logits: element 2 of token 1 of row 2 of the batch has target " +
+                std::to_string(wrong) + ", outside [0, 1]; give 0 or 1, or the probability of 1");
+      CHECK(error.row() == 2);
+    }
   }
 }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/log.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// The logistic function s(x) = 1 / (1 + e^-x), and the integrals of s(x) and of -s(-x).
+template <class T>
+struct Logistic {
+  T at, mirrored;                    ///< s(x) and s(-x) = 1 - s(x)
+  T softplus, softplus_of_negative;  ///< log(1 + e^x) and log(1 + e^-x)
+};
+
+/// All of them from one exponential of -|x|, so that nothing overflows, and each within a few units in its last place:
+/// neither s nor its complement is a difference. A nan stays one. Free of branches and calls in float.
+/// @source log(1 + e) = log(u) + log(1 + c / u) with u = 1 + e rounded and c what the rounding took: c / u is below the
+/// unit, so that it is its own logarithm
+template <class T>
+[[nodiscard, gnu::always_inline]] constexpr Logistic<T> logistic(T x) noexcept {
+  T const magnitude = x < 0 ? -x : x, e = detail::exp(-magnitude), u = 1 + e;
+  T const rest = detail::log(u) + (e - (u - 1)) / u;  // log(1 + e^-|x|)
+  // Every choice on a condition of its own: g++ makes a branch of two that share one.
+  return {(x < 0 ? e : T{1}) / u, (magnitude > x ? T{1} : e) / u, rest + (magnitude + x) / 2,
+          rest + (magnitude - x) / 2};
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <limits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/team.cuh>
+#include <lockstep/kernel/elementwise_loss.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A block takes a chunk of slots.
+template <class T, class U, class Rule>
+LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, Rule rule, Index width, Index per_chunk,
+                                             Accumulate<T> factor, T const* prediction, U const* target, double* losses,
+                                             double* weights, T* gradient, Write write) {
+  using Sum = Accumulate<T>;
+  auto const chunk = BlockTeam::first(), end = min(layout.slots, (chunk + 1) * per_chunk) * width;
+  double sum = 0, count = 0;
+  for (auto i = chunk * per_chunk * width + BlockTeam::member(); i < end; i += BlockTeam::size) {
+    if (!layout.is_token(i / width)) {
+      if (gradient && write == Write::overwrite) gradient[i] = T{0};
+      continue;
+    }
+    auto [value, slope] = rule(static_cast<Sum>(prediction[i]), static_cast<Sum>(target[i]));
+    if constexpr (requires { Rule::targets; })
+      if (!rule.takes(static_cast<double>(target[i]))) value = slope = std::numeric_limits<Sum>::quiet_NaN();
+    sum += static_cast<double>(value);
+    count += 1;
+    if (!gradient) continue;
+    Sum const here = product(factor, slope);
+    gradient[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(gradient[i]) + here : here);
+  }
+  sum = BlockTeam::sum(sum);
+  count = BlockTeam::sum(count);
+  if (BlockTeam::member() > 0) return;
+  losses[chunk] = sum * static_cast<double>(factor);
+  weights[chunk] = count;
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// Functions and shapes as on the host, queued on the stream. Targets are not checked by an exception, which would have
+/// to wait for the device: one that the rule does not take makes loss and gradient nan.
+/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+template <>
+struct ElementwiseLoss<CudaSpace> {
+  [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {
+    return ElementwiseLoss<HostSpace>::chunks(slots, width);
+  }
+
+  template <class T, class U, class Rule>
+  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Rule rule,
+                               Accumulate<T> factor, TensorView<T const, 2, CudaSpace> prediction,
+                               TensorView<U const, 2, CudaSpace> target, TensorView<double, 1, CudaSpace> losses,
+                               TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
+                               Write write) {
+    auto const width = prediction.extent[1];
+    detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
+                        detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
+                        ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,
+                        losses.data, weights.data, gradient.data, write);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/logistic.hpp>
+
+/// What ElementwiseLoss is made of: a loss of one prediction x against one target t, as a function object. All it needs
+/// is a name for messages and, where a target may be outside its range, `takes` and `targets`. It is called on the host
+/// and on devices, so it is constexpr, and T is float or double.
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// A loss at one element, and its derivative by the prediction.
+template <class T>
+struct LossAt {
+  T value, slope;
+};
+
+/// (x - t)^2
+struct SquaredError {
+  static constexpr char const* name = "mean_squared_error";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
+    T const off = x - t;
+    return {off * off, 2 * off};
+  }
+};
+
+/// |x - t|, of slope 0 where they are equal
+struct AbsoluteError {
+  static constexpr char const* name = "mean_absolute_error";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
+    T const off = x - t;
+    return {off < 0 ? -off : off, off > 0 ? T{1} : off < 0 ? T{-1} : off};  // 0 or nan
+  }
+};
+
+/// off^2 / 2 where off = |x - t| is at most delta, and delta (off - delta / 2) beyond
+struct HuberLoss {
+  static constexpr char const* name = "huber_loss";
+  double delta = 1;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
+    T const most = static_cast<T>(delta), off = x - t;
+    T const slope = off > most ? most : off < -most ? -most : off;
+    return {slope * (off - slope / 2), slope};
+  }
+};
+
+/// -(p t log s(x) + (1 - t) log(1 - s(x))) with s(x) = 1 / (1 + e^-x) and p the positive weight
+struct BinaryCrossEntropy {
+  static constexpr char const* name = "binary_cross_entropy_with_logits";
+  static constexpr char const* targets = "outside [0, 1]; give 0 or 1, or the probability of 1";
+  double positive_weight = 1;
+  template <class T>
+  [[nodiscard]] static constexpr bool takes(T t) noexcept {
+    return t >= 0 && t <= 1;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
+    auto const at = detail::logistic(x);
+    T const ones = static_cast<T>(positive_weight) * t;
+    return {ones * at.softplus_of_negative + (1 - t) * at.softplus, (1 - t) * at.at - ones * at.mirrored};
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <type_traits>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/elementwise_loss.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Sum over the tokens' elements of what `rule`, one of kernel/loss_rules.hpp or one of your own, makes of the
+/// prediction and its target, times `factor`; the weight is the number of elements. Padding counts nothing. While
+/// recording, the gradient of the sum is left beside the prediction at once: one pass serves forward and backward.
+/// @shape prediction.tokens [slots, width]   @shape target [slots, width], any extents with as many numbers, outermost
+/// first
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when target has another number of elements
+/// @throws RowError (at Contract::normal, on the host) for a target that the rule does not take, with its place
+template <class Context, class Rule, class Target, int Rank>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
+    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
+    TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
+  static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
+  using Real = typename Context::Real;
+  using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
+  auto const extent = prediction.tokens.value.extent;
+  expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
+    return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
+           to_string(target.extent) + "; each element of the prediction needs one of the target";
+  });
+  Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
+  auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
+  Staging work(context);
+  auto const gradient = work.loss_gradient(prediction.tokens);
+  Kernel::template forward_backward<LossOperand<Context>, std::remove_const_t<Target>>(
+      context.stream(), prediction.layout, rule, static_cast<Real>(factor), work.read_for_loss(prediction.tokens.value),
+      target.reshape(extent), sums, weights, {gradient.data, extent}, gradient.write);
+  return Loss<typename Context::Space>::of(context, sums, weights);
+}
+
+/// The same for one vector per row.
+/// @shape prediction [rows, width]   @shape target [rows, width], or [rows] when width is 1
+template <class Context, class Rule, class Target, int Rank>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             typename Context::template Variable<2> prediction,
+                                                             TensorView<Target, Rank, typename Context::Space> target,
+                                                             double factor = 1) {
+  return elementwise_loss(context, rule,
+                          Sequence<typename Context::Scalar, typename Context::Space>{
+                              prediction, SequenceLayout<typename Context::Space>::vectors(prediction.extent(0))},
+                          target, factor);
+}
+
+/// The same for a column of a batch: anything that holds the targets as `.values`.
+template <class Context, class Rule, class Prediction, class Column>
+requires requires(Column const& column) { column.values; }
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             Prediction const& prediction, Column const& target,
+                                                             double factor = 1) {
+  return elementwise_loss(context, rule, prediction, target.values, factor);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
