@@ -24,6 +24,7 @@ struct Flags {
   bool dry = false;
   std::vector<std::string> items;
   std::vector<std::string> given;
+  std::vector<std::pair<std::string, std::string>> values;
 
   bool parse(std::vector<char const*> arguments) {
     app::Command command("about the program");
@@ -40,6 +41,8 @@ struct Flags {
     arguments.insert(arguments.begin(), "program");
     bool const run = command.parse(static_cast<int>(arguments.size()), arguments.data());
     help = command.help();
+    values = command.values();
+    CHECK(command.values(1).size() == values.size() - 1);
     given = command.arguments(static_cast<int>(arguments.size()), arguments.data());
     return run;
   }
@@ -95,6 +98,19 @@ TEST_CASE("flags write into their variables, and what is not given keeps its def
   CHECK(flags.width == 8);
   CHECK(flags.depth == 9);
   CHECK(flags.seed == 18446744073709551615u);
+}
+
+TEST_CASE("what flags of numbers and words say can be asked for, however it was told") {
+  using Values = std::vector<std::pair<std::string, std::string>>;
+  Flags flags;
+  CHECK(flags.parse({"--breadth=32", "--rate", "0.250", "--path", "a b", "--items", "1", "--dry"}));
+  Values const expected{{"--width", "32"},        {"--rate", "0.25"}, {"--seed", "7"},
+                        {"--depth", "not given"}, {"--mode", "slow"}, {"--dry", "true"}};
+  CHECK(flags.values == expected);
+  Configured configured("width: 32\nrate: 0.25\ndepth: 3\nmode: fast\n");
+  Values const of_file{{"--width", "32"}, {"--rate", "0.25"}, {"--seed", "7"},
+                       {"--depth", "3"},  {"--mode", "fast"}, {"--dry", "false"}};
+  CHECK(configured.flags.values == of_file);
 }
 
 TEST_CASE("--help says what each flag takes, and asks not to run") {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -29,6 +30,7 @@ struct Seen {
   std::vector<int> ranks;
   Index width = 0;
   bool directory_at_check = false;
+  std::vector<std::pair<std::string, std::string>> alike;
 };
 Seen seen;
 
@@ -40,6 +42,7 @@ void check(Options const& options) {
 }
 int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
+  if (training.world().rank == 0) seen.alike = training.options().alike;
   if (training.options().data == "fails") throw std::runtime_error("the device is on fire");
   return training.options().data == "three" ? 3 : 0;
 }
@@ -57,6 +60,7 @@ int run(std::vector<std::string> arguments) {
 TEST_CASE("flags are read, input is checked once, and every rank trains") {
   CHECK(run({"--width", "32"}) == 0);
   CHECK(seen.width == 32);
+  CHECK(seen.alike == std::vector<std::pair<std::string, std::string>>{{"--width", "32"}});
   CHECK(seen.checks == 1);
   CHECK(seen.ranks == std::vector{1});
 

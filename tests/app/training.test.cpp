@@ -133,11 +133,14 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.total_steps == 21);
   CHECK(fit.schedule.warmup_steps == 4);
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
+  CHECK(fit.alike.empty());
+  options.alike = {{"--width", "32"}};
   options.max_steps = 2;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
+  CHECK(fit.alike == options.alike);
 }
 
 TEST_CASE("fit trains the model that it is given") {

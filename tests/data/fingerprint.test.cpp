@@ -54,3 +54,13 @@ TEST_CASE("a fingerprint tells datasets of one order apart by length, and orders
   };
   CHECK(data::fingerprint(Plain{64}, Later{1}) != data::fingerprint(Plain{64}, Later{2}));
 }
+
+TEST_CASE("the fingerprint of an order changes with length, sampler and seed, not with what is in the samples") {
+  auto const of = [](auto const& dataset, auto const& sampler) {
+    return data::order_fingerprint(dataset.size(), sampler.over(dataset));
+  };
+  CHECK(of(Versioned{{33}, 1}, data::ShuffledSampler{.seed = 1}) == of(Plain{33}, data::ShuffledSampler{.seed = 1}));
+  CHECK(of(Plain{33}, data::ShuffledSampler{.seed = 2}) != of(Plain{33}, data::ShuffledSampler{.seed = 1}));
+  CHECK(of(Plain{33}, data::SequentialSampler{}) != of(Plain{33}, data::ShuffledSampler{.seed = 1}));
+  CHECK(of(Plain{32}, data::SequentialSampler{}) != of(Plain{33}, data::SequentialSampler{}));
+}

@@ -113,6 +113,9 @@ struct Setting {
   int accumulation = 1;
   int workers = 1;
   int prefetch = 2;
+  std::uint64_t order = 3;
+  Index held_out = 0, evaluated_at_once = 4;
+  std::uint64_t evaluation_order = 0;
 };
 
 // One global batch, however many shards, and the bits of all that was learned.
@@ -120,14 +123,23 @@ template <class Optimizer, class Policy>
 Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
   auto const parts = policy.all_shards() * setting.accumulation;
   Trainer trainer(Classifier(setting.dropout), optimizer, std::move(policy), 7);
-  data::DataLoader loader(data::InMemoryDataset(setting.data), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+  data::DataLoader loader(data::InMemoryDataset(setting.data), data::ShuffledSampler{.seed = setting.order},
+                          data::PadCollate{},
                           {.batch_size = std::max<Index>(1, global_batch / parts),
                            .workers = setting.workers,
                            .prefetch = setting.prefetch});
   Losses losses;
-  trainer.fit(
-      loader, train::NoEvaluation{},
-      {.epochs = 1000, .max_steps = setting.steps, .accumulation = setting.accumulation, .observers = {&losses}});
+  FitOptions options{
+      .epochs = 1000, .max_steps = setting.steps, .accumulation = setting.accumulation, .observers = {&losses}};
+  options.alike = {{"heads", "2"}, {"dropout", std::to_string(setting.dropout)}};
+  if (setting.held_out > 0) {
+    data::DataLoader evaluation(data::InMemoryDataset(texts(static_cast<int>(setting.held_out))),
+                                data::ShuffledSampler{.seed = setting.evaluation_order}, data::PadCollate{},
+                                {.batch_size = setting.evaluated_at_once});
+    trainer.fit(loader, train::Evaluation{evaluation}, options);
+  } else {
+    trainer.fit(loader, options);
+  }
   return {{trainer.values().begin(), trainer.values().end()}, losses.values};
 }
 
@@ -282,6 +294,15 @@ TEST_CASE("ranks that were started with other settings are refused before they p
   fails("rank 1 has batch size = 4 where rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
   fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });
+  fails("rank 1 has fingerprint of the order of the data = ", [](Setting& mine, optim::AdamW&) { mine.order = 4; });
+  fails("rank 1 has dropout = 0.200000 where rank 0 has dropout = 0.100000",
+        [](Setting& mine, optim::AdamW&) { mine.dropout = 0.2; });
+  setting.held_out = 9;
+  fails("rank 1 has samples of the evaluation = 8 where", [](Setting& mine, optim::AdamW&) { mine.held_out = 8; });
+  fails("rank 1 has fingerprint of the order of the evaluation = ",
+        [](Setting& mine, optim::AdamW&) { mine.evaluation_order = 1; });
+  fails("rank 1 has batch size of the evaluation = 3 where",
+        [](Setting& mine, optim::AdamW&) { mine.evaluated_at_once = 3; });
 }
 
 TEST_CASE("replicas that part during a run end it at the next check, by name") {

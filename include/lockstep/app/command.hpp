@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -59,6 +60,7 @@ class Command {
         },
         Takes::value);
     flag.option = app_.add_flag(names, value, help);
+    flag.value = [&value] { return std::string(value ? "true" : "false"); };
   }
   /// --config FILE, whose values count where the command line has none.
   void add_config() {
@@ -72,6 +74,7 @@ class Command {
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::number<T>(name, text, least, most);
         });
+    flags_.back().value = [&value] { return detail::shortest(value); };
   }
   template <class T>
   void add(std::string const& names, std::optional<T>& value, std::type_identity_t<T> least,
@@ -80,6 +83,7 @@ class Command {
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::number<T>(name, text, least, most);
         });
+    flags_.back().value = [&value] { return value ? detail::shortest(*value) : "not given"; };
   }
   void add(std::string const& names, std::string& value, std::string const& help) {
     add(names, help, [&value](auto const& name, auto const& text) {
@@ -105,6 +109,12 @@ class Command {
       }
       throw ConfigError(name + " " + text + ": must be one of " + all + "; the nearest is " + nearest(text, words));
     });
+    if constexpr (std::equality_comparable<T>)
+      flags_.back().value = [&value, choices] {
+        for (auto const& [word, meaning] : choices)
+          if (value == meaning) return word;
+        return std::string("none of its choices");
+      };
   }
 
   /// Reads the arguments, and the configuration file that they name, into the variables; false when --help was among
@@ -145,6 +155,16 @@ class Command {
     all.insert(all.end(), configured_.begin(), configured_.end());
     return all;
   }
+  /// After `parse`: what the flags that were added after the first `known` say, given or not, by name; not those of
+  /// texts, which may be paths, nor those that the caller reads.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> values(std::size_t known = 0) const {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (auto i = known; i < flags_.size(); ++i)
+      if (flags_[i].value) all.emplace_back(flags_[i].name, flags_[i].value());
+    return all;
+  }
+  /// How many flags there are.
+  [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
   [[nodiscard]] std::string help() const { return app_.help(); }
 
  private:
@@ -157,6 +177,7 @@ class Command {
     Takes takes;
     CLI::Option* option = nullptr;
     std::size_t line = 0;  // of the configuration file that gives it
+    std::function<std::string()> value = nullptr;
   };
   static std::string with_dashes(std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/app/backend.hpp>
@@ -71,6 +72,8 @@ struct Options {
 
   bool dry_run = false;  ///< checks all that can be checked, trains and writes nothing
 
+  /// What the program's own flags of numbers and words say, by name: alike on all ranks of a run.
+  std::vector<std::pair<std::string, std::string>> alike;
   std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start
 
   /// Of the world.

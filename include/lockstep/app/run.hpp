@@ -72,6 +72,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       command.add("--precision", options.precision,
                   {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
                   "What activations are stored as; default fp32");
+    auto const common_flags = command.size();
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse_arguments(argc, argv)) {
       if (speaks) std::fputs(command.help().c_str(), stdout);
@@ -86,6 +87,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     else
       check_wire(options.gradient_wire, Precision::fp32);
     options.program = program;
+    options.alike = command.values(common_flags);
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);

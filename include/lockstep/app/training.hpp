@@ -101,7 +101,8 @@ class Training {
             .check_replicas_every = options_.check_replicas_every,
             .patience = options_.patience,
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
-            .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token()};
+            .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
+            .alike = options_.alike};
   }
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and

@@ -10,21 +10,41 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// 16 hexadecimal digits that change when a dataset or the order it is visited in does: of the number of samples, some
-/// places of the order and, where the dataset offers it, its own fingerprint. Reads no sample.
-template <Dataset D, Order O>
-[[nodiscard]] std::string fingerprint(D const& dataset, O const& order) {
+namespace detail {
+
+template <Order O>
+[[nodiscard]] std::uint64_t hash_of_order(Index samples, O const& order) {
   auto const size = static_cast<Index>(order.size());
-  auto hash = mix(mix("lockstep.data.fingerprint"), static_cast<std::uint64_t>(dataset.size()),
-                  static_cast<std::uint64_t>(size));
+  auto hash =
+      mix(mix("lockstep.data.fingerprint"), static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(size));
   constexpr Index places = 8;
   for (Index i = 0; i < places && size > 0; ++i) {
     hash = mix(hash, static_cast<std::uint64_t>(order.index(i, size / places * i)));
   }
-  if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
+  return hash;
+}
+
+inline std::string hexadecimal(std::uint64_t hash) {
   std::string out;
   for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[hash >> shift & 15];
   return out;
+}
+
+}  // namespace detail
+
+/// 16 hexadecimal digits that change when the order does that so many samples are visited in: of some of its places.
+template <Order O>
+[[nodiscard]] std::string order_fingerprint(Index samples, O const& order) {
+  return detail::hexadecimal(detail::hash_of_order(samples, order));
+}
+
+/// 16 hexadecimal digits that change when a dataset or the order it is visited in does: of the number of samples, some
+/// places of the order and, where the dataset offers it, its own fingerprint. Reads no sample.
+template <Dataset D, Order O>
+[[nodiscard]] std::string fingerprint(D const& dataset, O const& order) {
+  auto hash = detail::hash_of_order(static_cast<Index>(dataset.size()), order);
+  if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
+  return detail::hexadecimal(hash);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

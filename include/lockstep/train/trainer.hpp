@@ -65,6 +65,9 @@ struct FitOptions {
   std::vector<train::Observer*> observers{};
   bool dry_run = false;           ///< does all that comes before the first step, computes one batch, and learns nothing
   train::Trace* trace = nullptr;  ///< filled by some of the steps; on all ranks, or on none
+  /// What else all ranks must have alike, such as {"dropout", "0.1"}: what a model computes, and its shapes do not
+  /// tell.
+  std::vector<std::pair<std::string, std::string>> alike{};
 };
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
@@ -225,7 +228,7 @@ class Trainer {
     train::detail::check_evaluation(loader, evaluation, options, split());
     auto record = describe(loader, options);
     if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(options, loader.samples(), record.batch_size));
+      session_.agree(train::detail::agreement_of(options, loader, evaluation, record.batch_size));
     if (loader.steps(split()) == 0)
       throw DataError(
           "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +

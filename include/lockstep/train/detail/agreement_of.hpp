@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/agreement.hpp>
+#include <lockstep/train/detail/check_evaluation.hpp>
+#include <lockstep/train/evaluation.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -30,13 +33,29 @@ template <class Optimizer>
   return agreement;
 }
 
-/// How long and in which steps each rank trains.
-template <class FitOptions>
-requires requires(FitOptions const& options) { options.accumulation; }
-[[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Index samples, Index batch_size) {
+/// Which samples each rank takes its part of. Not what is in them: that may be a pass over all, and files may lie
+/// elsewhere on another host.
+template <class Loader>
+void add_order(parallel::Agreement& agreement, std::string const& what, Loader const& loader) {
+  agreement.add("samples of the " + what, loader.samples());
+  if constexpr (requires { loader.order_fingerprint(); })
+    agreement.add("fingerprint of the order of the " + what, loader.order_fingerprint());
+}
+
+/// How long and in which steps each rank trains, and how it evaluates.
+template <class FitOptions, class Loader, class Evaluation>
+[[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
+                                               [[maybe_unused]] Evaluation const& evaluation, Index batch_size) {
   parallel::Agreement agreement;
-  agreement.add("samples of the data", samples);
+  for (auto const& [name, value] : options.alike) agreement.add(name, value);
+  add_order(agreement, "data", loader);
   agreement.add("batch size", batch_size);
+  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
+    add_order(agreement, "evaluation", evaluation.loader);
+    if constexpr (requires { evaluation.loader.options().batch_size; })
+      agreement.add("batch size of the evaluation", Index{evaluation.loader.options().batch_size});
+  }
+  for (auto const& name : metric_names(evaluation)) agreement.add("metric of the evaluation", name);
   agreement.add("epochs", options.epochs);
   agreement.add("largest number of steps", options.max_steps);
   agreement.add("batches in a step", options.accumulation);
