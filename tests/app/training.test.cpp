@@ -2,8 +2,10 @@
 #include <lockstep/app/training.hpp>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -141,6 +143,37 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
   CHECK(fit.alike == options.alike);
+}
+
+TEST_CASE("a warm-up that is longer than the run is told before it begins") {
+  app::Options options;
+  options.program = "training.test";
+  options.batch_size = 10;
+  options.dry_run = true;
+  options.threads = 1;
+  options.epochs = 3;
+  launch::World world;
+  auto const says = [&](double warmup_epochs) {
+    options.warmup_epochs = warmup_epochs;
+    lockstep_test::TemporaryFolder const folder;
+    std::fflush(stdout);
+    auto const before = ::dup(1);
+    CHECK(std::freopen((folder / "out").c_str(), "w", stdout) != nullptr);
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    training.fit(Line{}, optim::SGD{}, loader);
+    std::fflush(stdout);
+    ::dup2(before, 1), ::close(before);
+    auto const said = lockstep_test::read_file(folder / "out");
+    auto const at = said.find("note: ");
+    return at == std::string::npos ? "" : said.substr(at, said.find('\n', at) - at);
+  };
+  CHECK(says(3) == "");
+  CHECK(says(3.5) ==
+        "note: --warmup-epochs 3.5 would be 35 steps, and the run has 30: the learning rate rises to the last of them, "
+        "and does not fall");
+  options.max_steps = 4;
+  CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, and the run has 4: "));
 }
 
 TEST_CASE("fit trains the model that it is given") {

@@ -17,6 +17,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
+#include <lockstep/app/detail/number.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
@@ -89,15 +90,15 @@ class Training {
   /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and schedule.
   template <class Loader>
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
-    Index const epoch_steps = this->epoch_steps(loader);
-    Index const all = epoch_steps * options_.epochs;
-    auto const warmup = static_cast<Index>(std::llround(options_.warmup_epochs * static_cast<double>(epoch_steps)));
+    Index const all = epoch_steps(loader) * options_.epochs;
     Index const steps = std::min(all, options_.max_steps.value_or(all));
     return {.epochs = options_.epochs,
             .max_steps = options_.max_steps.value_or(0),
             .accumulation = options_.grad_accum_steps,
             .clip_norm = options_.clip_norm.value_or(0),
-            .schedule = {.warmup_steps = std::min(warmup, steps), .total_steps = steps, .kind = options_.lr_schedule},
+            .schedule = {.warmup_steps = std::min(warmup_steps(loader), steps),
+                         .total_steps = steps,
+                         .kind = options_.lr_schedule},
             .check_replicas_every = options_.check_replicas_every,
             .patience = options_.patience,
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
@@ -151,7 +152,7 @@ class Training {
     if (!options_.init_from.empty()) trainer.load(options_.init_from);
     auto fit = fit_options(loader);
     if (options_.doctor) {
-      if (speaks()) announce(trainer.policy().engine(), trainer.layout().parameters());
+      if (speaks()) announce(trainer, loader);
       auto const found = Examination::make(trainer, loader, evaluation, fit);
       if (found.stopped)
         note_stop();
@@ -170,7 +171,7 @@ class Training {
     std::optional<train::KeepBest<decltype(trainer)>> best;
     std::optional<NotOver> not_over;
     if (speaks()) {
-      announce(trainer.policy().engine(), trainer.layout().parameters());
+      announce(trainer, loader);
       fit.observers.push_back(&progress);
       if (saves()) fit.observers.push_back(&not_over.emplace(file("run.json")));
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
@@ -202,7 +203,7 @@ class Training {
 
   template <class Trainer, class Loader, class Evaluation>
   train::RunRecord rehearse(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions fit) const {
-    if (speaks()) announce(trainer.policy().engine(), trainer.layout().parameters());
+    if (speaks()) announce(trainer, loader);
     fit.dry_run = true;
     auto record = trainer.fit(loader, evaluation, fit);
     if (!speaks()) return record;
@@ -221,6 +222,12 @@ class Training {
     auto const shards = static_cast<int>(options_.shards());
     Index const micro_steps = loader.steps({.first = 0, .count = shards, .all = shards});
     return (micro_steps + options_.grad_accum_steps - 1) / options_.grad_accum_steps;
+  }
+
+  /// As the flags have it, which may be more than the run.
+  template <class Loader>
+  [[nodiscard]] Index warmup_steps(Loader const& loader) const {
+    return std::llround(options_.warmup_epochs * static_cast<double>(epoch_steps(loader)));
   }
 
   void note_stop() const {
@@ -295,18 +302,24 @@ class Training {
     return static_cast<std::size_t>(options_.bucket_cap_mb.value_or(0) * (1 << 20));
   }
 
-  void announce(char const* engine, Index parameters) const {
+  template <class Trainer, class Loader>
+  void announce(Trainer const& trainer, Loader const& loader) const {
     std::printf(
         "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %lld per rank or device, effective batch "
         "%lld, %lld parameters\n",
         options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
-        plural(options_.devices), options_.threads, plural(options_.threads), engine,
+        plural(options_.devices), options_.threads, plural(options_.threads), trainer.policy().engine(),
         static_cast<long long>(options_.batch_size), static_cast<long long>(options_.effective_batch_size()),
-        static_cast<long long>(parameters));
+        static_cast<long long>(trainer.layout().parameters()));
     if (options_.reproducible > 0)
       std::printf("reproducible: every micro-step has %d shards of %lld, and bits do not depend on ranks or devices\n",
                   options_.reproducible, static_cast<long long>(options_.shard_size()));
     for (auto const& warning : options_.warnings) note(warning);
+    auto const warmup = warmup_steps(loader), steps = fit_options(loader).schedule.total_steps;
+    if (warmup > steps)
+      note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " would be " + std::to_string(warmup) +
+           " steps, and the run has " + std::to_string(steps) +
+           ": the learning rate rises to the last of them, and does not fall");
     std::fflush(stdout);
   }
   void note(std::string const& what) const {

@@ -19,6 +19,10 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
   at_least(1, "accumulation", options.accumulation);
   at_least(0, "schedule.warmup_steps", options.schedule.warmup_steps);
   at_least(0, "schedule.total_steps", options.schedule.total_steps);
+  if (options.schedule.total_steps > 0 && options.schedule.warmup_steps > options.schedule.total_steps)
+    throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(options.schedule.warmup_steps) +
+                      "; it must be at most schedule.total_steps, which is " +
+                      std::to_string(options.schedule.total_steps) + " and counts them, too");
   at_least(0, "check_replicas_every", options.check_replicas_every);
   at_least(0, "evaluate_every", options.evaluate_every), at_least(0, "patience", options.patience);
   at_least(0, "checkpoints.every", options.checkpoints.every),
