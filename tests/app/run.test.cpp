@@ -105,6 +105,11 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   CHECK(says(next, {"--config", wide}).find(wide + ":1: --width 65") != std::string::npos);
   CHECK(says(next, {"--backend", "cuda"}).find(": --backend cuda: ") != std::string::npos);
   CHECK(says(next, {"--width", "65"}).empty());
+  std::vector<std::string> const single{"--parallel", "single"};
+  CHECK(says(first, single).starts_with("program: --parallel single with 4 ranks"));
+  for (auto const& place : {beside_it, next, beside_that}) CHECK(says(place, single).empty());
+  lockstep_test::write_file(wide, "parallel: single\n");  // that host's own
+  CHECK(says(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
   CHECK_FALSE(says(first, {"--width", "65"}).empty());
 }
 

@@ -144,6 +144,8 @@ class Command {
   void read_config() {
     if (!config_.empty()) apply(detail::ConfigFile(config_).read());
   }
+  /// Whether the arguments name a configuration file.
+  [[nodiscard]] bool has_config() const noexcept { return !config_.empty(); }
   /// After `parse`: a command line that says the same without the configuration file, which may change or go.
   [[nodiscard]] std::vector<std::string> arguments(int argc, char const* const* argv) const {
     std::vector<std::string> all;

@@ -38,8 +38,16 @@ class CommonFlags {
   /// where a launcher put this process, `gpus` what the machine has of those.
   /// @throws ConfigError with a sentence about the combination
   void resolve(int cores, launch::Environment const& place = {}, Gpus const& gpus = {}) {
+    resolve_place(place, gpus);
+    resolve_rest(cores, place, gpus);
+  }
+  /// The first half of `resolve`, in which hosts may differ.
+  void resolve_place(launch::Environment const& place, Gpus const& gpus) {
     resolve_backend(gpus);
     check_local_rank(place);
+  }
+  /// The other half.
+  void resolve_rest(int cores, launch::Environment const& place, Gpus const& gpus) {
     check_mpi(place);
     resolve_ranks(cores, place);
     resolve_reproducible();

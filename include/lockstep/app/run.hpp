@@ -81,7 +81,10 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     speaks = place.local_rank == 0;  // another host has other files, and other GPUs
     if (place.rank != 0) who = "rank " + std::to_string(place.rank) + " on " + detail::host_name() + ": ";
     command.read_config();
-    common.resolve(detail::cores_of_ranks(place), place, Gpus::look());
+    auto const gpus = Gpus::look();
+    common.resolve_place(place, gpus);
+    if (!command.has_config()) speaks = place.rank == 0;
+    common.resolve_rest(detail::cores_of_ranks(place), place, gpus);
     if constexpr (requires { options.precision; })
       check_wire(options.gradient_wire, options.precision);
     else
