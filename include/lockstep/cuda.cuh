@@ -10,6 +10,7 @@
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/dropout.cuh>
+#include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/elementwise_loss.cuh>
 #include <lockstep/kernel/every_row.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
@@ -23,7 +24,6 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
-#include <lockstep/kernel/relu.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/step_key.cuh>

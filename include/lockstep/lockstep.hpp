@@ -67,6 +67,7 @@
 #include <lockstep/data/zip.hpp>
 
 #include <lockstep/kernel/activation.hpp>
+#include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
@@ -78,6 +79,7 @@
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/elementwise.hpp>
 #include <lockstep/kernel/elementwise_loss.hpp>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
@@ -95,7 +97,6 @@
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/kernel/relative_bias.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
-#include <lockstep/kernel/relu.hpp>
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
@@ -152,8 +153,11 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/nn/sequential.hpp>
+#include <lockstep/nn/sigmoid.hpp>
+#include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
+#include <lockstep/nn/tanh.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>

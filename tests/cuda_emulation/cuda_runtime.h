@@ -398,3 +398,5 @@ T __shfl_xor_sync(unsigned mask, T value, unsigned distance, char const* file = 
 
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline double __dadd_rn(double a, double b) { return a + b; }

@@ -214,7 +214,8 @@ TEST_CASE("the activation in passing is the one apart") {
       lockstep::kernel::Gelu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size),
                                                         view(expected_slope, size));
     else if (activation == Activation::relu)
-      lockstep::kernel::Relu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size));
+      lockstep::kernel::Elementwise<HostSpace>::forward<lockstep::kernel::Relu, float>(stream, view(h, size),
+                                                                                       view(expected, size));
     else
       expected = h;
     auto const forward = [&](lockstep::kernel::RowDropout<HostSpace> dropout,

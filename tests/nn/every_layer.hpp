@@ -30,7 +30,9 @@
 #include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence_of.hpp>
+#include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/tanh.hpp>
 
 #include "nn/sequence_model.hpp"
 
@@ -106,7 +108,8 @@ class Everything {
     auto const maps = norm.forward(context, convolution.forward(context, image));
     auto const small =
         nn::AveragePool2d({.window = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
-    auto const picture = seen.forward(context, nn::global_average_pool(context, small), nn::Activation::gelu);
+    auto const means = nn::tanh(context, nn::global_average_pool(context, small));
+    auto const picture = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
     return nn::mean_squared_error(context, head.forward(context, both), batch.targets, {.factor = factor});

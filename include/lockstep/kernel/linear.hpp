@@ -12,9 +12,9 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/drop.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/elementwise.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
-#include <lockstep/kernel/relu.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -63,7 +63,7 @@ struct Linear<HostSpace> {
         auto* const to = y.data + row * width + column;
         auto* const by = slopes ? slope.data + row * width + column : nullptr;
         if (activation == Activation::relu) {
-          Relu<HostSpace>::apply(to, to, columns);
+          Elementwise<HostSpace>::apply<Relu>(to, to, columns);
         } else if (by) {
           Gelu<HostSpace>::apply(by, to, by, columns);
         } else if (activation == Activation::gelu) {

@@ -8,9 +8,9 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/elementwise.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/linear.hpp>
-#include <lockstep/kernel/relu.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
@@ -115,7 +115,7 @@ class Linear {
           kernel::Gelu<typename Context::Space>::template backward<Operand<Context>>(
               c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
         } else {
-          kernel::Relu<typename Context::Space>::template backward<Operand<Context>>(
+          kernel::Elementwise<typename Context::Space>::template backward<kernel::Relu, Operand<Context>>(
               c.stream(), in_place, work.read(made.y.value).reshape(flat), in_place, Write::overwrite);
         }
       }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/detail/logistic.hpp>
+#include <lockstep/kernel/detail/tanh.hpp>
+
+/// What Elementwise is made of: activations as function objects. y(x) is the value; backward takes dy and what forward
+/// kept: y itself or, of rules that have `at`, the slope, which comes with the value. They are called on the host and
+/// on devices, so they are constexpr, and T is float or double.
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// An activation at one element, and its derivative.
+template <class T>
+struct ActivationAt {
+  T value, slope;
+};
+
+/// The rectified linear unit: max(0, x). A nan stays one, and passes dy.
+struct Relu {
+  static constexpr char const* name = "kernel::Relu";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return x < 0 ? T{0} : x;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+    return y <= 0 ? T{0} : dy;
+  }
+};
+
+/// The logistic function: 1 / (1 + e^-x)
+struct Sigmoid {
+  static constexpr char const* name = "kernel::Sigmoid";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return detail::logistic(x).at;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+    return dy * (y * (1 - y));
+  }
+};
+
+/// The hyperbolic tangent
+struct Tanh {
+  static constexpr char const* name = "kernel::Tanh";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return detail::tanh(x);
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+    return dy * ((1 - y) * (1 + y));
+  }
+};
+
+/// The sigmoid linear unit, swish: x / (1 + e^-x). Its slope is not told by its value, which has a minimum.
+struct Silu {
+  static constexpr char const* name = "kernel::Silu";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return at(x).value;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<T> at(T x) const noexcept {
+    auto const s = detail::logistic(x);
+    return {x * s.at, s.at * (1 + x * s.mirrored)};
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/activation_rules.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// An activation, one of activation_rules.hpp, of each element. Gelu, whose function devices have of their own, is
+/// apart.
+template <class Space>
+struct Elementwise {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Elementwise<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// y = rule(x).
+  /// @shape x, y [n]; y may be x
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
+    stream.pool().for_ranges(x.size(), grain,
+                             [=](Index begin, Index end) { apply<Rule>(x.data + begin, y.data + begin, end - begin); });
+  }
+
+  /// y = rule(x) and slope = its derivative, of a rule that has `at`.
+  /// @shape x, y, slope [n]; slope may be x
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
+    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index i = begin; i < end; ++i) {
+          auto const [value, derivative] = Rule{}.at(x.data[i]);
+          y.data[i] = value, slope.data[i] = derivative;
+        }
+      });
+    });
+  }
+
+  /// dx = rule.backward(dy, kept), or dx += that; kept is y, or the slope of a rule that has `at`.
+  /// @shape dy, kept, dx [n]; dx may be dy
+  template <class Rule, class T>
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write) {
+    stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        if (write == Write::overwrite) {
+          for (Index i = begin; i < end; ++i) dx.data[i] = Rule{}.backward(dy.data[i], kept.data[i]);
+        } else {
+          for (Index i = begin; i < end; ++i) dx.data[i] += Rule{}.backward(dy.data[i], kept.data[i]);
+        }
+      });
+    });
+  }
+
+  /// On the calling thread, for kernels that apply it to a part of their output.
+  template <class Rule, class T>
+  static void apply(T const* x, T* y, Index count) {
+    with_best_instructions([=] {
+      for (Index i = 0; i < count; ++i) y[i] = Rule{}(x[i]);
+    });
+  }
+
+ private:
+  static constexpr Index grain = 8192;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/kernel/elementwise.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// y = Rule(x) elementwise: made by its constructor, which keeps slopes for backward where y does not tell them.
+/// Whoever makes one registers its backward, so that a trace has the activation's own name.
+template <class Rule, class Context>
+class Elementwise {
+ public:
+  using Variable = typename Context::template Variable<2>;
+
+  Elementwise(Context& context, Variable x)
+      : x_(x), y_(context.template variable<2>(x.value.extent)), kept_{y_.value.data, flat()} {
+    Staging work(context);
+    auto const from = work.read(x.value).reshape(flat()), to = work.write(y_.value).reshape(flat());
+    if constexpr (has_slope) {
+      if (context.recording() && x.slot) {
+        kept_ = context.template temporary<typename Context::Scalar>(flat());
+        Kernel::template forward<Rule, Operand<Context>>(context.stream(), from, to, work.write(kept_));
+        return;
+      }
+    }
+    Kernel::template forward<Rule, Operand<Context>>(context.stream(), from, to);
+  }
+  void backward(Context& context) const {
+    Staging back(context);
+    auto const dy = back.read(y_.gradient()).reshape(flat());
+    if (auto const dx = back.gradient(x_))
+      Kernel::template backward<Rule, Operand<Context>>(context.stream(), dy, back.read(kept_), {dx.data, flat()},
+                                                        dx.write);
+  }
+  [[nodiscard]] Variable output() const noexcept { return y_; }
+
+ private:
+  using Kernel = kernel::Elementwise<typename Context::Space>;
+  static constexpr bool has_slope = requires { Rule{}.at(1.0f); };
+
+  [[nodiscard]] Extents<1> flat() const noexcept { return {x_.value.size()}; }
+
+  Variable x_, y_;
+  TensorView<typename Context::Scalar, 1, typename Context::Space> kept_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/detail/elementwise.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = 1 / (1 + e^-x) elementwise, as torch.sigmoid; backward sees y, so nothing is kept for it. A loss of labels takes
+/// the logits instead: binary_cross_entropy_with_logits.
+/// @determinism bitwise, for any number of threads
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> sigmoid(Context& context,
+                                                             typename Context::template Variable<2> x) {
+  detail::Elementwise<kernel::Sigmoid, Context> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> sigmoid(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return x.with(sigmoid(context, x.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/detail/elementwise.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = x / (1 + e^-x) elementwise, the sigmoid linear unit or swish, as torch.nn.functional.silu. While recording,
+/// forward also keeps the slopes; backward multiplies by them.
+/// @determinism bitwise, for any number of threads
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> silu(Context& context, typename Context::template Variable<2> x) {
+  detail::Elementwise<kernel::Silu, Context> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> silu(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return x.with(silu(context, x.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

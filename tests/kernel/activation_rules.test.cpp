@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/activation_rules.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace lockstep;
+
+namespace {
+
+template <class T>
+std::vector<T> arguments() {
+  std::vector<T> x{0, T(1e-30), T(1e-6), 1, 17, 40, 80};
+  for (double next = 1e-4; next < 30; next *= 1.003) x.push_back(static_cast<T>(next));
+  for (std::size_t i = 0, count = x.size(); i < count; ++i) x.push_back(-x[i]);
+  return x;
+}
+
+/// How far `got` is from the exact, at most, in roundings of what `scale` says.
+template <class T, class Got, class Exact, class Scale>
+double worst_of(Got got, Exact exact, Scale scale) {
+  double worst = 0;
+  for (T const x : arguments<T>()) {
+    auto const off = std::abs(static_cast<double>(got(x) - exact(static_cast<long double>(x))));
+    auto const unit =
+        static_cast<double>(std::numeric_limits<T>::epsilon() / 2 * std::abs(scale(static_cast<long double>(x))));
+    if (off > 0) worst = std::max(worst, off / unit);
+  }
+  return worst;
+}
+
+long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("sigmoid, tanh and silu are within a few roundings of the exact value, however small", T, float,
+                   double) {
+  // The exponential is off by 2 units in its last place, 4 roundings; the sum and the quotient round once each, and
+  // what is no power of two may weigh double.
+  CHECK(worst_of<T>(kernel::Sigmoid{}, sigmoid, sigmoid) <= 8);
+  auto const tanh = [](long double x) { return std::tanh(x); };
+  CHECK(worst_of<T>(kernel::Tanh{}, tanh, tanh) <= 6);
+  auto const silu = [](long double x) { return x * sigmoid(x); };
+  CHECK(worst_of<T>(kernel::Silu{}, silu, silu) <= 9);
+  auto const slope = [](long double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); };
+  auto const terms = [](long double x) { return sigmoid(x) * (1 + std::abs(x) * sigmoid(-x)); };
+  CHECK(worst_of<T>([](T x) { return kernel::Silu{}.at(x).slope; }, slope, terms) <= 20);
+}
+
+TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
+  for (T const x : {T(-3), T(-0.5), T(0), T(0.25), T(2)}) {
+    auto const s = sigmoid(x), t = std::tanh(static_cast<long double>(x));
+    double const unit = std::numeric_limits<T>::epsilon() / 2;
+    // y is off by at most 8 roundings, and so is what it is far from.
+    CHECK(std::abs(static_cast<double>(kernel::Sigmoid{}.backward(T(3), kernel::Sigmoid{}(x)) - 3 * s * (1 - s))) <=
+          3 * 20 * unit);
+    CHECK(std::abs(static_cast<double>(kernel::Tanh{}.backward(T(3), kernel::Tanh{}(x)) - 3 * (1 - t * t))) <=
+          3 * 20 * unit);
+    CHECK(kernel::Silu{}.backward(T(3), kernel::Silu{}.at(x).slope) == 3 * kernel::Silu{}.at(x).slope);
+  }
+}
+
+TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", T, float, double) {
+  T const infinity = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (T const far : {T(1000), std::numeric_limits<T>::max(), infinity}) {
+    CHECK(kernel::Sigmoid{}(far) == 1);
+    CHECK(kernel::Sigmoid{}(-far) == 0);
+    CHECK(kernel::Tanh{}(far) == 1);
+    CHECK(kernel::Tanh{}(-far) == -1);
+    CHECK(kernel::Silu{}(far) == far);
+    CHECK(kernel::Relu{}(far) == far);
+    CHECK(kernel::Relu{}(-far) == 0);
+  }
+  CHECK(kernel::Silu{}(T(-1000)) == 0);
+  CHECK(kernel::Silu{}.at(T(-1000)).slope == 0);
+  CHECK(kernel::Silu{}.at(T(1000)).slope == 1);
+  CHECK(std::signbit(kernel::Tanh{}(T(-0.0))));
+  CHECK_FALSE(std::signbit(kernel::Tanh{}(T(0))));
+  CHECK(std::isnan(kernel::Sigmoid{}(nan)));
+  CHECK(std::isnan(kernel::Tanh{}(nan)));
+  CHECK(std::isnan(kernel::Silu{}(nan)));
+  CHECK(std::isnan(kernel::Silu{}.at(nan).slope));
+  CHECK(std::isnan(kernel::Relu{}(nan)));
+}
+
+TEST_CASE("relu: infinity passes, and zero has gradient zero") {
+  constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> const y{infinity, 0, nan, 0, -0.0F}, expected{2, 0, 2, 0, 0};
+  for (std::size_t i = 0; i < y.size(); ++i) CHECK(kernel::Relu{}.backward(2.0F, y[i]) == expected[i]);
+}

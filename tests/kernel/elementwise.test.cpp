@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/elementwise.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "values.hpp"
+#include "view.hpp"
+
+using lockstep::HostSpace;
+using lockstep::Index;
+using lockstep::ThreadPool;
+using lockstep::Write;
+using lockstep::memory::Stream;
+using lockstep_test::values;
+using lockstep_test::view;
+namespace kernel = lockstep::kernel;
+using Kernel = kernel::Elementwise<HostSpace>;
+
+namespace {
+
+template <class T, class Rule>
+void check_rule(Rule rule) {
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    Stream<HostSpace> const stream(pool);
+    for (Index size : {0, 1, 31, 32, 33, 8191, 8192, 8193}) {
+      auto const x = values<T>(size, 1, 3), dy = values<T>(size, 2), before = values<T>(size, 3);
+      auto y = x, dx = dy, sum = before, slope = x, value = x;
+      Kernel::forward<Rule, T>(stream, view(y, size), view(y, size));
+      if constexpr (requires { rule.at(T{}); })
+        Kernel::forward<Rule, T>(stream, view(slope, size), view(value, size), view(slope, size));
+      auto const& kept = requires { rule.at(T{}); }
+      ? slope : y;
+      Kernel::backward<Rule, T>(stream, view(dx, size), view(kept, size), view(dx, size), Write::overwrite);
+      Kernel::backward<Rule, T>(stream, view(dy, size), view(kept, size), view(sum, size), Write::add);
+      Index wrong = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        wrong += y[i] != rule(x[i]);
+        if constexpr (requires { rule.at(T{}); }) wrong += value[i] != y[i] || slope[i] != rule.at(x[i]).slope;
+        auto const here = rule.backward(dy[i], kept[i]);
+        wrong += dx[i] != here;
+        wrong += sum[i] != before[i] + here;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("rules and their gradients, element by element, at all sizes and in place", T, float, double) {
+  check_rule<T>(kernel::Relu{});
+  check_rule<T>(kernel::Sigmoid{});
+  check_rule<T>(kernel::Tanh{});
+  check_rule<T>(kernel::Silu{});
+}
