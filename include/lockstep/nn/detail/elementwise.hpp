@@ -16,7 +16,8 @@ class Elementwise {
   Elementwise(Context& context, Variable x)
       : x_(x), y_(context.template variable<2>(x.value.extent)), kept_{y_.value.data, flat()} {
     Staging work(context);
-    auto const from = work.read(x.value).reshape(flat()), to = work.write(y_.value).reshape(flat());
+    auto const from = work.read(x.value).reshape(flat());
+    auto const to = work.write(y_.value).reshape(flat());
     if constexpr (has_slope) {
       if (context.recording() && x.slot) {
         kept_ = context.template temporary<typename Context::Scalar>(flat());
