@@ -6,6 +6,7 @@
 #include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/batch_norm.cuh>
+#include <lockstep/kernel/channels.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>

@@ -72,6 +72,7 @@
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
+#include <lockstep/kernel/channels.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
@@ -115,6 +116,7 @@
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/binary_cross_entropy_with_logits.hpp>
 #include <lockstep/nn/buffer.hpp>
+#include <lockstep/nn/concatenate_channels.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>

@@ -12,6 +12,7 @@
 #include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/concatenate_channels.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/embedding.hpp>
@@ -112,7 +113,8 @@ class Everything {
     auto const picture = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
-    return nn::mean_squared_error(context, head.forward(context, both), batch.targets, {.factor = factor});
+    return nn::mean_squared_error(context, head.forward(context, nn::concatenate_channels(context, both, picture)),
+                                  batch.targets, {.factor = factor});
   }
 
  private:
@@ -130,7 +132,7 @@ class Everything {
   nn::ImageInput<2> pictures{{.extent = {6, 5}}};
   nn::Conv2d convolution{1, 4, {.padding = 1}};
   nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
-  nn::Linear seen{4, width}, head{width, 3};
+  nn::Linear seen{4, width}, head{2 * width, 3};
   nn::Dropout dropout{0.1};
 };
 

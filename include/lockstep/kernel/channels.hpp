@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Some neighbouring columns of a matrix, beside others.
+template <class Space>
+struct Channels {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Channels<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+
+  /// y[r, first + c] = x[r, c]; other columns stay as they are.
+  /// @shape x [rows, width]   @shape y [rows, at least first + width]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void put(Stream stream, Matrix<T const> x, Index first, Matrix<T> y) {
+    auto const width = x.extent[1], all = y.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index row, Index end) {
+      for (; row < end; ++row) std::copy_n(x.data + row * width, width, y.data + row * all + first);
+    });
+  }
+
+  /// x[r, c] = y[r, first + c], or x += that: also the gradient of the above.
+  template <class T>
+  static void take(Stream stream, Matrix<T const> y, Index first, Matrix<T> x, Write write) {
+    auto const width = x.extent[1], all = y.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index row, Index end) {
+      for (; row < end; ++row) {
+        auto const* const from = y.data + row * all + first;
+        auto* const to = x.data + row * width;
+        if (write == Write::overwrite) {
+          std::copy_n(from, width, to);
+        } else {
+          for (Index c = 0; c < width; ++c) to[c] += from[c];
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr Index rows_per_task = 64;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

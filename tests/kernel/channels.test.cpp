@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/channels.hpp>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/thread_pool.hpp>
+
+#include "kernel/values.hpp"
+#include "kernel/view.hpp"
+
+using namespace lockstep;
+using lockstep_test::values;
+using lockstep_test::view;
+
+TEST_CASE_TEMPLATE("columns are put beside others and taken from between them", T, float, double) {
+  using Kernel = kernel::Channels<HostSpace>;
+  Index const all = 40;
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    memory::Stream<HostSpace> const stream(pool);
+    for (Index rows : {0, 1, 31, 64, 65, 200})
+      for (Index width : {0, 1, 7, 33})
+        for (Index first : {Index{0}, Index{3}, all - width}) {
+          auto const x = values<T>(rows * width, 1), before = values<T>(rows * all, 2);
+          auto y = before, taken = x, added = x;
+          Kernel::put<T>(stream, view(x, rows, width), first, view(y, rows, all));
+          Kernel::take<T>(stream, view(before, rows, all), first, view(taken, rows, width), Write::overwrite);
+          Kernel::take<T>(stream, view(before, rows, all), first, view(added, rows, width), Write::add);
+          Index wrong = 0;
+          for (Index i = 0; i < rows * all; ++i) {
+            auto const at = static_cast<std::size_t>(i);
+            auto const c = i % all - first;
+            if (c < 0 || c >= width) {
+              wrong += y[at] != before[at];
+              continue;
+            }
+            auto const from = static_cast<std::size_t>(i / all * width + c);
+            wrong += y[at] != x[from];
+            wrong += taken[from] != before[at];
+            wrong += added[from] != x[from] + before[at];
+          }
+          CHECK(wrong == 0);
+        }
+  }
+}
