@@ -428,22 +428,36 @@ TEST_CASE("gradients that NCCL sums on the device have the bits of those that we
 }
 
 TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes and in others") {
-  auto const over_nccl = [](parallel::WireFormat wire) {
+  auto const over_nccl = [](parallel::WireFormat wire, auto const& model, FitOptions const& options) {
     std::vector<Outcome> outcomes(2);
     launch::run({.threads = 2}, [&](launch::World& world) {
       cuda_emulation::OwnDevice const device;
-      outcomes[static_cast<std::size_t>(world.rank)] = fit(parallel::OnCuda{parallel::DistributedDataParallel{
-          comm::NcclCommunicator(world), 256, 1, parallel::BufferPolicy::first, false, wire}});
+      parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1,
+                                                                parallel::BufferPolicy::first, false, wire}};
+      outcomes[static_cast<std::size_t>(world.rank)] = fit(std::move(policy), model, 0.1, options);
       return 0;
     });
     CHECK(outcomes[0].values == outcomes[1].values);
+    CHECK(outcomes[0].scales == outcomes[1].scales);
     return outcomes[0];
   };
-  auto const exact = over_nccl(parallel::WireFormat::float32), rounded = over_nccl(parallel::WireFormat::bfloat16);
-  CHECK(rounded.values != exact.values);
-  // A gradient of at most 0.5, as it is clipped, is rounded twice by 2^-9 of itself; a step is 0.1 of it and twice as
+  // A gradient of at most 0.5, as it is clipped, is rounded twice by `part` of itself; a step is 0.1 of it and twice as
   // much with momentum, there are 8, and what they differ by comes back in the next gradients, as in check_alike.
-  CHECK(farthest(rounded.values, exact.values) <= 1.5 * 8 * 0.1 * 2 * 2 * 0.5 * 0x1p-9);
+  auto const bound = [](double part) { return 1.5 * 8 * 0.1 * 2 * 2 * 0.5 * part; };
+  using enum parallel::WireFormat;
+  auto const exact = over_nccl(float32, Classifier(), {}), rounded = over_nccl(bfloat16, Classifier(), {});
+  CHECK(rounded.values != exact.values);
+  CHECK(farthest(rounded.values, exact.values) <= bound(0x1p-9));
+
+  nn::InFloat16 const half{Classifier()};
+  FitOptions const fits{.loss_scaler = {.start = 0x1p10}}, overflows{.loss_scaler = too_large};
+  auto const scaled = over_nccl(float32, half, fits), scaled_and_rounded = over_nccl(float16, half, fits);
+  CHECK(scaled_and_rounded.scales == std::vector<double>(8, 0x1p10));
+  CHECK(scaled_and_rounded.values != scaled.values);
+  CHECK(farthest(scaled_and_rounded.values, scaled.values) <= bound(0x1p-9));
+  auto const skips = over_nccl(float16, half, overflows);
+  CHECK(skips.scales[0] < too_large.start);
+  CHECK(std::all_of(skips.values.begin(), skips.values.end(), [](float value) { return std::isfinite(value); }));
 }
 
 namespace {

@@ -21,6 +21,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 
 using namespace lockstep;
@@ -108,6 +109,47 @@ TEST_CASE("an embedding whose gradient goes by rows trains to the bits of one wh
     CHECK(ddp(shards, optimizer, GradientForm::by_rows) == expected);
     CHECK(ddp(shards, optimizer, GradientForm::dense) == expected);
   }
+}
+
+TEST_CASE("a rank that is alone tells the rows of its tables, too, as a single device does") {
+  struct Told {
+    std::vector<std::pair<std::size_t, std::size_t>> tables;  // bytes of rows, and of all
+    bool sent = false, traced = false;
+  };
+  auto const tables_of = [](auto policy, bool traces) {
+    Trainer trainer(Model(nn::GradientForm::by_rows), optim::AdamW{}, std::move(policy), 7);
+    data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                            {.batch_size = 2, .workers = 0});
+    train::Trace trace;
+    auto const record = trainer.fit(loader, {.trace = traces ? &trace : nullptr});
+    Told told;
+    for (auto const& bucket : record.session.buckets) {
+      if (bucket.table_bytes == 0) continue;
+      CHECK(bucket.ready > 0);
+      told.tables.emplace_back(bucket.bytes, bucket.table_bytes);
+      told.sent = told.sent || bucket.start != 0;
+    }
+    auto const look_at = [&](Timeline const& timeline) {
+      for (std::size_t i = 0; i < timeline.size(); ++i) {
+        if (timeline[i].kind != Span::Kind::bucket) continue;
+        CHECK(timeline[i].begin > 0);
+        told.traced = true;
+      }
+    };
+    look_at(trace.training());
+    if (traces) look_at(trace.device(0));
+    return told;
+  };
+  auto const expected = tables_of(parallel::SingleDevice{.threads = 1}, false);
+  CHECK(expected.tables.size() == 1);
+  launch::run({}, [&](launch::World& world) {
+    auto const alone = tables_of(
+        parallel::DistributedDataParallel{comm::connect(world), 4096, 1, parallel::BufferPolicy::first}, true);
+    CHECK(alone.tables == expected.tables);
+    CHECK_FALSE(alone.sent);
+    CHECK(alone.traced);
+    return 0;
+  });
 }
 
 TEST_CASE("rows that no text has are left alone on request, and shrink otherwise") {

@@ -314,13 +314,14 @@ struct DistributedDataParallel {
     }
     void add_times(std::vector<BucketTimes>& times) const {
       buckets_.add_times(times);
-      if (communicator_.size() > 1) rows_.add_times(times);
+      rows_.add_times(times);
     }
     void write_buckets() {
       times_.clear();
       add_times(times_);
       for (std::size_t i = 0; i < times_.size(); ++i) {
         auto const& bucket = times_[i];
+        if (bucket.start == 0) continue;  // nobody to send it to
         Span span{.name = "sum", .begin = bucket.start, .end = bucket.end, .kind = Span::Kind::bucket};
         span.number = static_cast<Index>(i);
         span.amount = static_cast<Index>(bucket.bytes);

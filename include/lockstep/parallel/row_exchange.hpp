@@ -42,8 +42,9 @@ class RowExchange {
   /// The same, summed where `wire` says: rounded there, the sums of dense gradients that are.
   template <class Communicator, class Wire>
   void sum(Communicator& communicator, float* gradients, Wire const& wire) {
-    if (tables_.empty() || (communicator.size() == 1 && !wire.rounds())) return;
     ready_ = Clock::seconds();
+    sends_ = communicator.size() > 1 || wire.rounds();
+    if (tables_.empty() || !sends_) return;
     detail::all_gather_bytes(communicator, tables_[0].words, all_.data(), words_ * sizeof(std::uint64_t));
     for (std::size_t at = words_; at < all_.size(); ++at) all_[at % words_] |= all_[at];
     auto const* united = all_.data();
@@ -64,6 +65,7 @@ class RowExchange {
 
   /// One entry per table, of the last sum.
   void add_times(std::vector<BucketTimes>& times) const {
+    if (!sends_) return add_times(times, tables_, ready_);
     for (std::size_t i = 0; i < pieces_.size(); ++i)
       times.push_back({static_cast<std::size_t>(pieces_[i].count) * size_of(pieces_[i].type), ready_,
                        pieces_[i].started_seconds, pieces_[i].finished_seconds, bytes(tables_[i], pieces_[i].type)});
@@ -118,6 +120,7 @@ class RowExchange {
   std::vector<std::uint64_t> all_;  // the bits of all tables, rank by rank
   std::size_t words_ = 0;           // of a rank
   double ready_ = 0;
+  bool sends_ = false;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel
