@@ -18,6 +18,14 @@ template <class From, class To>
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 
+/// Due after the wide instructions below, of which the compiler does not know: SSE after AVX is slow without. It may
+/// not keep anything in the registers that lose their upper halves here.
+[[gnu::always_inline, gnu::target("avx2")]] inline void zero_upper_halves() noexcept {
+  asm volatile("vzeroupper" ::
+                   : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+                     "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
 // Apart from what calls them, which is compiled for any processor. Spelt out, as intrinsics are in a header that takes
 // longer to compile than all of this.
 [[gnu::noinline, gnu::target("avx2")]] inline void widen_float16(float16 const* from, float* to, Index count) noexcept {
@@ -27,7 +35,7 @@ template <class From, class To>
         : "=m"(*reinterpret_cast<float(*)[8]>(to + i))
         : "m"(*reinterpret_cast<float16 const(*)[8]>(from + i))
         : "xmm0");
-  asm volatile("vzeroupper");  // the compiler does not know that it was due: SSE after AVX is slow without
+  zero_upper_halves();
   for (; i < count; ++i) to[i] = from[i];
 }
 [[gnu::noinline, gnu::target("avx2")]] inline void round_to_float16(float const* from, float16* to,
@@ -38,7 +46,7 @@ template <class From, class To>
         : "=m"(*reinterpret_cast<float16(*)[8]>(to + i))
         : "m"(*reinterpret_cast<float const(*)[8]>(from + i))
         : "xmm0");
-  asm volatile("vzeroupper");  // the compiler does not know that it was due: SSE after AVX is slow without
+  zero_upper_halves();
   for (; i < count; ++i) to[i] = float16(from[i]);
 }
 
