@@ -10,6 +10,7 @@
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -89,6 +90,11 @@ class BatchNorm {
                                          dbias.write, partial.data);
     });
     return y;
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<2>>(x);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -78,6 +79,11 @@ class Convolution {
       context.on_backward(y, std::tie(weight_), backward);
     }
     return y;
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
   }
 
  private:

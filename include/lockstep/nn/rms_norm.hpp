@@ -9,6 +9,7 @@
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -44,6 +45,11 @@ class RMSNorm {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     return x.with(forward(context, x.tokens));
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<2>>(x);
   }
 
   /// What a residual stream is made of: the stream itself, for the next addition, and what the next part sees of it.

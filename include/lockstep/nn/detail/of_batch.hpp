@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <type_traits>
+
+#include <lockstep/core/tensor_view.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+template <class X>
+inline constexpr bool is_tensor = false;
+template <class T, int Rank, class Space>
+inline constexpr bool is_tensor<TensorView<T, Rank, Space>> = true;
+
+/// What a batch holds, where a layer takes what the context or another layer has made: a tensor, or a column.
+template <class X>
+concept OfBatch = is_tensor<X> || requires(X const& x) {
+  x.values;
+};
+
+/// Says so. Nothing is returned, as it does not compile.
+template <class Variable, class X>
+[[nodiscard]] Variable refuse_batch(X const&) {
+  static_assert(!std::is_same_v<X, X>,
+                "Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch: "
+                "context.input(column.values) makes one of it");
+  return {};
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
