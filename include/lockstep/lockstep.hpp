@@ -90,6 +90,7 @@
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/image_input.hpp>
+#include <lockstep/kernel/l2_normalize.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/loss_rules.hpp>
@@ -132,6 +133,7 @@
 #include <lockstep/nn/huber_loss.hpp>
 #include <lockstep/nn/image_input.hpp>
 #include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/linear.hpp>

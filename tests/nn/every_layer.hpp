@@ -20,6 +20,7 @@
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/image_input.hpp>
+#include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -113,8 +114,9 @@ class Everything {
     auto const picture = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
-    return nn::mean_squared_error(context, head.forward(context, nn::concatenate_channels(context, both, picture)),
-                                  batch.targets, {.factor = factor});
+    return nn::mean_squared_error(
+        context, head.forward(context, nn::concatenate_channels(context, both, nn::l2_normalize(context, picture))),
+        batch.targets, {.factor = factor});
   }
 
  private:

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Division of each row by its length.
+template <class Space>
+struct L2Normalize {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct L2Normalize<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// y[r] = x[r] / max(|x[r]|, epsilon), and reciprocals[r] = 1 / that, which backward needs; null ones are left out.
+  /// @shape x, y [rows, width]   @shape reciprocals [rows]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, T epsilon, Vector<T> reciprocals, Matrix<T> y) {
+    auto const width = x.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index row = begin; row < end; ++row) {
+          auto const* const from = x.data + row * width;
+          auto* const to = y.data + row * width;
+          T const length = std::sqrt(detail::dot(from, from, width));
+          T const reciprocal = 1 / (length > epsilon ? length : epsilon);
+          for (Index c = 0; c < width; ++c) to[c] = from[c] * reciprocal;
+          if (reciprocals.data) reciprocals.data[row] = reciprocal;
+        }
+      });
+    });
+  }
+
+  /// dx[r] = reciprocal * (dy[r] - n (n . dy[r])) with n = x[r] * reciprocal, without the second term where epsilon was
+  /// the larger; or dx += that.
+  /// @shape dy, x, dx [rows, width]   @shape reciprocals [rows]
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, T epsilon, Vector<T const> reciprocals,
+                       Matrix<T> dx, Write write) {
+    auto const width = x.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index row = begin; row < end; ++row) {
+          auto const at = row * width;
+          T const reciprocal = reciprocals.data[row];
+          T const slope = projection(detail::dot(x.data + at, dy.data + at, width), reciprocal, epsilon);
+          if (write == Write::overwrite) {
+            for (Index i = at; i < at + width; ++i) dx.data[i] = reciprocal * (dy.data[i] - x.data[i] * slope);
+          } else {
+            for (Index i = at; i < at + width; ++i) dx.data[i] += reciprocal * (dy.data[i] - x.data[i] * slope);
+          }
+        }
+      });
+    });
+  }
+
+  /// What x is multiplied with in the second term.
+  template <class T>
+  [[nodiscard, gnu::always_inline]] static constexpr T projection(T dot, T reciprocal, T epsilon) noexcept {
+    return reciprocal < 1 / epsilon ? dot * reciprocal * reciprocal : T{0};
+  }
+
+ private:
+  static constexpr Index rows_per_task = 64;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
