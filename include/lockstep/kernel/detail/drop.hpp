@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
@@ -10,6 +12,13 @@
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// x or 0. A mask, because g++ makes a branch of a choice between a product and zero, and vectorises no loop over one.
+template <class T>
+[[nodiscard, gnu::always_inline]] inline T kept_or_zero(T x, bool kept) noexcept {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  return std::bit_cast<T>(std::bit_cast<Bits>(x) & (kept ? ~Bits{0} : Bits{0}));
+}
 
 /// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at
 /// `position`: element done + i takes bits[i], i < here. To be called inside with_best_instructions.
@@ -41,9 +50,9 @@ template <class T>
     auto const* const from = x + done;
     auto* const to = y + done;
     if (write == Write::overwrite) {
-      for (Index i = 0; i < here; ++i) to[i] = bits[i] >= dropped ? from[i] * scale : T{0};
+      for (Index i = 0; i < here; ++i) to[i] = kept_or_zero(from[i] * scale, bits[i] >= dropped);
     } else {
-      for (Index i = 0; i < here; ++i) to[i] += bits[i] >= dropped ? from[i] * scale : T{0};
+      for (Index i = 0; i < here; ++i) to[i] += kept_or_zero(from[i] * scale, bits[i] >= dropped);
     }
   });
 }
