@@ -93,6 +93,9 @@ Parts load(Options const& options) {
 }
 
 void check(Options const& options) {
+  if (options.data.empty() && !options.eval_data.empty())
+    throw ConfigError("--eval-data " + options.eval_data +
+                      " without --data: what is generated has an evaluation of its own");
   app::check_samples(options,
                      options.data.empty() ? options.samples : data::UciHarDataset(options.data, "train").size());
 }

@@ -26,6 +26,8 @@ template <class Options>
 void check(Options const& options) {
   if (!options.data.empty())
     throw lockstep::ConfigError("--data " + options.data + ": this example generates its data");
+  if (!options.eval_data.empty())
+    throw lockstep::ConfigError("--eval-data " + options.eval_data + ": this example generates its data");
   lockstep::app::check_samples(options, options.samples);
 }
 

@@ -258,6 +258,22 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends the
   CHECK(same.evaluations[0].loss == record.evaluations[0].loss);
 }
 
+TEST_CASE("what is refused before the first step leaves --save-dir as it was") {
+  lockstep_test::TemporaryFolder const folder;
+  app::Options options;
+  options.save_dir = folder / "";
+  options.batch_size = 10;
+  options.threads = 1;
+  options.best_by = "lose";
+  launch::World world;
+  app::Training const training(options, world);
+  data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  data::DataLoader again(points(20), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+  CHECK_THROWS_WITH_AS(training.fit(Line{}, optim::SGD{}, loader, train::Evaluation{again}),
+                       doctest::Contains("judged by \"lose\", which they do not count"), ConfigError);
+  CHECK(std::filesystem::is_empty(options.save_dir));
+}
+
 TEST_CASE("run.json is of a run that is over, not of one that goes on") {
   app::Options options;
   options.program = "training.test";

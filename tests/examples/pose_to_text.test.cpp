@@ -140,6 +140,7 @@ TEST_CASE("the program says what it cannot do") {
   using namespace lockstep_test;
   for (auto const& [flags, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--data", "poses.csv"}, "generates its data"},
+           {{"--eval-data", "poses.csv"}, "--eval-data poses.csv: this example generates its data"},
            {{"--d-model", "9", "--num-heads", "2"}, "choose a multiple"},
            {{"--vocabulary", "3"}, "--vocabulary 3"},
            {{"--samples", "1", "--nproc", "2"}, "2 ranks for 1 training samples"}}) {

@@ -134,6 +134,6 @@ TEST_CASE("a run does not go on in a file of other columns, or one that is damag
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::CsvLog("/no/such/folder/m"), doctest::Contains("/no/such/folder/m: cannot create"),
-                       DataError);
+  train::CsvLog log("/no/such/folder/m");  // made when a run starts
+  CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
 }

@@ -89,6 +89,6 @@ TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::MetricsLog("/no/such/folder/m"), doctest::Contains("/no/such/folder/m: cannot create"),
-                       DataError);
+  train::MetricsLog log("/no/such/folder/m");  // made when a run starts
+  CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
 }

@@ -329,7 +329,7 @@ class Training {
   }
   [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
   [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
-  [[nodiscard]] std::string best_file() const { return train::checkpoint_path(file("checkpoints"), "best"); }
+  [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
 
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     train::RunLabels labels;

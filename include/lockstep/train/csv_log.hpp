@@ -24,6 +24,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// @throws DataError when the file cannot be written, or has other columns than the run that is to go on in it
 class CsvLog final : public Observer {
  public:
+  /// The file is created when a run starts.
   explicit CsvLog(std::string path) : file_(std::move(path)) {}
 
   /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.

@@ -16,6 +16,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// @throws DataError when the file cannot be written
 class MetricsLog final : public Observer {
  public:
+  /// The file is created when a run starts.
   explicit MetricsLog(std::string path) : file_(std::move(path)) {}
 
   /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.

@@ -18,17 +18,16 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 /// A log whose lines belong to steps, in their order. A line is complete in the file as soon as it is written.
 class LineFile {
  public:
-  /// @throws DataError when the file cannot be created
-  explicit LineFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "ae")) {
-    if (!file_) fail("create");
-  }
+  explicit LineFile(std::string path) : path_(std::move(path)) {}
 
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
-  /// Drops the lines of steps behind this one, of step 0 all, and a line that was not written to its end;
-  /// `step_of(line)` says which step a line is of. Returns the bytes that stay.
+  /// Opens the file, and creates it when it is missing. Drops the lines of steps behind this one, of step 0 all, and a
+  /// line that was not written to its end; `step_of(line)` says which step a line is of. Returns the bytes that stay.
+  /// @throws DataError when the file cannot be created
   template <class StepOf>
   ::off_t keep(Index step, StepOf const& step_of) {
+    open();
     std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;
     std::string line;
@@ -46,10 +45,15 @@ class LineFile {
   }
 
   void write(std::string const& line) {
+    if (!file_) open();
     if (std::fprintf(file_.get(), "%s\n", line.c_str()) < 0 || std::fflush(file_.get()) != 0) fail("write");
   }
 
  private:
+  void open() {
+    file_.reset(std::fopen(path_.c_str(), "ae"));
+    if (!file_) fail("create");
+  }
   [[noreturn]] void fail(char const* what) const {
     throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
   }
