@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 find_package(doctest REQUIRED)
 find_package(rapidcheck REQUIRED)
+include(together.cmake)
 
 # Some 400 programs are linked: a quick linker, where there is one, does it in a third of the time.
 include(CheckLinkerFlag)
@@ -16,6 +17,10 @@ add_library(lockstep_warnings INTERFACE)
 target_compile_options(
   lockstep_warnings
   INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wsign-conversion>)
+
+# Every header, every block of C++ in the pages and every test alone: `./dev check alone` builds it, which nothing else
+# needs.
+add_custom_target(alone)
 
 add_library(lockstep_test_main OBJECT main.cpp)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
@@ -46,27 +51,57 @@ if(NOT LOCKSTEP_CUDA_DRIVER AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUA
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
 endif()
 
-# lockstep_test(folder/name [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
+# lockstep_test(folder/name [APART] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
 #
-# Builds folder/name.test.cpp into a program of its own and has ctest run it, from the repository's root, as
-# `folder/name`. SOURCES are further files beside it. NEEDS are programs, targets of this project, that it starts: it
-# finds the path of each in the environment as LOCKSTEP_PROGRAM_<name>. PROCESSORS is how many cores it keeps busy.
-# Exit code 77 counts as skipped.
+# Has ctest run folder/name.test.cpp, from the repository's root, as `folder/name`. The tests of a folder that link the
+# same are one program. Those with further SOURCES beside them are programs of their own, and those that are APART: as
+# what they include depends on macros of theirs, or as they specialise templates. NEEDS are programs, targets of this
+# project, that a test starts: it finds the path of each in the environment as LOCKSTEP_PROGRAM_<name>. PROCESSORS is how
+# many cores it keeps busy. Exit code 77 counts as skipped.
+#
+# Every test is a program by itself too, test.folder.name, which ctest, given `-C alone`, runs as `alone/folder/name`: that
+# is what `./dev test folder/name` builds and runs.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS" "SOURCES;LINK;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "APART" "PROCESSORS" "SOURCES;LINK;NEEDS")
   lockstep_test_program(${name} "${name}.test.cpp")
-  lockstep_test_entry(${name})
+  lockstep_test_entry(alone/${name} CONFIGURATIONS alone)
+  if(test_APART OR test_SOURCES)
+    lockstep_test_entry(${name})
+    return()
+  endif()
+  set_property(TARGET ${target} PROPERTY EXCLUDE_FROM_ALL ON)
+  add_dependencies(alone ${target})
+
+  get_filename_component(folder "${name}" DIRECTORY)
+  string(REGEX REPLACE "lockstep::|;" "_" linked "${test_LINK}")
+  string(REPLACE "/" "." target "test.${folder}.all${linked}")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/${folder}/all${linked}.cpp")
+  if(NOT TARGET ${target})
+    lockstep_test_program(${folder}/all${linked} "${file}")
+    lockstep_join_later(${target} "${file}")
+  endif()
+  set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_FILES "${CMAKE_CURRENT_SOURCE_DIR}/${name}.test.cpp")
+  lockstep_test_entry(${name} "--source-file=*/${name}.test.cpp")
+  set_property(TEST ${name} PROPERTY FAIL_REGULAR_EXPRESSION "test cases: +0 ")
+endfunction()
+# For the ones above and below: once all tests of a program are known, makes its file of theirs.
+function(lockstep_join_later target file)
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL lockstep_join [[${target}]] [[${file}]])")
+endfunction()
+function(lockstep_join target file)
+  get_target_property(files ${target} LOCKSTEP_FILES)
+  lockstep_together("${file}" ${files})
 endfunction()
 
 # lockstep_cuda_test(folder/name [WITH target] [IN folder/program] …): the same for folder/name.test.cu, as
 # `cuda/folder/name`; skipped by name where there is no nvcc, or not the target that it is linked with. And everywhere
-# the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are one
-# file for the compiler, which takes it a quarter of the time; what stands in their unnamed namespaces needs names of
-# its own.
+# the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are
+# joined; all others are programs of their own.
 function(lockstep_cuda_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;WITH;IN" "SOURCES;LINK;NEEDS")
-  if(NOT test_IN)
-    set(test_IN ${name})
+  set(program ${name})
+  if(test_IN)
+    set(program ${test_IN})
   endif()
   lockstep_cuda_test_program(emulated cpp)
   target_include_directories(${target} BEFORE PRIVATE cuda_emulation)
@@ -90,13 +125,17 @@ endfunction()
 
 # For the one above: the program that ${name}.test.cu is IN.
 function(lockstep_cuda_test_program way extension)
-  string(REPLACE "/" "." target "test.${way}.${test_IN}")
+  string(REPLACE "/" "." target "test.${way}.${program}")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/${way}/${program}.${extension}")
   if(NOT TARGET ${target})
-    set(file "${CMAKE_CURRENT_BINARY_DIR}/${way}/${test_IN}.test.${extension}")
-    file(GENERATE OUTPUT "${file}" CONTENT "$<JOIN:$<TARGET_PROPERTY:${target},LOCKSTEP_INCLUDES>,\n>\n")
-    lockstep_test_program(${way}/${test_IN} "${file}")
+    lockstep_test_program(${way}/${program} "${file}")
+    if(test_IN)
+      lockstep_join_later(${target} "${file}")
+    else()
+      file(CONFIGURE OUTPUT "${file}" CONTENT "#include \"@name@.test.cu\"\n" @ONLY)
+    endif()
   endif()
-  set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_INCLUDES "#include \"${name}.test.cu\"")
+  set_property(TARGET ${target} APPEND PROPERTY LOCKSTEP_FILES "${CMAKE_CURRENT_SOURCE_DIR}/${name}.test.cu")
   set(target ${target} PARENT_SCOPE)
 endfunction()
 
@@ -152,7 +191,8 @@ function(lockstep_compile_fail name)
     NAME compile_fail/${name}
     COMMAND
       "${CMAKE_COMMAND}" -D "SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/${name}.cpp" -D
-      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-fsyntax-only;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -P
+      "COMPILE=${CMAKE_CXX_COMPILER};-std=c++20;-Wfatal-errors;-I;${PROJECT_SOURCE_DIR}/include" -D
+      "WORK=${CMAKE_CURRENT_BINARY_DIR}/compile_fail/${name}" -P
       "${CMAKE_CURRENT_SOURCE_DIR}/compile_fail/check.cmake")
   set_tests_properties(compile_fail/${name} PROPERTIES TIMEOUT 300)
 endfunction()

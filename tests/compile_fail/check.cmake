@@ -2,11 +2,19 @@
 # Compiles SOURCE as it stands, which must work, and then once per line
 #   // CASE name: text
 # with -DCASE_name, which must fail with `text` in the first line that says "error:". So the sentence that a user reads
-# is under test, beside a control that shows that nothing else is wrong with the file.
+# is under test, beside a control that shows that nothing else is wrong with the file. What SOURCE includes is compiled
+# once for all of them, into the folder WORK.
 file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
 if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
 endif()
+
+file(STRINGS "${SOURCE}" includes REGEX "^#include <")
+list(JOIN includes "\n" includes)
+file(WRITE "${WORK}/includes.hpp" "${includes}\n")
+execute_process(COMMAND ${COMPILE} -x c++-header "${WORK}/includes.hpp" -o "${WORK}/includes.hpp.gch"
+                COMMAND_ERROR_IS_FATAL ANY)
+list(APPEND COMPILE -fsyntax-only -include "${WORK}/includes.hpp")
 
 execute_process(COMMAND ${COMPILE} "${SOURCE}" RESULT_VARIABLE failed ERROR_VARIABLE says)
 if(failed)

@@ -88,22 +88,22 @@ TEST_CASE("activations are float unless a model says otherwise") {
   }
 }
 
-TEST_CASE_TEMPLATE("a classifier learns in 16 bits what it learns in float", Low, ::Low, Half) {
+TEST_CASE_TEMPLATE("a classifier learns in 16 bits what it learns in float", Model, Low, Half) {
   auto const [first, last] = train(Classifier{});
-  auto const [first_low, last_low] = train(Low{Classifier{}});
+  auto const [first_low, last_low] = train(Model{Classifier{}});
   // Logits of at most 8 are rounded by 2^-8 of themselves at most, or 2^-11, the label's and the others'.
-  double const bound = 2 * 8 * (std::is_same_v<Low, Half> ? 0x1p-11 : 0x1p-8);
+  double const bound = 2 * 8 * (std::is_same_v<Model, Half> ? 0x1p-11 : 0x1p-8);
   CHECK(last < first / 10);
   CHECK(std::abs(first_low - first) <= bound);
   CHECK(std::abs(last_low - last) <= bound);
 }
 
 TEST_CASE_TEMPLATE("gradients in 16 bits have the same bits for any number of threads, and a step allocates nothing",
-                   Low, ::Low, Half) {
+                   Model, Low, Half) {
   auto const batch = some_batch();
   std::vector<float> expected;
   for (int threads : {1, 2, 4}) {
-    Trial<Low, nn::ActivationsOf<Low>> trial(Low{Classifier{}}, threads);
+    Trial<Model, nn::ActivationsOf<Model>> trial(Model{Classifier{}}, threads);
     trial.step(batch, 3);
     if (expected.empty()) expected = trial.gradients;
     CHECK(std::memcmp(trial.gradients.data(), expected.data(), expected.size() * sizeof(float)) == 0);
@@ -114,13 +114,13 @@ TEST_CASE_TEMPLATE("gradients in 16 bits have the same bits for any number of th
   }
 }
 
-TEST_CASE_TEMPLATE("every layer gives the gradients that it gives in float, but for rounding", Low,
+TEST_CASE_TEMPLATE("every layer gives the gradients that it gives in float, but for rounding", Model,
                    nn::InBfloat16<Everything>, nn::InFloat16<Everything>) {
-  using Scalar = nn::ActivationsOf<Low>;
+  using Scalar = nn::ActivationsOf<Model>;
   lockstep_test::Mixed const mixed;
   auto const batch = mixed.on_host();
   Trial<Everything, float> trial(Everything{});
-  Trial<Low, Scalar> low(Low{Everything{}});
+  Trial<Model, Scalar> low(Model{Everything{}});
   double const loss = trial.step(batch, 3).mean(), loss_low = low.step(batch, 3).mean();
   CHECK(std::abs(loss_low - loss) <= lockstep_test::rounded_apart<Scalar> * loss);
   lockstep_test::check_rounded<Scalar>(trial.layout, trial.gradients, low.gradients);

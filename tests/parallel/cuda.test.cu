@@ -43,10 +43,6 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/trainer.hpp>
 
-#if defined(LOCKSTEP_NCCL)
-#include <lockstep/comm/nccl_communicator.cuh>
-#endif
-
 #include "memory/device.hpp"
 #include "temporary_folder.hpp"
 

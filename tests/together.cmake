@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# lockstep_together(output files…): output is made of the files, as one for the compiler, which takes a fraction of the
+# time: first what any of them includes, then each in a namespace of its own, `in_` and its name, where its own includes
+# find everything included already.
+function(lockstep_together output)
+  set(script "${CMAKE_CURRENT_FUNCTION_LIST_FILE}")
+  add_custom_command(
+    OUTPUT "${output}"
+    COMMAND "${CMAKE_COMMAND}" -D "OUTPUT=${output}" -D "FILES=${ARGN}" -P "${script}"
+    DEPENDS ${ARGN} "${script}"
+    COMMENT "Joining ${output}" VERBATIM)
+endfunction()
+
+if(NOT CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  return()
+endif()
+
+set(includes "")
+set(parts "")
+foreach(file IN LISTS FILES)
+  get_filename_component(folder "${file}" DIRECTORY)
+  file(STRINGS "${file}" lines REGEX "^#")
+  set(other "")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^#include ([<\"])([^>\"]+)([>\"])")
+      set(other "${line}")
+    elseif(other)
+      message(FATAL_ERROR "${file}: `${other}` stands before `${line}`, which may depend on it: this file must be APART")
+    else()
+      set(included "${CMAKE_MATCH_2}")
+      if(CMAKE_MATCH_1 STREQUAL "\"" AND EXISTS "${folder}/${included}")
+        get_filename_component(included "${folder}/${included}" ABSOLUTE)
+      endif()
+      list(APPEND includes "#include ${CMAKE_MATCH_1}${included}${CMAKE_MATCH_3}")
+    endif()
+  endforeach()
+  get_filename_component(name "${file}" NAME)
+  string(REGEX REPLACE "\\.(test\\.)?(cpp|cu)$" "" name "${name}")
+  string(MAKE_C_IDENTIFIER "in_${name}" name)
+  string(APPEND parts "\nnamespace ${name} {\n#include \"${file}\"\n}\n")
+endforeach()
+list(REMOVE_DUPLICATES includes)
+list(JOIN includes "\n" includes)
+file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT "@includes@\n@parts@" @ONLY) # leaves it alone if it is that already
