@@ -34,7 +34,7 @@ template <class Model, class Sample, class Collate, class Evaluate, class Known>
 void check_learned_by_heart(Model const& model, std::vector<Sample> const& samples, Collate collate,
                             lockstep::Index epochs, Evaluate const& evaluate, Known const& known) {
   using namespace lockstep;
-  struct Outcome {
+  struct Learned {
     std::vector<float> values, buffers;
     train::RunRecord record;
     decltype(evaluate(std::declval<Trainer<Model, optim::AdamW, parallel::SingleDevice>&>())) seen;
@@ -45,12 +45,12 @@ void check_learned_by_heart(Model const& model, std::vector<Sample> const& sampl
     auto batches = in_order(samples, batch_size, collate);
     auto const record = trainer.fit(batches, {}, {.epochs = epochs});
     auto const seen = evaluate(trainer);  // which gives every rank the first one's buffers
-    return Outcome{{trainer.values().begin(), trainer.values().end()},
+    return Learned{{trainer.values().begin(), trainer.values().end()},
                    {trainer.buffers().begin(), trainer.buffers().end()},
                    record,
                    seen};
   };
-  auto const check = [&](Outcome const& outcome) {
+  auto const check = [&](Learned const& outcome) {
     CHECK(outcome.record.steps == epochs);
     CHECK(outcome.record.train_loss < 0.1);
     CHECK(known(outcome.seen));
@@ -59,7 +59,7 @@ void check_learned_by_heart(Model const& model, std::vector<Sample> const& sampl
   auto const dp = train(parallel::DataParallel{.devices = 2, .threads = 1}, size / 2);
   check(dp);
 
-  std::vector<Outcome> ranks(2);
+  std::vector<Learned> ranks(2);
   launch::Options options;
   options.threads = 2;
   CHECK(launch::run(options, [&](launch::World& world) {
