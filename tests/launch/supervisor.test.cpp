@@ -512,5 +512,5 @@ TEST_CASE("what has no end of line arrives in parts, while it is written") {
 TEST_CASE("own arguments are those that the program was started with") {
   auto const arguments = launch::detail::own_arguments();
   REQUIRE_FALSE(arguments.empty());
-  CHECK(contains(arguments[0], "supervisor"));
+  CHECK(contains(arguments[0], "test.launch."));
 }
