@@ -40,7 +40,7 @@ class Elementwise {
   using Kernel = kernel::Elementwise<typename Context::Space>;
   static constexpr bool has_slope = requires { Rule{}.at(1.0f); };
 
-  [[nodiscard]] Extents<1> flat() const noexcept { return {x_.value.size()}; }
+  [[nodiscard]] Extents<1> flat() const noexcept { return Extents<1>{x_.value.size()}; }
 
   Variable x_, y_;
   TensorView<typename Context::Scalar, 1, typename Context::Space> kept_;
