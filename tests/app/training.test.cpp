@@ -169,6 +169,8 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
     return at == std::string::npos ? "" : said.substr(at, said.find('\n', at) - at);
   };
   CHECK(says(3) == "");
+  CHECK(says(0) == "");
+  CHECK(says(0.04) == "note: --warmup-epochs 0.04 is less than half a step: there is none");
   CHECK(says(3.5) ==
         "note: --warmup-epochs 3.5 would be 35 steps, and the run has 30: the learning rate rises to the last of them, "
         "and does not fall");

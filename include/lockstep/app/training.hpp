@@ -320,6 +320,8 @@ class Training {
       note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " would be " + std::to_string(warmup) +
            " steps, and the run has " + std::to_string(steps) +
            ": the learning rate rises to the last of them, and does not fall");
+    if (options_.warmup_epochs > 0 && warmup == 0)
+      note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " is less than half a step: there is none");
     std::fflush(stdout);
   }
   void note(std::string const& what) const {
