@@ -15,6 +15,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   return()
 endif()
 
+cmake_minimum_required(VERSION 3.25)
 set(includes "")
 set(parts "")
 foreach(file IN LISTS FILES)

@@ -7,9 +7,20 @@
 
 using namespace lockstep;
 
+namespace {
+
+/// Has what a trainer asks of a loader.
+struct Loader {
+  using Batch = int;
+  void start(data::Split const&, Index, Index, Index) {}
+  Index steps(data::Split const&) { return 0; }
+  Batch* next() { return nullptr; }
+};
+
+}  // namespace
+
 TEST_CASE("an evaluation refers to its loader and holds its metrics") {
-  struct Loader {
-  } loader;
+  Loader loader;
   struct Sample {
     int label;
   };
