@@ -37,16 +37,10 @@
 
 #include "../temporary_folder.hpp"
 #include "session_cases.hpp"
+#include "three_gpus.hpp"
 
 using namespace lockstep;
 using parallel::Reproducible;
-
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
-template <>
-struct DevicesOf<CudaSpace> {
-  static int count() { return 3; }
-};
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
 
 namespace {
 
