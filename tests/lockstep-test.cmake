@@ -32,7 +32,7 @@ target_compile_definitions(
          $<$<CXX_COMPILER_ID:Clang>:DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS>)
 
 # What most tests begin with is parsed once for each level of optimisation instead of once for each test. It hides a
-# standard header that is not included; the build with clang, which goes without, does not.
+# standard header that is not included; `./dev check alone`, which compiles headers without, does not.
 function(lockstep_test_start name)
   add_library(${name} OBJECT start.cpp)
   target_compile_options(${name} PRIVATE ${ARGN})

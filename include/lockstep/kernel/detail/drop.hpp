@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/masked.hpp>
 #include <lockstep/kernel/detail/philox_bits.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// x or 0. A mask, because g++ makes a branch of a choice between a product and zero, and vectorises no loop over one.
 template <class T>
 [[nodiscard, gnu::always_inline]] inline T kept_or_zero(T x, bool kept) noexcept {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  return std::bit_cast<T>(std::bit_cast<Bits>(x) & (kept ? ~Bits{0} : Bits{0}));
+  return masked(x, kept ? ~BitsOf<T>{0} : BitsOf<T>{0});
 }
 
 /// Calls f(done, here, bits) for consecutive parts of `count` elements from element `first` on of the sample at

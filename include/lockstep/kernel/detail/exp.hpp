@@ -6,12 +6,12 @@
 #include <cstdint>
 
 #include <lockstep/core/version.hpp>
+#include <lockstep/kernel/detail/masked.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// e^x is power (1 + rest): power is 2^n, and |rest| at most sqrt(2) - 1. Both are anything below x = -87.33, where the
-/// result would be denormal: there `kept`, the bits of a result that count, is 0, elsewhere it is all of them. A mask,
-/// because g++ makes a branch of a choice between a product and zero, and vectorises no loop over one.
+/// result would be denormal: there `kept`, the mask of a result's bits, is 0, elsewhere it is all of them.
 struct Exponential {
   float power, rest;
   std::uint32_t kept;
@@ -32,10 +32,6 @@ struct Exponential {
   p = p * r + 5.0000001201e-1f;
   auto const exponent = std::bit_cast<std::uint32_t>(shifted) << 23;  // n, into the place of the exponent
   return {std::bit_cast<float>(exponent + 0x3f800000u), p * (r * r) + r, x < -87.33f ? 0u : ~0u};
-}
-
-[[nodiscard, gnu::always_inline]] constexpr float masked(float x, std::uint32_t kept) noexcept {
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & kept);
 }
 
 /// e^x to within 2 units in the last place for x <= 88; 0 below -87.33; nan stays nan. Free of branches and calls, so a
