@@ -170,7 +170,7 @@ TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what wa
         CHECK(same_bits(x, y));
 
         auto partial = unset(Kernel::partial_elements(stream, rows, inputs, outputs));
-        auto again = unset(Kernel::again_elements(stream, rows, inputs, outputs));
+        auto again = unset(Kernel::again_elements(stream, rows, inputs));
         auto dweight = start(outputs * inputs), dbias = start(outputs), dweight_again = dweight, dbias_again = dbias;
         Kernel::backward<float>(stream, below, as_x(x), weight_below, {as_x(slope)}, as_x(dh), Write::overwrite,
                                 view(dweight, outputs, inputs), write, view(dbias, outputs), write, partial.data());

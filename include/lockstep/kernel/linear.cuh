@@ -124,7 +124,7 @@ struct Linear<CudaSpace> {
                                 partial, {dbias.data, dbias_write});
   }
 
-  [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs, Index) noexcept { return rows * inputs; }
+  [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }
 
   template <class T>
   static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,

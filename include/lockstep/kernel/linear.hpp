@@ -37,7 +37,7 @@ struct Linear<HostSpace> {
   using Vector = TensorView<T, 1, HostSpace>;
 
   /// Rows that share one partial sum of the parameters' gradients: what one pass of the product takes.
-  [[nodiscard]] static constexpr Index chunk_rows(Index outputs) noexcept { return detail::pass_depth(outputs); }
+  static constexpr Index chunk_rows = detail::column_steps;
 
   /// y = x weight^T + bias.
   /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none
@@ -93,7 +93,7 @@ struct Linear<HostSpace> {
 
   /// How many elements `backward` needs for its partial sums.
   [[nodiscard]] static Index partial_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept {
-    auto const count = chunks(rows, outputs);
+    auto const count = chunks(rows);
     return count > 1 ? (adds_in_place(stream) ? 1 : count) * (inputs + 1) * outputs : 0;
   }
 
@@ -121,7 +121,7 @@ struct Linear<HostSpace> {
     auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
       if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
     };
-    if (chunks(rows, outputs) <= 1) {
+    if (chunks(rows) <= 1) {
       if (dx.data) Product::multiply(stream, to_dx, dx_done);
       Product::multiply(stream, to_dweight, detail::Nothing{});
       if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
@@ -130,7 +130,7 @@ struct Linear<HostSpace> {
     bool const alone = adds_in_place(stream);
     bool const weight_in_place = alone && dweight_write == Write::overwrite;
     bool const bias_in_place = alone && dbias_write == Write::overwrite;
-    auto const grain = chunk_rows(outputs), stride = size + outputs, sums = alone ? 1 : chunks(rows, outputs);
+    auto const grain = chunk_rows, stride = size + outputs, sums = alone ? 1 : chunks(rows);
     auto const inputs = x.extent[1];
     stream.pool().for_ranges(rows, grain, [&](Index begin, Index end) {
       // Both products need dy, and the second x: the one asks for what the other reads, and for the next chunk's.
@@ -167,20 +167,20 @@ struct Linear<HostSpace> {
   }
 
   /// How many elements `backward_through_gelu` needs for x.
-  [[nodiscard]] static Index again_elements(Stream stream, Index rows, Index inputs, Index outputs) noexcept {
-    return std::min(rows, stream.pool().threads() * chunk_rows(outputs)) * inputs;
+  [[nodiscard]] static Index again_elements(Stream stream, Index rows, Index inputs) noexcept {
+    return std::min(rows, stream.pool().threads() * chunk_rows) * inputs;
   }
 
   /// `backward` where x = gelu(h) and nothing but h is left: a chunk of x is made again when its turn comes, the same
   /// to the bit, and h becomes its own gradient, (dy weight) * gelu'(h).
-  /// @shape h [rows, inputs]   @shape again [again_elements(stream, rows, inputs, outputs)], overwritten
+  /// @shape h [rows, inputs]   @shape again [again_elements(stream, rows, inputs)], overwritten
   template <class T>
   static void backward_through_gelu(Stream stream, Matrix<T const> dy, Matrix<T> h, Matrix<T const> weight,
                                     Matrix<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
                                     T* partial, T* again) {
     using Product = Gemm<HostSpace>;
     auto const rows = dy.extent[0], outputs = dy.extent[1], inputs = h.extent[1], size = dweight.size();
-    auto const grain = chunk_rows(outputs), count = chunks(rows, outputs), stride = size + outputs;
+    auto const grain = chunk_rows, count = chunks(rows), stride = size + outputs;
     bool const alone = adds_in_place(stream), together = count <= 1;
     bool const weight_in_place = together || (alone && dweight_write == Write::overwrite);
     bool const bias_in_place = together || (alone && dbias_write == Write::overwrite);
@@ -227,9 +227,7 @@ struct Linear<HostSpace> {
   }
 
  private:
-  [[nodiscard]] static constexpr Index chunks(Index rows, Index outputs) noexcept {
-    return (rows + chunk_rows(outputs) - 1) / chunk_rows(outputs);
-  }
+  [[nodiscard]] static constexpr Index chunks(Index rows) noexcept { return (rows + chunk_rows - 1) / chunk_rows; }
 
   /// One thread adds chunk to chunk, in place where nothing stands there yet; several keep the chunks' sums apart and
   /// add them up in that order. (A library may add to what stands there in an order of its own.)

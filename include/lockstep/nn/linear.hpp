@@ -200,7 +200,7 @@ class Linear {
     auto const dbias = has_bias_ ? c.gradient(bias_) : GradientTarget<Real>{nullptr, Write::overwrite};
     auto const elements = [](Index count) { return Extents<1>{count}; };
     auto const partial = work.temporary(elements(Kernel::partial_elements(c.stream(), rows, inputs(), outputs())));
-    auto const again = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs(), outputs())));
+    auto const again = work.temporary(elements(Kernel::again_elements(c.stream(), rows, inputs())));
     Kernel::template backward_through_gelu<Real>(c.stream(), dy, {h.data, before.value.extent},
                                                  c.template value<2>(weight_), {dweight.data, {outputs(), inputs()}},
                                                  dweight.write, {dbias.data, {outputs()}}, dbias.write, partial.data,

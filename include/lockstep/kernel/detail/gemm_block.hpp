@@ -24,41 +24,49 @@ struct GemmBlock {
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
 inline constexpr Index packed_bytes = 256 * 1024;
 
-/// How many steps of k one pass takes that reads rows or columns of A `stride` elements apart; what several passes give
-/// is summed in C. Where steps lie a multiple of 2048 or 4096 bytes apart they fall into few sets of the first-level
-/// cache, so that fewer fit.
-[[nodiscard]] constexpr Index pass_depth(Index stride) noexcept { return stride % 512 == 0 ? 256 : 512; }
+/// How many steps of k one pass takes; what several passes give is summed in C. Of an A whose steps are columns, each
+/// of them is a line of the first-level cache at least, so that fewer fit.
+inline constexpr Index row_steps = 512, column_steps = 256;
+
+/// Whether a tile's columns take one line of the cache. Such a tile meets each row of A often, a few columns at a time,
+/// and has little to do while it waits for a step: both operands want to be near.
+template <class T, class Tile>
+inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
 
 /// Whether B is read where it lies: where few rows of A meet it, packing it costs more than nearer reads return, unless
 /// its own rows are so far apart that they fall into few sets of the caches.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
+  constexpr Index few = takes_one_line<T, Tile> ? 32 : 512;
   return block.b.column == 1 && block.n % Tile::columns == 0 && block.b.row * Index{sizeof(T)} <= 1024 &&
-         block.m <= pass_depth(1);
+         block.m <= few;
 }
 
-/// Whether rows of A are copied before panels of B meet them: where their steps lie so far apart that they fall into
-/// few sets of the caches, each on a page of its own, and enough columns make up for it. The next rows are asked for
-/// while these are used.
-template <class T>
+/// Whether rows of A that lie in columns are copied before panels of B meet them, where enough columns make up for it:
+/// for tiles of one line always, in their own order; for others where steps lie so far apart that they fall into few
+/// sets of the caches, each on a page of its own. There the next rows are asked for while these are used.
+template <class T, class Tile>
 [[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
-  return block.a.row == 1 && block.a.column * Index{sizeof(T)} > 2048 && block.n >= 128;
+  if (block.a.row != 1 || block.a.column == 1) return false;
+  return takes_one_line<T, Tile> ? block.n >= 4 * Tile::columns
+                                 : block.n >= 128 && block.a.column * Index{sizeof(T)} > 2048;
 }
 
 /// One pass over some columns of B, as they are packed.
 template <class T>
 struct GemmPass {
-  Index p, depth;    ///< its steps
-  Index j, columns;  ///< its columns
-  T const* packed;   ///< null where they are read where they lie
-  T const* rows;     ///< of A, up to rows_together; null where they are read where they lie
-  Ahead* ahead;      ///< what is read next, or null
+  Index p, depth;      ///< its steps
+  Index j, columns;    ///< its columns
+  T const* packed;     ///< null where they are read where they lie
+  Strided<T const> a;  ///< its steps of A, from the row `first` on: where they lie, or copied
+  Index first;
+  Ahead* ahead;  ///< what is read next, or null
 };
 
 /// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
 template <class T, class Tile>
 void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, Index rows, Index jj, Index columns) {
-  auto const a = pass.rows ? Strided<T const>{pass.rows + i % rows_together, 1, rows_together} : block.a.at(i, pass.p);
+  auto const a = pass.a.at(i - pass.first, 0);
   auto const j = pass.j + jj;
   if (pass.ahead) pass.ahead->advance();
   Tile::multiply({.rows = rows,
@@ -84,6 +92,20 @@ template <class Tile>
   return rest > Tile::Narrow::columns ? columns : columns - rest;
 }
 
+/// C's rows [i, i + rows), at most a tile's, and columns [0, wide) of the pass.
+template <class T, class Tile>
+void multiply_rows(GemmBlock<T> const& block, GemmPass<T> pass, Index i, Index rows, Index wide) {
+  constexpr auto room = takes_one_line<T, Tile> ? Tile::rows * column_steps : Index{1};
+  alignas(64) T copy[static_cast<std::size_t>(room)];
+  if (takes_one_line<T, Tile> && copies_rows<T, Tile>(block)) {
+    Tile::pack_rows(block.a.at(i, pass.p), pass.depth, rows, copy);
+    pass.a = {copy, 1, Tile::rows};
+    pass.first = i;
+  }
+  for (Index jj = 0; jj < wide; jj += Tile::columns)
+    multiply_one<T, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
+}
+
 /// All columns of the pass for C's rows [begin, end).
 template <class T, class Tile>
 void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index begin, Index end) {
@@ -95,13 +117,10 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index beg
   if (Low::rows == Tile::rows || low * Low::rows > end - begin) low = 0;
   for (Index i = begin, rows; i < end; i += rows, --low) {
     rows = std::min(low > 0 ? Low::rows : Tile::rows, end - i);
-    for (Index jj = 0; jj < wide; jj += Tile::columns) {
-      auto const columns = std::min(Tile::columns, wide - jj);
-      if (low > 0) {
-        multiply_one<T, Low>(block, pass, i, rows, jj, columns);
-      } else {
-        multiply_one<T, Tile>(block, pass, i, rows, jj, columns);
-      }
+    if (low > 0) {
+      multiply_rows<T, Low>(block, pass, i, rows, wide);
+    } else {
+      multiply_rows<T, Tile>(block, pass, i, rows, wide);
     }
   }
   if (wide == pass.columns) return;
@@ -115,10 +134,11 @@ template <class T, class Tile, class Done>
 void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   constexpr Index capacity = packed_bytes / Index{sizeof(T)};
   alignas(64) T packed[static_cast<std::size_t>(capacity)];
-  auto const most = std::max<Index>(1, std::min(block.k, pass_depth(block.a.column)));
+  auto const most = std::max<Index>(1, std::min(block.k, block.a.column == 1 ? row_steps : column_steps));
   auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
-  bool const in_place = reads_in_place<T, Tile>(block), copied = copies_rows(block);
-  constexpr Index most_copied = rows_together * pass_depth(1);
+  bool const in_place = reads_in_place<T, Tile>(block);
+  bool const copied = !takes_one_line<T, Tile> && copies_rows<T, Tile>(block);
+  constexpr Index most_copied = takes_one_line<T, Tile> ? 1 : rows_together * column_steps;
   alignas(64) T copy[static_cast<std::size_t>(most_copied)];
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += most) {
@@ -127,7 +147,8 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
                        .j = j,
                        .columns = std::min(columns_together, block.n - j),
                        .packed = in_place ? nullptr : packed,
-                       .rows = copied ? copy : nullptr,
+                       .a = block.a.at(0, p),
+                       .first = 0,
                        .ahead = block.ahead};
       auto const wide = wide_columns<Tile>(pass.columns);
       if (!in_place) {
@@ -139,6 +160,8 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
         Ahead next;
         if (copied) {
           Tile::pack_rows(block.a.at(i, p), pass.depth, rows, copy);
+          pass.a = {copy, 1, rows_together};
+          pass.first = i;
           bool const last = i + rows == block.m;
           next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
                                 last ? std::min(most, block.k - p - pass.depth) : pass.depth, block.a.column);

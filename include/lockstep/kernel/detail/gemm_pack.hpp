@@ -57,7 +57,6 @@ LOCKSTEP_INLINED void transpose_square(T const* from, Index from_row, T* to, Ind
 template <class T, std::size_t bytes, Index width>
 LOCKSTEP_INLINED void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
   constexpr Index lanes = bytes / sizeof(T);
-  static_assert(width % lanes == 0);
   Index const squares = b.row == 1 ? valid / lanes * lanes : 0, steps = depth / lanes * lanes;
   for (Index p = 0; p < steps; p += lanes)
     for (Index x = 0; x < squares; x += lanes)

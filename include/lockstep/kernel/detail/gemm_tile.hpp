@@ -84,6 +84,16 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
         }
       }
     }
+    if constexpr (width <= line) {  // such a tile's rows may be copied in its own order
+      if (a_row == 1 && step == rows && b_step == width) {
+        for (; p + several <= end; p += several, b += several * width) {
+          for (Index u = 0; u < several; ++u) {
+            for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + u * width + v * lanes);
+            ((sum[at] += row[at / vectors][(p + u) * rows] * y[at % vectors]), ...);
+          }
+        }
+      }
+    }
     for (; p < end; ++p, b += b_step) {
       if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
       for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + v * lanes);
@@ -126,8 +136,9 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
 inline constexpr Index rows_together = 48;
 
 /// Tiles in the build's own instructions: vectors of 16 bytes, 32 registers of them on aarch64 and 16 elsewhere.
-/// `pack` lays out columns of B and `pack_rows` rows of A, step by step. `Narrow` is for few columns; `Low` has one row
-/// less, for rows that are no multiple.
+/// `pack` lays out columns of B and `pack_rows` rows of A, step by step: those of one tile where its columns take one
+/// line of the cache, up to rows_together otherwise. `Narrow` is for few columns; `Low` has one row less, for rows that
+/// are no multiple.
 #if defined(__aarch64__)
 template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct BaselineTile {
@@ -147,7 +158,7 @@ struct BaselineTile {
     pack_panels<T, 16, columns>(b, depth, count, out);
   }
   LOCKSTEP_COMPILED_FOR() static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panels<T, 16, rows_together>({a.data, a.column, a.row}, depth, count, out);
+    pack_panel<T, 16, rows>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 
@@ -166,7 +177,7 @@ struct Avx2Tile {
   }
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), )
   static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
-    pack_panels<T, 32, rows_together>({a.data, a.column, a.row}, depth, count, out);
+    pack_panel<T, 32, rows>({a.data, a.column, a.row}, depth, count, out);
   }
 };
 
