@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <type_traits>
 
 #include <lockstep/core/version.hpp>
@@ -43,17 +44,27 @@ enum class InstructionSet {
   return InstructionSet::baseline;
 }
 
+/// How wide the vectors are that a body is compiled for: a type, so that the body can have values of that width. A
+/// wider one that lasts from one turn of a loop to the next would be kept in memory.
+template <std::size_t bytes>
+struct Vectors {};
+
 namespace detail {
 
-/// Calls a copy where that means the same: the compiler then knows that stores through the body's pointers change none
-/// of its captures, and keeps them in registers.
-template <class F>
+/// Calls f, with its vectors if it asks for them: a copy of f where that means the same: the compiler then knows that
+/// stores through the body's pointers change none of its captures, and keeps them in registers.
+template <std::size_t bytes, class F>
 [[gnu::always_inline]] inline decltype(auto) call(F& f) {
   if constexpr (std::is_trivially_copyable_v<F> && std::is_invocable_v<F const&>) {
     F const copy(f);
     return copy();
-  } else {
+  } else if constexpr (std::is_invocable_v<F&>) {
     return f();
+  } else if constexpr (std::is_trivially_copyable_v<F> && std::is_invocable_v<F const&, Vectors<bytes>>) {
+    F const copy(f);
+    return copy(Vectors<bytes>{});
+  } else {
+    return f(Vectors<bytes>{});
   }
 }
 
@@ -68,32 +79,42 @@ template <class F>
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
 #endif
 
+#if defined(__AVX512F__)
+#define LOCKSTEP_BASELINE_VECTOR 64
+#elif defined(__AVX__)
+#define LOCKSTEP_BASELINE_VECTOR 32
+#else
+#define LOCKSTEP_BASELINE_VECTOR 16
+#endif
+
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline]])
 decltype(auto) call_baseline(F& f) {
-  return call(f);
+  return call<LOCKSTEP_BASELINE_VECTOR>(f);
 }
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target("avx2")]])
 decltype(auto) call_avx2(F& f) {
-  return call(f);
+  return call<32>(f);
 }
 
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target(LOCKSTEP_AVX512)]])
 decltype(auto) call_avx512(F& f) {
-  return call(f);
+  return call<64>(f);
 }
 #endif
 
+#undef LOCKSTEP_BASELINE_VECTOR
 #undef LOCKSTEP_AVX512
 #undef LOCKSTEP_COMPILED_FOR
 
 }  // namespace detail
 
-/// f(), compiled for `set`, which the processor must support; `baseline` where the build knows no other.
+/// f(), or f(Vectors<bytes>{}), compiled for `set`, which the processor must support; `baseline` where the build knows
+/// no other.
 /// @determinism bitwise, whatever the set, for a body that does the same arithmetic per element: nothing is contracted
 /// or reassociated. A body that asks for its own width would differ.
 template <class F>
@@ -105,9 +126,10 @@ decltype(auto) with_instructions([[maybe_unused]] InstructionSet set, F&& f) {
   return detail::call_baseline(f);
 }
 
-/// f(), compiled three times and run with the widest vectors that the processor has. Meant for bodies that are a loop
-/// and what it calls inline: everything that f calls is inlined into each version, so work that is not the loop
-/// (checks, messages) belongs outside. Capture by value ([=]) what the loop reads: captures then stay in registers.
+/// f(), or f(Vectors<bytes>{}), compiled three times and run with the widest vectors that the processor has. Meant for
+/// bodies that are a loop and what it calls inline: everything that f calls is inlined into each version, so work that
+/// is not the loop (checks, messages) belongs outside. Capture by value ([=]) what the loop reads: captures then stay
+/// in registers.
 /// @determinism bitwise, whatever the processor; see with_instructions
 template <class F>
 decltype(auto) with_best_instructions(F&& f) {

@@ -231,12 +231,12 @@ struct Attention<HostSpace> {
   template <class T>
   static void soften(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys, Scratch<T> const& at,
                      T* log_sums, T* reciprocals) {
-    with_best_instructions([=, &in, &head, p = at.p, stride = at.stride] {
+    with_best_instructions([=, &in, &head, p = at.p, stride = at.stride](auto vectors) {
       T sums[query_block];
       for (Index q = 0; q < queries; ++q) {
         auto* const row = p + q * stride;
         Index const here = met(in, head, i + q);
-        auto const sum = detail::softmax_row(row, bias(in, head, i + q), here);
+        auto const sum = detail::softmax_row(vectors, row, bias(in, head, i + q), here);
         log_sums[i + q] = sum.most;
         sums[q] = sum.sum;
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
@@ -252,11 +252,11 @@ struct Attention<HostSpace> {
   template <class T>
   static void differentiate(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
                             Scratch<T> const& at, T const* out, T const* dout, T const* log_sums, T* dbias) {
-    with_best_instructions([=, &in, &head, p = at.p, ds = at.ds, stride = at.stride, width = in.width()] {
+    with_best_instructions([=, &in, &head, p = at.p, ds = at.ds, stride = at.stride, width = in.width()](auto vectors) {
       for (Index q = 0; q < queries; ++q) {
         auto *const row = p + q * stride, *const gradient = ds + q * stride;
         Index const here = met(in, head, i + q);
-        T const mean = detail::dot(out + (i + q) * width, dout + (i + q) * width, in.head_width());
+        T const mean = detail::dot(vectors, out + (i + q) * width, dout + (i + q) * width, in.head_width());
         detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
                                     head.place, head.element(i + q));
         detail::clear_behind(row, here, keys);

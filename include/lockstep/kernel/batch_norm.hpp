@@ -56,9 +56,9 @@ struct BatchNorm<HostSpace> {
                       Running<T> running, Statistics<T> statistics, T* partial) {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
-        detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V sum, squares, next;
           detail::clear(sum);
           detail::clear(squares);
@@ -112,8 +112,8 @@ struct BatchNorm<HostSpace> {
                       Activation activation, Matrix<T> y) {
     auto const rows = x.extent[0], width = x.extent[1];
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
+      with_best_instructions([=](auto vectors) {
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, out, zero;
           detail::clear(zero);
           detail::load(center, statistics.mean.data + c);
@@ -142,9 +142,9 @@ struct BatchNorm<HostSpace> {
                        Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial) {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width), count = chunks(rows, width);
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
-        detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, reciprocal, in, g, sum, products, zero;
           detail::clear(sum);
           detail::clear(products);
@@ -182,8 +182,8 @@ struct BatchNorm<HostSpace> {
     }
     if (!dx.data) return;
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::for_column_lanes<T>(width, [=]<class V>(Index c) {
+      with_best_instructions([=](auto vectors) {
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
           detail::clear(zero);
           detail::load(center, statistics.mean.data + c);

@@ -43,8 +43,9 @@ struct CrossEntropy<HostSpace> {
     auto const classes = logits.extent[1];
     detail::CrossEntropyRows<T, Label> const rows{layout,      {options, classes}, logits.data,   labels.data,
                                                   losses.data, weights.data,       gradient.data, write};
-    stream.pool().for_ranges(layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
-                             [=](Index begin, Index end) { with_best_instructions([=] { rows.run(begin, end); }); });
+    stream.pool().for_ranges(
+        layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
+        [=](Index begin, Index end) { with_best_instructions([=](auto vectors) { rows.run(vectors, begin, end); }); });
   }
 
  private:

@@ -74,7 +74,7 @@ struct ElementwiseLoss<HostSpace> {
   /// Sums are of type T within a block and doubles across blocks.
   template <class T, class U, class Rule>
   static double run(Rule rule, T const* prediction, U const* target, Index count, T factor, T* gradient, Write write) {
-    return with_best_instructions([=] {
+    return with_best_instructions([=](auto vectors) {
       T values[block], slopes[block];
       double total = 0;
       for (Index first = 0; first < count; first += block) {
@@ -83,7 +83,7 @@ struct ElementwiseLoss<HostSpace> {
           auto const [value, slope] = rule(prediction[first + i], static_cast<T>(target[first + i]));
           values[i] = value, slopes[i] = slope;
         }
-        total += static_cast<double>(detail::sum(values, here));
+        total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;
         T* const to = gradient + first;
         if (write == Write::overwrite) {

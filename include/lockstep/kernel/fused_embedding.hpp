@@ -63,10 +63,10 @@ struct FusedEmbedding<HostSpace> {
     detail::for_token_runs(
         stream.pool(), inputs.assembly.layout,
         [=](Index row, Index token, Index slot, Index count) {
-          with_best_instructions([=] {
+          with_best_instructions([=](auto vectors) {
             auto* const to = out.data + slot * width;
             for (Index k = 0; k < count; ++k)
-              detail::embed(*in, row, in->assembly.place(row, token + k), token + k, to + k * width, width);
+              detail::embed(vectors, *in, row, in->assembly.place(row, token + k), token + k, to + k * width, width);
             if (in->mask.active())
               detail::drop(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
                            static_cast<std::uint64_t>(token * width), count * width, to, to);

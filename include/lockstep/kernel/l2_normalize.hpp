@@ -31,11 +31,11 @@ struct L2Normalize<HostSpace> {
   static void forward(Stream stream, Matrix<T const> x, T epsilon, Vector<T> reciprocals, Matrix<T> y) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const* const from = x.data + row * width;
           auto* const to = y.data + row * width;
-          T const length = std::sqrt(detail::dot(from, from, width));
+          T const length = std::sqrt(detail::dot(vectors, from, from, width));
           T const reciprocal = 1 / (length > epsilon ? length : epsilon);
           for (Index c = 0; c < width; ++c) to[c] = from[c] * reciprocal;
           if (reciprocals.data) reciprocals.data[row] = reciprocal;
@@ -52,11 +52,11 @@ struct L2Normalize<HostSpace> {
                        Matrix<T> dx, Write write) {
     auto const width = x.extent[1];
     stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           T const reciprocal = reciprocals.data[row];
-          T const slope = projection(detail::dot(x.data + at, dy.data + at, width), reciprocal, epsilon);
+          T const slope = projection(detail::dot(vectors, x.data + at, dy.data + at, width), reciprocal, epsilon);
           if (write == Write::overwrite) {
             for (Index i = at; i < at + width; ++i) dx.data[i] = reciprocal * (dy.data[i] - x.data[i] * slope);
           } else {

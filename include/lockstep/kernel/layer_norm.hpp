@@ -54,7 +54,7 @@ struct LayerNorm<HostSpace> {
       return "LayerNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         constexpr Index line = 64 / Index{sizeof(T)};
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
@@ -65,12 +65,12 @@ struct LayerNorm<HostSpace> {
             detail::join_row(from, residual, row, width, joined);
             from = joined;
           }
-          auto const of_row = detail::moments_of_row(from, width, epsilon);
+          auto const of_row = detail::moments_of_row(vectors, from, width, epsilon);
           if (moments.data) {
             moments.data[2 * row] = of_row.mean;
             moments.data[2 * row + 1] = of_row.reciprocal;
           }
-          detail::normalize_and_scale_row(from, of_row, weight.data, bias.data, y.data + at, width);
+          detail::normalize_and_scale_row(vectors, from, of_row, weight.data, bias.data, y.data + at, width);
         }
       });
     });
@@ -97,13 +97,13 @@ struct LayerNorm<HostSpace> {
     stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
       auto* const sums = partial + begin / chunk_rows * 2 * width;
       std::fill_n(sums, 2 * width, T(0));
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           auto const* const d = dy.data + at;
           auto const* const s = sum.data + at;
           detail::RowMoments<T> const of_row{moments.data[2 * row], moments.data[2 * row + 1]};
-          auto const means = detail::add_row(d, s, of_row, weight.data, sums, sums + width, width);
+          auto const means = detail::add_row(vectors, d, s, of_row, weight.data, sums, sums + width, width);
           auto const differentiate = [=](T* to, Write write) {
             detail::differentiate_row(d, s, of_row, weight.data, means, to, width, write);
           };

@@ -51,14 +51,14 @@ struct RMSNorm<HostSpace> {
       return "RMSNorm: x is " + to_string(x.extent) + " and what is added to it " + to_string(residual.value.extent);
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const* of = x.data + row * width;
           if (residual.value.data) {
             detail::join_row(of, residual, row, width, sum.data + row * width);
             of = sum.data + row * width;
           }
-          auto const reciprocal = detail::rms_row(of, weight.data, epsilon, y.data + row * width, width);
+          auto const reciprocal = detail::rms_row(vectors, of, weight.data, epsilon, y.data + row * width, width);
           if (reciprocals.data) reciprocals.data[row] = reciprocal;
         }
       });
@@ -85,12 +85,12 @@ struct RMSNorm<HostSpace> {
     stream.pool().for_ranges(rows, chunk_rows, [&](Index begin, Index end) {
       auto* const sums = partial + begin / chunk_rows * width;
       std::fill_n(sums, width, T(0));
-      with_best_instructions([=] {
+      with_best_instructions([=](auto vectors) {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           auto const reciprocal = reciprocals.data[row];
           auto const projection =
-              detail::add_rms_row(dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
+              detail::add_rms_row(vectors, dy.data + at, sum.data + at, weight.data, reciprocal, sums, width);
           T gradient[block];
           for (Index c = 0; c < width; c += block) {
             auto const count = std::min(block, width - c);

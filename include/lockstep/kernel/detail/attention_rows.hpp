@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -32,8 +33,8 @@ inline void fill_last(T* x, Index count, T value) noexcept {
 /// Zeros from the end of the last vector of `count` elements to that of `end`.
 template <class T>
 inline void clear_behind(T* x, Index count, Index end) noexcept {
-  constexpr Lanes<T> zeros{};
-  for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) __builtin_memcpy(x + i, &zeros, sizeof zeros);
+  constexpr Lanes<T, 64> zeros{};
+  for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) store(x + i, zeros);
 }
 
 /// x[i] += bias[i] unless that is null.
@@ -44,16 +45,19 @@ inline void add_bias(T* x, T const* bias, Index count) noexcept {
 }
 
 /// x[i] = exp(x[i] - most) for whole vectors; returns their sum, in the order of `sum`.
-template <class T>
-inline T exponentials(T* x, T most, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> sums{}, next;
+template <std::size_t bytes, class T>
+inline T exponentials(Vectors<bytes>, T* x, T most, Index count) noexcept {
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> sums[64 / bytes]{}, next;
   for (Index i = 0; i < count; i += lanes) {
     for (Index lane = 0; lane < lanes; ++lane) x[i + lane] = exp(x[i + lane] - most);
-    __builtin_memcpy(&next, x + i, sizeof next);
-    sums += next;
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(next, x + i + p);
+      sums[p / each] += next;
+    }
   }
-  return sum_of_lanes<T>(sums);
+  return folded<T, Fold::sum>(sums);
 }
 
 /// Of a query's scores: the largest, and the sum of the exponentials of what the others fall behind it by.
@@ -63,15 +67,15 @@ struct SoftmaxSum {
 };
 
 /// Scores become exponentials, and zeros fill the last vector. A query that meets no key attends to nothing.
-template <class T>
-inline SoftmaxSum<T> softmax_row(T* row, T const* bias, Index count) noexcept {
+template <std::size_t bytes, class T>
+inline SoftmaxSum<T> softmax_row(Vectors<bytes> vectors, T* row, T const* bias, Index count) noexcept {
   constexpr T none = -std::numeric_limits<T>::infinity();
   if (count == 0) return {none, 1};
   add_bias(row, bias, count);
   Index const all = whole<T>(count);
   fill_last(row, count, none);
-  T const most = largest(row, all);
-  return {most, exponentials(row, most, all)};
+  T const most = largest(vectors, row, all);
+  return {most, exponentials(vectors, row, most, all)};
 }
 
 /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the

@@ -24,11 +24,12 @@ struct CrossEntropyRows {
   Write write;
 
   /// Rows [begin, end).
-  [[gnu::always_inline]] void run(Index begin, Index end) const noexcept {
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void run(Vectors<bytes> vectors, Index begin, Index end) const noexcept {
     if (terms.classes < LanesOf<T>::count) {
       for (; begin < end; begin += turned) turn(begin, std::min(turned, end - begin));
     } else {
-      for (; begin < end; ++begin) row(begin);
+      for (; begin < end; ++begin) row(vectors, begin);
     }
   }
 
@@ -49,19 +50,20 @@ struct CrossEntropyRows {
 
   /// One row of many classes. Sums are of type T within a block and doubles across blocks: with 2^15 classes, too, the
   /// error is that of one block.
-  [[gnu::always_inline]] void row(Index r) const noexcept {
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void row(Vectors<bytes> vectors, Index r) const noexcept {
     if (!counts(r)) return leave_out(r);
     auto const y = label(r), classes = terms.classes;
     auto const* const x = logits + r * classes;
     auto* const dx = gradient ? gradient + r * classes : nullptr;
-    T const at_label = x[y], most = largest(x, classes);
+    T const at_label = x[y], most = largest(vectors, x, classes);
     T exponentials[block];
     double total = 0, spread = 0;
     for (Index c = 0; c < classes; c += block) {
       Index const here = std::min(block, classes - c);
       if (terms.each != 0) {
         for (Index i = 0; i < here; ++i) exponentials[i] = class_weight(c + i) * (x[c + i] - most);
-        spread += static_cast<double>(sum(exponentials, here));
+        spread += static_cast<double>(sum(vectors, exponentials, here));
       }
       T* const to = dx && write == Write::overwrite ? dx + c : exponentials;
       // Arithmetic bounds this loop, memory what the next row begins with.
@@ -71,7 +73,7 @@ struct CrossEntropyRows {
           if (dx) __builtin_prefetch(dx + classes + c + i, 1, 2);
         }
       for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
-      total += static_cast<double>(sum(to, here));
+      total += static_cast<double>(sum(vectors, to, here));
     }
     weights[r] = terms.weight(y);
     losses[r] = terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);

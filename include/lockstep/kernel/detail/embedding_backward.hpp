@@ -40,8 +40,8 @@ struct EmbeddingBackward {
       std::fill_n(sums, at.rows * width, T{0});
       auto const first_row = task / blocks * rows_per_task, first_step = task % blocks * steps_per_task;
       auto const end_row = std::min(in.assembly.layout.rows, first_row + rows_per_task);
-      with_best_instructions([=, this] {
-        for (auto row = first_row; row < end_row; ++row) pass(row, first_step, sums);
+      with_best_instructions([=, this](auto vectors) {
+        for (auto row = first_row; row < end_row; ++row) pass(vectors, row, first_step, sums);
       });
     });
     if (to.position.data) sum_positions(pool, at);
@@ -87,20 +87,21 @@ struct EmbeddingBackward {
   }
 
   /// The tokens of a row whose position lies in the block from `step` on.
-  [[gnu::always_inline]] void pass(Index row, Index step, T* sums) const noexcept {
+  [[gnu::always_inline]] void pass(auto vectors, Index row, Index step, T* sums) const noexcept {
     auto const& assembly = in.assembly;
     auto const end = step + steps_per_task;
     if (in.counted == Counted::tokens)
-      return pass_run(row, step, std::min(end, assembly.layout.tokens(row)), sums, step);
+      return pass_run(vectors, row, step, std::min(end, assembly.layout.tokens(row)), sums, step);
     bool const interleaved = assembly.arrangement == Arrangement::interleaved;
     for (int segment = 0; segment < (interleaved ? 1 : assembly.count); ++segment) {
       auto const last = std::min(end, assembly.segments[segment].tokens(row));
       Index const first_token = assembly.token(row, {segment, step}), each = interleaved ? assembly.count : 1;
-      pass_run(row, first_token, first_token + (last - step) * each, sums, step);
+      pass_run(vectors, row, first_token, first_token + (last - step) * each, sums, step);
     }
   }
   /// Consecutive tokens of a row.
-  [[gnu::always_inline]] void pass_run(Index row, Index token, Index end, T* sums, Index first_step) const noexcept {
+  [[gnu::always_inline]] void pass_run(auto vectors, Index row, Index token, Index end, T* sums,
+                                       Index first_step) const noexcept {
     if (token >= end) return;
     Sums const at(in);
     auto const start = in.assembly.layout.start(row);
@@ -116,7 +117,7 @@ struct EmbeddingBackward {
           drop(row, token, 1, d, sums + at.dropped * width);
           d = sums + at.dropped * width;
         }
-        differentiate(row, place, token, d, sums, at, dx + slot);
+        differentiate(vectors, row, place, token, d, sums, at, dx + slot);
         d = dx + slot;
       }
       auto const step = (in.counted == Counted::tokens ? token : place.step) - first_step;
@@ -132,12 +133,12 @@ struct EmbeddingBackward {
                  static_cast<std::uint64_t>(token * width), count * width, from, target);
   }
   /// Through the norm, whose input is made again.
-  [[gnu::always_inline]] void differentiate(Index row, Place place, Index token, T const* d, T* sums, Sums const& at,
-                                            T* target) const noexcept {
+  [[gnu::always_inline]] void differentiate(auto vectors, Index row, Place place, Index token, T const* d, T* sums,
+                                            Sums const& at, T* target) const noexcept {
     auto* const x = sums + at.normalized * width;
-    sum_of_parts(in, row, place, token, x, width);
-    auto const reciprocal = normalize(in, x, width);
-    auto means = add_row(d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
+    sum_of_parts(vectors, in, row, place, token, x, width);
+    auto const reciprocal = normalize(vectors, in, x, width);
+    auto means = add_row(vectors, d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted
     differentiate_row(d, x, in.weight.data, means, reciprocal, target, width, Write::overwrite);
   }

@@ -20,37 +20,40 @@ struct NextRows {
 
 /// `vectors` lanes of to = the sum of `count` rows, from column c on. All of them are read before one is written, so
 /// that no store waits in front of a load.
-template <std::size_t vectors, class T>
-[[gnu::always_inline]] inline void add_up_lanes(T const* const* rows, int count, NextRows<T> next, Index c,
-                                                T* __restrict to) noexcept {
-  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T>::count);
-  Lanes<T> sums[vectors], other;
+template <std::size_t vectors, std::size_t bytes, class T>
+[[gnu::always_inline]] inline void add_up_lanes(Vectors<bytes>, T const* const* rows, int count, NextRows<T> next,
+                                                Index c, T* __restrict to) noexcept {
+  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
+  Lanes<T, bytes> sums[vectors], other;
 #pragma GCC unroll 8
   for (std::size_t v = 0; v < vectors; ++v) {
-    __builtin_prefetch(next.table + c + v * lanes);
-    __builtin_prefetch(next.to + c + v * lanes, 1);
-    __builtin_memcpy(&sums[v], rows[0] + c + v * lanes, sizeof other);
+    if (v * bytes % 64 == 0) {
+      __builtin_prefetch(next.table + c + v * lanes);
+      __builtin_prefetch(next.to + c + v * lanes, 1);
+    }
+    load(sums[v], rows[0] + c + v * lanes);
   }
   for (int k = 1; k < count; ++k) {
     auto const* const row = rows[k] + c;
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v) {
-      __builtin_memcpy(&other, row + v * lanes, sizeof other);
+      load(other, row + v * lanes);
       sums[v] += other;
     }
   }
 #pragma GCC unroll 8
-  for (std::size_t v = 0; v < vectors; ++v) __builtin_memcpy(to + c + v * lanes, &sums[v], sizeof other);
+  for (std::size_t v = 0; v < vectors; ++v) store(to + c + v * lanes, sums[v]);
 }
 
 /// to = the sum of `count` >= 1 rows, in order.
-template <class T>
-[[gnu::always_inline]] inline void add_up(T const* const* rows, int count, NextRows<T> next, T* __restrict to,
-                                          Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count, together = 8;
+template <std::size_t bytes, class T>
+[[gnu::always_inline]] inline void add_up(Vectors<bytes> vectors, T const* const* rows, int count, NextRows<T> next,
+                                          T* __restrict to, Index width) noexcept {
+  constexpr Index lanes = LanesOf<T, bytes>::count, together = 8;
   Index c = 0;
-  for (; c + together * lanes <= width; c += together * lanes) add_up_lanes<together>(rows, count, next, c, to);
-  for (; c + lanes <= width; c += lanes) add_up_lanes<1>(rows, count, next, c, to);
+  for (; c + together * lanes <= width; c += together * lanes)
+    add_up_lanes<together>(vectors, rows, count, next, c, to);
+  for (; c + lanes <= width; c += lanes) add_up_lanes<1>(vectors, rows, count, next, c, to);
   for (; c < width; ++c) {
     T sum = rows[0][c];
     for (int k = 1; k < count; ++k) sum += rows[k][c];
@@ -72,10 +75,10 @@ template <class T>
 }
 
 /// What a token is before normalisation.
-template <class T>
-[[gnu::always_inline]] inline void sum_of_parts(EmbeddingInputs<T, HostSpace> const& in, Index row,
-                                                typename Assembly<HostSpace>::Place place, Index token, T* to,
-                                                Index width) noexcept {
+template <std::size_t bytes, class T>
+[[gnu::always_inline]] inline void sum_of_parts(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in,
+                                                Index row, typename Assembly<HostSpace>::Place place, Index token,
+                                                T* to, Index width) noexcept {
   T const* rows[EmbeddingInputs<T, HostSpace>::most_parts + 2];
   rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
   int count = 0;
@@ -88,7 +91,7 @@ template <class T>
   auto const scaled = in.scale != T(1) ? count : 0;
   if (in.position.data) rows[count++] = in.position.data + (in.counted == Counted::tokens ? token : place.step) * width;
   if (in.type.data) rows[count++] = in.type.data + place.segment * width;
-  add_up(rows, scaled > 0 ? scaled : count, next, to, width);
+  add_up(vectors, rows, scaled > 0 ? scaled : count, next, to, width);
   if (scaled == 0) return;
   for (Index i = 0; i < width; ++i) to[i] *= in.scale;
   for (int k = scaled; k < count; ++k)
@@ -96,22 +99,23 @@ template <class T>
 }
 
 /// x = its normalised form without weight and bias; returns the factor that did it.
-template <class T>
-[[gnu::always_inline]] inline T normalize(EmbeddingInputs<T, HostSpace> const& in, T* x, Index width) noexcept {
-  if (in.norm == Norm::layer) return normalize_row(x, width, in.epsilon);
-  T const reciprocal = 1 / std::sqrt(dot(x, x, width) / static_cast<T>(width) + in.epsilon);
+template <std::size_t bytes, class T>
+[[gnu::always_inline]] inline T normalize(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, T* x,
+                                          Index width) noexcept {
+  if (in.norm == Norm::layer) return normalize_row(vectors, x, width, in.epsilon);
+  T const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<T>(width) + in.epsilon);
   for (Index i = 0; i < width; ++i) x[i] *= reciprocal;
   return reciprocal;
 }
 
 /// What a token is before dropout.
-template <class T>
-[[gnu::always_inline]] inline void embed(EmbeddingInputs<T, HostSpace> const& in, Index row,
+template <std::size_t bytes, class T>
+[[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
                                          typename Assembly<HostSpace>::Place place, Index token, T* to,
                                          Index width) noexcept {
-  sum_of_parts(in, row, place, token, to, width);
+  sum_of_parts(vectors, in, row, place, token, to, width);
   if (in.norm == Norm::none) return;
-  normalize(in, to, width);
+  normalize(vectors, in, to, width);
   if (in.bias.data) return scale_row(to, in.weight.data, in.bias.data, to, width);
   for (Index i = 0; i < width; ++i) to[i] *= in.weight.data[i];
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 
 #if defined(__has_builtin) && !defined(__CUDACC__)
 #if __has_builtin(__builtin_shufflevector)
@@ -13,17 +14,44 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// 64 bytes of T in one value. A reduction over a fixed number of lanes has the same bits whatever vectors the
-/// processor has; compilers do not vectorise one over scalars, because that would change its order.
-template <class T>
+/// `bytes` bytes of T in one value. A reduction has 64 bytes of lanes, in as many values as the vectors make of them:
+/// it has the same bits then, whatever vectors the processor has. Compilers do not vectorise one over scalars, because
+/// that would change its order.
+template <class T, std::size_t bytes = 64>
 struct LanesOf {
-  typedef T type __attribute__((vector_size(64)));
-  static constexpr Index count = 64 / static_cast<Index>(sizeof(T));
+  typedef T type __attribute__((vector_size(bytes)));
+  static constexpr Index count = bytes / static_cast<Index>(sizeof(T));
 };
-template <class T>
-using Lanes = typename LanesOf<T>::type;
+template <class T, std::size_t bytes>
+using Lanes = typename LanesOf<T, bytes>::type;
+
+// A vector is an argument by reference and never a result: without the instructions for its width, either would be
+// passed in another way than with them.
+template <class V, class T>
+[[gnu::always_inline]] inline void load(V& to, T const* from) noexcept {
+  __builtin_memcpy(&to, from, sizeof to);
+}
+template <class V, class T>
+[[gnu::always_inline]] inline void store(T* to, V const& from) noexcept {
+  __builtin_memcpy(to, &from, sizeof from);
+}
+
+// Not V{}: nvcc falls over that in a template of a lambda.
+template <class V>
+[[gnu::always_inline]] inline void clear(V& to) noexcept {
+  __builtin_memset(&to, 0, sizeof to);
+}
 
 enum class Fold { sum, largest };
+
+template <Fold fold, class V>
+[[gnu::always_inline]] inline void fold_into(V& to, V const& x) noexcept {
+  if constexpr (fold == Fold::sum) {
+    to += x;
+  } else {
+    to = x > to ? x : to;
+  }
+}
 
 /// `bytes` bytes of lanes become one, by halves. In registers: a row's sum is waited for, and a detour through memory
 /// is most of it.
@@ -36,66 +64,76 @@ template <class T, Fold fold, std::size_t bytes, class Vector>
     Half low, high;
     __builtin_memcpy(&low, &lanes, bytes / 2);
     __builtin_memcpy(&high, reinterpret_cast<char const*>(&lanes) + bytes / 2, bytes / 2);
-    if constexpr (fold == Fold::sum) {
-      return folded<T, fold, bytes / 2>(low + high);
-    } else {
-      return folded<T, fold, bytes / 2>(high > low ? high : low);
-    }
+    fold_into<fold>(low, high);
+    return folded<T, fold, bytes / 2>(low);
   }
 }
 
-/// The sum of the lanes, by halves: lane i takes lane i + 8, then i + 4, and so on.
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T sum_of_lanes(Lanes<T> const& lanes) noexcept {
-  return folded<T, Fold::sum, 64>(lanes);
+/// The 64 bytes of lanes become one, by halves: lane i takes lane i + 8, then i + 4, and so on.
+template <class T, Fold fold, std::size_t values, class Vector>
+[[nodiscard, gnu::always_inline]] inline T folded(Vector (&lanes)[values]) noexcept {
+#pragma GCC unroll 2
+  for (std::size_t half = values / 2; half > 0; half /= 2)
+#pragma GCC unroll 2
+    for (std::size_t v = 0; v < half; ++v) fold_into<fold>(lanes[v], lanes[v + half]);
+  return folded<T, fold, sizeof(Vector)>(lanes[0]);
 }
 
 /// Sum over i of x[i], by lanes, then over the lanes.
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T sum(T const* x, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> sums{}, next;
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T sum(Vectors<bytes>, T const* x, Index count) noexcept {
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> sums[64 / bytes]{}, next;
   Index i = 0;
   for (; i + lanes <= count; i += lanes) {
-    __builtin_memcpy(&next, x + i, sizeof next);
-    sums += next;
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(next, x + i + p);
+      sums[p / each] += next;
+    }
   }
-  T total = sum_of_lanes<T>(sums);
+  T total = folded<T, Fold::sum>(sums);
   for (; i < count; ++i) total += x[i];
   return total;
 }
 
 /// The largest x[i]; minus infinity of none. A nan may or may not be passed over.
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T largest(T const* x, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T largest(Vectors<bytes>, T const* x, Index count) noexcept {
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
   T most = -std::numeric_limits<T>::infinity();
   Index i = 0;
   if (count >= lanes) {
-    Lanes<T> mosts, next;
-    __builtin_memcpy(&mosts, x, sizeof mosts);
+    Lanes<T, bytes> mosts[64 / bytes], next;
+    __builtin_memcpy(mosts, x, sizeof mosts);
     for (i = lanes; i + lanes <= count; i += lanes) {
-      __builtin_memcpy(&next, x + i, sizeof next);
-      mosts = next > mosts ? next : mosts;
+#pragma GCC unroll 4
+      for (Index p = 0; p < lanes; p += each) {
+        load(next, x + i + p);
+        fold_into<Fold::largest>(mosts[p / each], next);
+      }
     }
-    most = folded<T, Fold::largest, 64>(mosts);
+    most = folded<T, Fold::largest>(mosts);
   }
   for (; i < count; ++i) most = x[i] > most ? x[i] : most;
   return most;
 }
 
 /// Sum over i of x[i] * y[i], in the order of `sum`.
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T dot(T const* x, T const* y, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> sums{}, a, b;
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T dot(Vectors<bytes>, T const* x, T const* y, Index count) noexcept {
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> sums[64 / bytes]{}, a, b;
   Index i = 0;
   for (; i + lanes <= count; i += lanes) {
-    __builtin_memcpy(&a, x + i, sizeof a);
-    __builtin_memcpy(&b, y + i, sizeof b);
-    sums += a * b;
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(a, x + i + p);
+      load(b, y + i + p);
+      sums[p / each] += a * b;
+    }
   }
-  T total = sum_of_lanes<T>(sums);
+  T total = folded<T, Fold::sum>(sums);
   for (; i < count; ++i) total += x[i] * y[i];
   return total;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <cstddef>
 
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -15,17 +16,20 @@ struct RowMoments {
 };
 
 /// Sum over c of (x[c] - mean)^2, in the order of `dot`.
-template <class T>
-[[nodiscard, gnu::always_inline]] inline T sum_of_deviations(T const* x, T mean, Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> sums{}, next;
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T sum_of_deviations(Vectors<bytes>, T const* x, T mean, Index width) noexcept {
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> sums[64 / bytes]{}, next;
   Index c = 0;
   for (; c + lanes <= width; c += lanes) {
-    __builtin_memcpy(&next, x + c, sizeof next);
-    next -= mean;
-    sums += next * next;
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(next, x + c + p);
+      next -= mean;
+      sums[p / each] += next * next;
+    }
   }
-  T total = sum_of_lanes<T>(sums);
+  T total = folded<T, Fold::sum>(sums);
   for (; c < width; ++c) {
     T const deviation = x[c] - mean;
     total += deviation * deviation;
@@ -34,35 +38,35 @@ template <class T>
 }
 
 /// In two passes: the second sums squares of differences, which cannot cancel.
-template <class T>
-[[nodiscard]] inline RowMoments<T> moments_of_row(T const* x, Index width, T epsilon) noexcept {
+template <std::size_t bytes, class T>
+[[nodiscard]] inline RowMoments<T> moments_of_row(Vectors<bytes> vectors, T const* x, Index width, T epsilon) noexcept {
   auto const count = static_cast<T>(width);
-  T const mean = sum(x, width) / count;
-  return {mean, 1 / std::sqrt(sum_of_deviations(x, mean, width) / count + epsilon)};
+  T const mean = sum(vectors, x, width) / count;
+  return {mean, 1 / std::sqrt(sum_of_deviations(vectors, x, mean, width) / count + epsilon)};
 }
 
 /// x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal deviation.
-template <class T>
-inline T normalize_row(T* x, Index width, T epsilon) noexcept {
-  auto const [mean, reciprocal] = moments_of_row(x, width, epsilon);
+template <std::size_t bytes, class T>
+inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noexcept {
+  auto const [mean, reciprocal] = moments_of_row(vectors, x, width, epsilon);
   for (Index c = 0; c < width; ++c) x[c] = (x[c] - mean) * reciprocal;
   return reciprocal;
 }
 
 /// y = weight * (x - mean) * reciprocal + bias; y may be x.
-template <class T>
-inline void normalize_and_scale_row(T const* x, RowMoments<T> moments, T const* weight, T const* bias, T* y,
-                                    Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
+template <std::size_t bytes, class T>
+inline void normalize_and_scale_row(Vectors<bytes>, T const* x, RowMoments<T> moments, T const* weight, T const* bias,
+                                    T* y, Index width) noexcept {
+  constexpr Index each = LanesOf<T, bytes>::count;
   auto const [mean, reciprocal] = moments;
   Index c = 0;
-  for (Lanes<T> n, w, b; c + lanes <= width; c += lanes) {
-    __builtin_memcpy(&n, x + c, sizeof n);
-    __builtin_memcpy(&w, weight + c, sizeof w);
-    __builtin_memcpy(&b, bias + c, sizeof b);
+  for (Lanes<T, bytes> n, w, b; c + each <= width; c += each) {
+    load(n, x + c);
+    load(w, weight + c);
+    load(b, bias + c);
     n = (n - mean) * reciprocal;
     b = w * n + b;
-    __builtin_memcpy(y + c, &b, sizeof b);
+    store(y + c, b);
   }
   for (; c < width; ++c) y[c] = weight[c] * ((x[c] - mean) * reciprocal) + bias[c];
 }
@@ -81,32 +85,36 @@ struct RowMeans {
 
 /// Also adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy, where normalized =
 /// (x - mean) * reciprocal. A row that is normalised already has the moments 0 and 1.
-template <class T>
-inline RowMeans<T> add_row(T const* dy, T const* row, RowMoments<T> moments, T const* weight, T* __restrict dweight,
-                           T* __restrict dbias, Index width) noexcept {
+template <std::size_t bytes, class T>
+inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments<T> moments, T const* weight,
+                           T* __restrict dweight, T* __restrict dbias, Index width) noexcept {
   auto const [mean, reciprocal] = moments;
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> gradients{}, projections{}, d, x, w, s;
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> gradients[64 / bytes]{}, projections[64 / bytes]{}, d, x, w, s;
   Index c = 0;
   for (; c + lanes <= width; c += lanes) {
-    __builtin_memcpy(&d, dy + c, sizeof d);
-    __builtin_memcpy(&x, row + c, sizeof x);
-    __builtin_memcpy(&w, weight + c, sizeof w);
-    x = (x - mean) * reciprocal;
-    auto const g = d * w, dx = d * x;
-    gradients += g;
-    projections += g * x;
-    __builtin_memcpy(&s, dweight + c, sizeof s);
-    s += dx;
-    __builtin_memcpy(dweight + c, &s, sizeof s);
-    __builtin_memcpy(&s, dbias + c, sizeof s);
-    s += d;
-    __builtin_memcpy(dbias + c, &s, sizeof s);
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(d, dy + c + p);
+      load(x, row + c + p);
+      load(w, weight + c + p);
+      x = (x - mean) * reciprocal;
+      auto const g = d * w, dx = d * x;
+      gradients[p / each] += g;
+      projections[p / each] += g * x;
+      load(s, dweight + c + p);
+      s += dx;
+      store(dweight + c + p, s);
+      load(s, dbias + c + p);
+      s += d;
+      store(dbias + c + p, s);
+    }
   }
   RowMeans<T> sums{0, 0};
+#pragma GCC unroll 16
   for (Index lane = 0; lane < lanes; ++lane) {
-    sums.gradient += gradients[lane];
-    sums.projection += projections[lane];
+    sums.gradient += gradients[lane / each][lane % each];
+    sums.projection += projections[lane / each][lane % each];
   }
   for (; c < width; ++c) {
     T const g = dy[c] * weight[c], normalized = (row[c] - mean) * reciprocal;
@@ -120,10 +128,10 @@ inline RowMeans<T> add_row(T const* dy, T const* row, RowMoments<T> moments, T c
 }
 
 /// For x that is normalised already.
-template <class T>
-inline RowMeans<T> add_row(T const* dy, T const* normalized, T const* weight, T* __restrict dweight,
-                           T* __restrict dbias, Index width) noexcept {
-  return add_row(dy, normalized, RowMoments<T>{0, 1}, weight, dweight, dbias, width);
+template <std::size_t bytes, class T>
+inline RowMeans<T> add_row(Vectors<bytes> vectors, T const* dy, T const* normalized, T const* weight,
+                           T* __restrict dweight, T* __restrict dbias, Index width) noexcept {
+  return add_row(vectors, dy, normalized, RowMoments<T>{0, 1}, weight, dweight, dbias, width);
 }
 
 /// dx = reciprocal * (g - mean of g - normalized * mean of g * normalized), or dx += that, for `count` elements of a

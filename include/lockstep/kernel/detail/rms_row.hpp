@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <cstddef>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
@@ -10,31 +11,34 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// y = weight * x / root, where root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
-template <class T>
-inline T rms_row(T const* x, T const* weight, T epsilon, T* y, Index width) noexcept {
-  T const reciprocal = 1 / std::sqrt(dot(x, x, width) / static_cast<T>(width) + epsilon);
+template <std::size_t bytes, class T>
+inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon, T* y, Index width) noexcept {
+  T const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<T>(width) + epsilon);
   for (Index c = 0; c < width; ++c) y[c] = weight[c] * (x[c] * reciprocal);
   return reciprocal;
 }
 
 /// dweight += dy * n for n = x * reciprocal; returns the mean over c of dy * weight * n.
-template <class T>
-inline T add_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T* __restrict dweight,
+template <std::size_t bytes, class T>
+inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T reciprocal, T* __restrict dweight,
                      Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
-  Lanes<T> projections{}, d, s, w, sum;
+  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
+  Lanes<T, bytes> projections[64 / bytes]{}, d, s, w, sum;
   Index c = 0;
   for (; c + lanes <= width; c += lanes) {
-    __builtin_memcpy(&d, dy + c, sizeof d);
-    __builtin_memcpy(&s, x + c, sizeof s);
-    __builtin_memcpy(&w, weight + c, sizeof w);
-    auto const dn = d * (s * reciprocal);
-    projections += dn * w;
-    __builtin_memcpy(&sum, dweight + c, sizeof sum);
-    sum += dn;
-    __builtin_memcpy(dweight + c, &sum, sizeof sum);
+#pragma GCC unroll 4
+    for (Index p = 0; p < lanes; p += each) {
+      load(d, dy + c + p);
+      load(s, x + c + p);
+      load(w, weight + c + p);
+      auto const dn = d * (s * reciprocal);
+      projections[p / each] += dn * w;
+      load(sum, dweight + c + p);
+      sum += dn;
+      store(dweight + c + p, sum);
+    }
   }
-  T projection = sum_of_lanes<T>(projections);
+  T projection = folded<T, Fold::sum>(projections);
   for (; c < width; ++c) {
     T const dn = dy[c] * (x[c] * reciprocal);
     projection += dn * weight[c];

@@ -37,13 +37,13 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
   auto const place = [=](Index c) { return static_cast<Index>(begin[c]) / chunk; };
   pool.for_ranges(plan.chunks(), chunks_per_task, [=](Index from, Index end) {
     auto row = std::upper_bound(first, first + rows, static_cast<std::uint32_t>(from)) - first - 1;
-    with_best_instructions([=]() mutable {
+    with_best_instructions([=](auto vectors) mutable {
       for (auto c = from; c < end; ++c) {
         row += c == first[row + 1];
         bool const is_first = c == first[row];
         auto const* const entries = order + begin[c];
         sum_rows_inline(
-            dy, width, width, [=](Index i) { return slot(entries[i]); }, begin[c + 1] - begin[c],
+            vectors, dy, width, width, [=](Index i) { return slot(entries[i]); }, begin[c + 1] - begin[c],
             is_first ? gradient.data + ids[row] * width : partial + place(c) * width,
             is_first ? row_write(static_cast<Index>(ids[row])) : Write::overwrite);
       }

@@ -30,39 +30,40 @@ struct LongerThan {
   [[nodiscard]] Index operator()(Index i) const noexcept { return lengths[i] > t ? i : -1; }
 };
 
-/// `vectors` lanes of columns at a time stay in registers while the rows pass.
-template <std::size_t vectors, class T, class Pick>
-[[gnu::always_inline]] inline void sum_columns(T const* x, Index row_size, Pick pick, Index count, T* to,
-                                               Write write) noexcept {
-  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T>::count);
-  Lanes<T> sums[vectors]{}, next;
+/// `vectors` vectors of columns at a time stay in registers while the rows pass.
+template <std::size_t vectors, std::size_t bytes, class T, class Pick>
+[[gnu::always_inline]] inline void sum_columns(Vectors<bytes>, T const* x, Index row_size, Pick pick, Index count,
+                                               T* to, Write write) noexcept {
+  constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
+  Lanes<T, bytes> sums[vectors]{}, next;
   for (Index i = 0; i < count; ++i) {
     auto const row = pick(i);
     if (row < 0) continue;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v) {
-      __builtin_memcpy(&next, x + row * row_size + v * lanes, sizeof next);
+      load(next, x + row * row_size + v * lanes);
       sums[v] += next;
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (std::size_t v = 0; v < vectors; ++v) {
     if (write == Write::add) {
-      __builtin_memcpy(&next, to + v * lanes, sizeof next);
+      load(next, to + v * lanes);
       sums[v] = next + sums[v];
     }
-    __builtin_memcpy(to + v * lanes, &sums[v], sizeof next);
+    store(to + v * lanes, sums[v]);
   }
 }
 
 /// `sum_rows` inside with_best_instructions.
-template <class T, class Pick>
-[[gnu::always_inline]] inline void sum_rows_inline(T const* x, Index row_size, Index width, Pick pick, Index count,
-                                                   T* to, Write write) noexcept {
-  constexpr Index lanes = LanesOf<T>::count;
+template <std::size_t bytes, class T, class Pick>
+[[gnu::always_inline]] inline void sum_rows_inline(Vectors<bytes> vectors, T const* x, Index row_size, Index width,
+                                                   Pick pick, Index count, T* to, Write write) noexcept {
+  constexpr Index lanes = LanesOf<T, bytes>::count, several = bytes == 64 ? 4 : 8;
   Index c = 0;
-  for (; c + 4 * lanes <= width; c += 4 * lanes) sum_columns<4>(x + c, row_size, pick, count, to + c, write);
-  for (; c + lanes <= width; c += lanes) sum_columns<1>(x + c, row_size, pick, count, to + c, write);
+  for (; c + several * lanes <= width; c += several * lanes)
+    sum_columns<several>(vectors, x + c, row_size, pick, count, to + c, write);
+  for (; c + lanes <= width; c += lanes) sum_columns<1>(vectors, x + c, row_size, pick, count, to + c, write);
   for (; c < width; ++c) {
     T sum = 0;
     for (Index i = 0; i < count; ++i)
@@ -75,7 +76,7 @@ template <class T, class Pick>
 /// apart.
 template <class T, class Pick>
 inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
-  with_best_instructions([=] { sum_rows_inline(x, row_size, width, pick, count, to, write); });
+  with_best_instructions([=](auto vectors) { sum_rows_inline(vectors, x, row_size, width, pick, count, to, write); });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
