@@ -54,6 +54,8 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
   typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
   constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
   constexpr Index steps_ahead = 8, several = 4;
+  // A narrow tile is over with a line of steps so soon that what lies between two of them counts.
+  constexpr Index chunk = width <= line ? 4 * line : line;
   Vector sum[sizeof...(at)] = {};
   T const* row[std::size_t{rows}];
   Vector y[std::size_t{vectors}];
@@ -65,16 +67,17 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
       for (Index j = 0; j < width; j += line) __builtin_prefetch(tile.c + i * c_row + j, 1);
   };
   for (Index i = 0; i < rows; ++i) {
-    if (i >= k / line) fetch_c(i);
+    if (i >= k / chunk) fetch_c(i);
     row[i] = tile.a + (i < tile.rows ? i : tile.rows - 1) * a_row;
   }
   for (Index p = 0; p < k;) {
-    if (p / line < rows) fetch_c(p / line);
+    if (p / chunk < rows) fetch_c(p / chunk);
     ahead.fetch();
     // Of rows that lie contiguously, the next tile's; of columns, the next steps'.
     if (step == 1)
-      for (Index i = 0; i < rows; ++i) __builtin_prefetch(row[i] + p + rows * a_row);
-    Index const end = p + line < k ? p + line : k;
+      for (Index i = 0; i < rows; ++i)
+        for (Index l = 0; l < chunk; l += line) __builtin_prefetch(row[i] + p + l + rows * a_row);
+    Index const end = p + chunk < k ? p + chunk : k;
     // Where both strides are constants, several steps share the arithmetic of their addresses.
     if (step == 1 && b_step == width) {
       for (; p + several <= end; p += several, b += several * width) {
