@@ -5,12 +5,15 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 using lockstep::best_instruction_set;
 using lockstep::InstructionSet;
+using lockstep::Vectors;
 using lockstep::with_best_instructions;
 using lockstep::with_instructions;
 
@@ -77,6 +80,22 @@ TEST_CASE("sums are not reassociated") {
     });
     bits.push_back(std::bit_cast<std::uint32_t>(sum));
     CHECK(bits.back() == bits.front());
+  }
+}
+
+TEST_CASE("a body that asks for them gets vectors of the set's width") {
+  for (auto set : supported()) {
+    int changed = 0;
+    auto const width = with_instructions(set, [&]<std::size_t bytes>(Vectors<bytes>) {
+      ++changed;
+      return bytes;
+    });
+    if (set == InstructionSet::avx512) CHECK(width == 64);
+    if (set == InstructionSet::avx2) CHECK(width == 32);
+    if (set == InstructionSet::baseline) CHECK((width == 16 || width == 32 || width == 64));
+    CHECK(with_instructions(set, [](auto vectors) { return std::is_same_v<decltype(vectors), Vectors<16>>; }) ==
+          (width == 16));
+    CHECK(changed == 1);
   }
 }
 

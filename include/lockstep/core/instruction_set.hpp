@@ -51,7 +51,7 @@ struct Vectors {};
 
 namespace detail {
 
-/// Calls f, with its vectors if it asks for them: a copy of f where that means the same: the compiler then knows that
+/// Calls f, with its vectors if it asks for them. Where that means the same, calls a copy: the compiler then knows that
 /// stores through the body's pointers change none of its captures, and keeps them in registers.
 template <std::size_t bytes, class F>
 [[gnu::always_inline]] inline decltype(auto) call(F& f) {
