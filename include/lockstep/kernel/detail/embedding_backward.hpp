@@ -41,7 +41,7 @@ struct EmbeddingBackward {
       auto const first_row = task / blocks * rows_per_task, first_step = task % blocks * steps_per_task;
       auto const end_row = std::min(in.assembly.layout.rows, first_row + rows_per_task);
       with_best_instructions([=, this](auto vectors) {
-        for (auto row = first_row; row < end_row; ++row) pass(vectors, row, first_step, sums);
+        for (auto row = first_row; row < end_row; ++row) this->pass(vectors, row, first_step, sums);
       });
     });
     if (to.position.data) sum_positions(pool, at);
