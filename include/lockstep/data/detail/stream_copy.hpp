@@ -33,9 +33,9 @@ inline void stream_line(std::byte* to, std::byte const* from) noexcept {
 }
 
 /// From two places a page and a half apart, with the two that follow asked for meanwhile: the processor looks ahead
-/// within a page only, and has more reads under way where there are two of them. A whole page apart, reads would wait for
-/// the stores before them on some processors (AMD's Zen 3), which compare places within a page: down to a ninth
-/// of the rate, where `to` lies less than 512 bytes behind `from` in its page. `to` begins a cache line.
+/// within a page only, and has more reads under way where there are two of them. A whole page apart, reads would wait
+/// for the stores before them on some processors (AMD's Zen 3), which compare places within a page: down to a ninth of
+/// the rate, where `to` lies less than 512 bytes behind `from` in its page. `to` begins a cache line.
 /// @return how many bytes were copied, all but less than six pages
 inline std::size_t stream_pairs(std::byte* to, std::byte const* from, std::size_t bytes) noexcept {
   constexpr std::size_t apart = 4096 + 2048, ahead = 2 * apart;
