@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of linear layers as models have them, with the matrix product that this build uses.
+// The products of linear layers as models have them, with the matrix product that this build uses. bfloat16: ours
+// rounds factors of float as models in bfloat16 have them do, where the processor multiplies such; PyTorch's are stored
+// so.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -23,8 +25,8 @@ using Kernel = kernel::Linear<HostSpace>;
 /// x [m, k], weight [n, k], y [m, n] and the products of a linear layer without bias over them.
 class Layer {
  public:
-  Layer(ThreadPool& pool, Index m, Index n, Index k)
-      : stream_(pool),
+  Layer(memory::Stream<HostSpace> stream, Index m, Index n, Index k)
+      : stream_(stream),
         x_(fill(m, k)),
         weight_(fill(n, k)),
         y_(fill(m, n)),
@@ -60,18 +62,22 @@ int main() {
   for (auto const& [n, k] :
        {std::pair<Index, Index>{128, 128}, {256, 128}, {128, 256}, {256, 256}, {512, 256}, {256, 512}}) {
     Index const m = 4096;
-    Layer layer(pool, m, n, k);
-    auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
-      auto peer =
-          python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n), std::to_string(k)});
-      if (!peer) return;
-      ratios.compare(
-          "gemm, float32, " + product + " of " + std::to_string(k) + " to " + std::to_string(n) +
-              ", 4096 rows, 1 thread",
-          "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
-    };
-    compare("forward", [&] { layer.forward(); });
-    compare("input_gradient", [&] { layer.input_gradient(); });
-    compare("weight_gradient", [&] { layer.weight_gradient(); });
+    for (bool const low : {false, true}) {
+      if (low && !multiplies_bfloat16()) continue;
+      Layer layer(memory::Stream<HostSpace>(pool, low ? memory::Factors::bfloat16 : memory::Factors::as_they_are), m, n,
+                  k);
+      auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
+        auto peer = python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n),
+                                               std::to_string(k), std::to_string(low)});
+        if (!peer) return;
+        ratios.compare(
+            std::string("gemm, ") + (low ? "bfloat16, " : "float32, ") + product + " of " + std::to_string(k) + " to " +
+                std::to_string(n) + ", 4096 rows, 1 thread",
+            "pytorch", [&](double duration) { return rate(duration, Time::processor, pass); }, std::ref(*peer));
+      };
+      compare("forward", [&] { layer.forward(); });
+      compare("input_gradient", [&] { layer.input_gradient(); });
+      compare("weight_gradient", [&] { layer.weight_gradient(); });
+    }
   }
 }

@@ -120,22 +120,23 @@ def cross_entropy(rows, classes):
     return work
 
 
-def linear_operands(m, n, k):
-    return torch.randn(m, k), torch.randn(n, k), torch.randn(m, n)
+def linear_operands(m, n, k, low):
+    dtype = torch.bfloat16 if low else torch.float32
+    return (torch.randn(shape).to(dtype) for shape in ((m, k), (n, k), (m, n)))
 
 
-def linear_forward(m, n, k):
-    x, weight, y = linear_operands(m, n, k)
+def linear_forward(m, n, k, low):
+    x, weight, y = linear_operands(m, n, k, low)
     return lambda: torch.mm(x, weight.t(), out=y)
 
 
-def linear_input_gradient(m, n, k):
-    x, weight, y = linear_operands(m, n, k)
+def linear_input_gradient(m, n, k, low):
+    x, weight, y = linear_operands(m, n, k, low)
     return lambda: torch.mm(y, weight, out=x)
 
 
-def linear_weight_gradient(m, n, k):
-    x, weight, y = linear_operands(m, n, k)
+def linear_weight_gradient(m, n, k, low):
+    x, weight, y = linear_operands(m, n, k, low)
     return lambda: torch.mm(y.t(), x, out=weight)
 
 

@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <lockstep/core/bfloat16.hpp>
 
 #include "gemm_cases.hpp"
 
@@ -16,6 +19,7 @@ using lockstep::InstructionSet;
 using lockstep::ShapeError;
 using lockstep::ThreadPool;
 using lockstep::kernel::Gemm;
+using lockstep::memory::Factors;
 using lockstep::memory::Stream;
 using lockstep_test::view;
 namespace detail = lockstep::kernel::detail;
@@ -23,12 +27,12 @@ namespace detail = lockstep::kernel::detail;
 namespace {
 
 template <class T>
-std::vector<T> product(Case<T> const& x, int threads) {
+std::vector<T> product(Case<T> const& x, int threads, Factors factors = Factors::as_they_are) {
   ThreadPool pool(threads);
   auto c = x.c;
   if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());  // must not be read
-  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(), x.b_transpose,
-                               x.beta, view(c, x.shape.m, x.shape.n));
+  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool, factors), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+                               x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
   return c;
 }
 
@@ -61,8 +65,9 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
       auto const a_transpose = shape.m < 512 ? Transpose::no : Transpose::yes;
       Case<T> x{.shape = shape, .a_transpose = a_transpose, .b_transpose = Transpose::yes};
       auto c = x.c;
-      auto block = Gemm<HostSpace>::described<T>(1, x.a_view(), x.a_transpose, x.b_view(), x.b_transpose, 0,
-                                                 view(c, shape.m, shape.n));
+      ThreadPool pool(1);
+      auto block = Gemm<HostSpace>::described<T>(Stream<HostSpace>(pool), 1, x.a_view(), x.a_transpose, x.b_view(),
+                                                 x.b_transpose, 0, view(c, shape.m, shape.n));
       block.bias = bias.data();
       Index elements_done = 0;
       detail::multiply_block(set, block, [&](Index i, Index rows, Index j, Index columns) {
@@ -79,6 +84,51 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
       CHECK(x.worst_error(c) <= 1);
     }
   }
+}
+
+TEST_CASE("factors that bfloat16 holds are multiplied exactly, also where they may be rounded") {
+  auto const round = [](std::vector<float>& all) {
+    for (auto& x : all) x = lockstep::bfloat16(x);
+  };
+  for (auto shape : shapes) {
+    for (auto x : kinds<float>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      round(x.a);
+      round(x.b);
+      CHECK(x.worst_error(product(x, 1, Factors::bfloat16)) <= 1);
+      CHECK(same_bits(product(x, 1, Factors::bfloat16), product(x, 3, Factors::bfloat16)));
+    }
+  }
+}
+
+TEST_CASE("factors are rounded to nearest where they may be and the processor multiplies them so, and nowhere else") {
+  bool const rounds = lockstep::multiplies_bfloat16();
+  for (Index const k : {1, 2, 31, 32, 33, 64}) {
+    for (auto a : {Transpose::no, Transpose::yes}) {
+      for (auto b : {Transpose::no, Transpose::yes}) {
+        CAPTURE(k);
+        Case<float> x{.shape = {17, 19, k}, .a_transpose = a, .b_transpose = b};
+        std::fill(x.a.begin(), x.a.end(), 0x1.03p0F);  // halfway: the even neighbour of both is 0x1.04p0
+        std::fill(x.b.begin(), x.b.end(), 0x1.05p0F);
+        auto const as_they_are = product(x, 1), rounded = product(x, 1, Factors::bfloat16);
+        auto const steps = static_cast<float>(k);
+        CHECK(as_they_are.back() == steps * (0x1.03p0F * 0x1.05p0F));
+        CHECK(rounded.back() == steps * (rounds ? 0x1.04p0F * 0x1.04p0F : 0x1.03p0F * 0x1.05p0F));
+        CHECK(rounded.front() == rounded.back());
+      }
+    }
+  }
+}
+
+TEST_CASE("a product of factors that may be rounded keeps what is no number") {
+  Case<float> x{.shape = {8, 40, 70}, .b_transpose = Transpose::yes};
+  x.a[3 * 70 + 5] = std::numeric_limits<float>::infinity();
+  x.b[7 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
+  auto const c = product(x, 1, Factors::bfloat16);
+  for (Index i = 0; i < 8; ++i)
+    for (Index j = 0; j < 40; ++j) CHECK(std::isfinite(c[static_cast<std::size_t>(i * 40 + j)]) == (i != 3 && j != 7));
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {

@@ -8,7 +8,9 @@
 
 using namespace gemm_cases;
 using lockstep::HostSpace;
+using lockstep::ThreadPool;
 using lockstep::kernel::Gemm;
+using lockstep::memory::Stream;
 using lockstep_test::view;
 namespace detail = lockstep::kernel::detail;
 
@@ -17,8 +19,10 @@ namespace {
 template <class T>
 std::vector<T> product(Case<T> const& x) {
   auto c = x.c;
-  detail::multiply_blas(Gemm<HostSpace>::described<T>(x.alpha, x.a_view(), x.a_transpose, x.b_view(), x.b_transpose,
-                                                      x.beta, view(c, x.shape.m, x.shape.n)));
+  ThreadPool pool(1);
+  detail::multiply_blas(Gemm<HostSpace>::described<T>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose,
+                                                      x.b_view(), x.b_transpose, x.beta,
+                                                      view(c, x.shape.m, x.shape.n)));
   return c;
 }
 

@@ -366,11 +366,12 @@ TEST_CASE("shards that cannot be dealt are refused with the nearest number that 
   CHECK(contains(refused(5, 8), "the nearest that does is 4"));
   CHECK(contains(refused(7, 4), "the nearest that does is 4"));
 
-  CHECK_THROWS_WITH_AS(static_cast<void>(parallel::shards_of_device(Reproducible{
-                           parallel::DistributedDataParallel{.communicator = comm::SelfCommunicator{},
-                                                             .gradient_wire = parallel::WireFormat::bfloat16},
-                           1})),
-                       doctest::Contains("Reproducible: gradient_wire bf16: each rank rounds"), ConfigError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(parallel::shards_of_device(
+          Reproducible{parallel::DistributedDataParallel<comm::SelfCommunicator>{
+                           .communicator = comm::SelfCommunicator{}, .gradient_wire = parallel::WireFormat::bfloat16},
+                       1})),
+      doctest::Contains("Reproducible: gradient_wire bf16: each rank rounds"), ConfigError);
 
   auto const unlike = [] {
     launch::run({.threads = 2}, [](launch::World& world) {

@@ -19,7 +19,8 @@ TEST_CASE("a ring takes two messages for each other rank, and nearly twice the b
 }
 
 TEST_CASE("a tree takes two messages for each of its levels, and twice the bytes") {
-  for (auto const& [ranks, levels] : {std::pair{2, 1}, {3, 2}, {4, 2}, {5, 3}, {1024, 10}, {1025, 11}}) {
+  for (auto const& [count, levels] : {std::pair{2, 1}, {3, 2}, {4, 2}, {5, 3}, {1024, 10}, {1025, 11}}) {
+    Index const ranks = count;
     CAPTURE(ranks);
     CHECK(fabric.tree(ranks).start_seconds == 2.0 * levels);
     CHECK(fabric.tree(ranks).byte_seconds == 1);

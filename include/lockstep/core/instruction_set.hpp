@@ -44,6 +44,15 @@ enum class InstructionSet {
   return InstructionSet::baseline;
 }
 
+/// Whether this processor multiplies pairs of bfloat16 itself, and adds both products to a float (AVX512-BF16).
+[[nodiscard]] inline bool multiplies_bfloat16() noexcept {
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+  return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 /// How wide the vectors are that a body is compiled for: a type, so that the body can have values of that width. A
 /// wider one that lasts from one turn of a loop to the next would be kept in memory.
 template <std::size_t bytes>

@@ -39,7 +39,7 @@ struct GatedLinear<HostSpace> {
       return "GatedLinear: the output is " + to_string(y.extent) + ", its gates are " + to_string(gate.extent) +
              " and their slopes " + to_string(slope.extent) + "; they must be alike";
     });
-    auto block = Gemm<HostSpace>::described<T>(1, x, Transpose::no, weight, Transpose::yes, 0, y);
+    auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
     block.bias = bias.data;
     Gemm<HostSpace>::multiply(stream, block, [&](Index first, Index rows, Index column, Index columns) {
       with_best_instructions([=] {

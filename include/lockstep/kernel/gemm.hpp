@@ -37,7 +37,7 @@ struct Gemm<HostSpace> {
   template <class T>
   static void multiply(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
                        Transpose b_transpose, T beta, Matrix<T> c) {
-    multiply(stream, described(alpha, a, a_transpose, b, b_transpose, beta, c), detail::Nothing{});
+    multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c), detail::Nothing{});
   }
 
   /// The same product; `done(row, rows, column, columns)` follows each part of C as soon as it is complete and still in
@@ -62,7 +62,7 @@ struct Gemm<HostSpace> {
 
   /// The product as a block, its shapes checked.
   template <class T>
-  [[nodiscard]] static detail::GemmBlock<T> described(T alpha, Matrix<T const> a, Transpose a_transpose,
+  [[nodiscard]] static detail::GemmBlock<T> described(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose,
                                                       Matrix<T const> b, Transpose b_transpose, T beta, Matrix<T> c) {
     auto const view = [](Matrix<T const> x, Transpose transpose) {
       return transpose == Transpose::no ? detail::Strided<T const>{x.data, x.extent[1], 1}
@@ -79,7 +79,8 @@ struct Gemm<HostSpace> {
                                .beta = beta,
                                .c = c.data,
                                .c_row = c.extent[1],
-                               .bias = nullptr};
+                               .bias = nullptr,
+                               .factors = stream.factors()};
     expect<ShapeError>(block.k == rows(b, b_transpose) && c.extent[0] == block.m && c.extent[1] == block.n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{block.m, block.k}) + ", op(B) is " +
              to_string(Extents<2>{rows(b, b_transpose), block.n}) + " and C is " + to_string(c.extent) +

@@ -112,11 +112,11 @@ struct Linear<HostSpace> {
     auto const beta = [](Write write) { return write == Write::add ? T(1) : T(0); };
     auto const rows = dy.extent[0], outputs = dy.extent[1], size = dweight.size();
     auto const to_dweight =
-        Product::described<T>(1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
+        Product::described<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
     detail::GemmBlock<T> to_dx{};
     if (dx.data) {
       auto const keep = slope.given() ? T(0) : beta(dx_write);
-      to_dx = Product::described<T>(1, dy, Transpose::no, weight, Transpose::no, keep, dx);
+      to_dx = Product::described<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, keep, dx);
     }
     auto const dx_done = [&](Index first, Index count, Index column, Index columns) {
       if (slope.given()) multiply_part(slope, x, dx, first, count, column, columns);
@@ -198,16 +198,16 @@ struct Linear<HostSpace> {
       Gelu<HostSpace>::apply(slope.data, x.data, slope.data, slope.size());
       auto* const own = partial + (alone ? 0 : at * stride);
       auto const weight_write = first_write(together ? dweight_write : Write::overwrite);
-      multiply(
-          Product::described<T>(1, dy_here, Transpose::yes, x, Transpose::no, weight_write == Write::add ? T(1) : T(0),
-                                {weight_in_place ? dweight.data : own, dweight.extent}),
-          detail::Nothing{});
+      multiply(Product::described<T>(stream, 1, dy_here, Transpose::yes, x, Transpose::no,
+                                     weight_write == Write::add ? T(1) : T(0),
+                                     {weight_in_place ? dweight.data : own, dweight.extent}),
+               detail::Nothing{});
       if (dbias.data)
         detail::sum_rows(dy_here.data, outputs, outputs, detail::Consecutive{}, end - begin,
                          bias_in_place ? dbias.data : own + size,
                          first_write(together ? dbias_write : Write::overwrite));
       // x has been read: what is to be multiplied by the slope takes its place.
-      multiply(Product::described<T>(1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
+      multiply(Product::described<T>(stream, 1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
                [&](Index first, Index part, Index column, Index columns) {
                  multiply_part({.factors = x}, Matrix<T const>(x), slope, first, part, column, columns);
                });
@@ -243,7 +243,7 @@ struct Linear<HostSpace> {
       return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
              "; bias needs one element per row of weight";
     });
-    auto block = Gemm<HostSpace>::described<T>(1, x, Transpose::no, weight, Transpose::yes, 0, y);
+    auto block = Gemm<HostSpace>::described<T>(stream, 1, x, Transpose::no, weight, Transpose::yes, 0, y);
     block.bias = bias.data;
     Gemm<HostSpace>::multiply(stream, block, done);
   }

@@ -70,7 +70,10 @@ class Context : public detail::LossScale<Scalar_> {
   template <int Rank>
   using View = TensorView<Scalar, Rank, Space>;
 
-  explicit Context(Stream stream) : stream_(stream) {}
+  explicit Context(Stream stream) : stream_(stream) {
+    if constexpr (std::is_same_v<Scalar, bfloat16> && Space::host_accessible)
+      stream_ = Stream(stream.pool(), memory::Factors::bfloat16);
+  }
 
   /// Says where values and gradients of `parameters` parameters lie. All gradients are dense.
   void bind(Real const* values, Real* gradients, std::size_t parameters) {

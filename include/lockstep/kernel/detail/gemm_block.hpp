@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <type_traits>
 
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 #include <lockstep/kernel/detail/gemm_tile.hpp>
+#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
@@ -19,6 +21,7 @@ struct GemmBlock {
   Index c_row;
   T const* bias;           ///< [n], or null
   Ahead* ahead = nullptr;  ///< what is read after this product
+  memory::Factors factors = memory::Factors::as_they_are;
 };
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
@@ -33,13 +36,23 @@ inline constexpr Index row_steps = 512, column_steps = 256;
 template <class T, class Tile>
 inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
 
+/// Whether a tile takes factors as they lie; otherwise both are packed, in pairs of steps.
+template <class T, class Tile>
+inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, T>;
+
+/// Steps of a tile in so many of k.
+template <class T, class Tile>
+[[nodiscard]] constexpr Index steps_of(Index depth) noexcept {
+  return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
+}
+
 /// Whether B is read where it lies: where few rows of A meet it, packing it costs more than nearer reads return, unless
 /// its own rows are so far apart that they fall into few sets of the caches.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool reads_in_place(GemmBlock<T> const& block) noexcept {
   constexpr Index few = takes_one_line<T, Tile> ? 32 : 512;
-  return block.b.column == 1 && block.n % Tile::columns == 0 && block.b.row * Index{sizeof(T)} <= 1024 &&
-         block.m <= few;
+  return !takes_pairs<T, Tile> && block.b.column == 1 && block.n % Tile::columns == 0 &&
+         block.b.row * Index{sizeof(T)} <= 1024 && block.m <= few;
 }
 
 /// Whether rows of A that lie in columns are copied before panels of B meet them, where enough columns make up for it:
@@ -47,35 +60,40 @@ template <class T, class Tile>
 /// sets of the caches, each on a page of its own. There the next rows are asked for while these are used.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
+  if (takes_pairs<T, Tile>) return true;
   if (block.a.row != 1 || block.a.column == 1) return false;
   return takes_one_line<T, Tile> ? block.n >= 4 * Tile::columns
                                  : block.n >= 128 && block.a.column * Index{sizeof(T)} > 2048;
 }
 
 /// One pass over some columns of B, as they are packed.
-template <class T>
+template <class Factor>
 struct GemmPass {
-  Index p, depth;      ///< its steps
-  Index j, columns;    ///< its columns
-  T const* packed;     ///< null where they are read where they lie
-  Strided<T const> a;  ///< its steps of A, from the row `first` on: where they lie, or copied
+  Index p, steps;           ///< where in k it begins, and its steps
+  Index j, columns;         ///< its columns
+  Factor const* packed;     ///< null where they are read where they lie
+  Strided<Factor const> a;  ///< its steps of A, from the row `first` on: where they lie, or copied
   Index first;
   Ahead* ahead;  ///< what is read next, or null
 };
 
 /// C's rows [i, i + rows) and columns [jj, jj + columns) of the pass, at most a tile's.
 template <class T, class Tile>
-void multiply_one(GemmBlock<T> const& block, GemmPass<T> const& pass, Index i, Index rows, Index jj, Index columns) {
+void multiply_one(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index i, Index rows, Index jj,
+                  Index columns) {
   auto const a = pass.a.at(i - pass.first, 0);
   auto const j = pass.j + jj;
+  auto const* b = pass.packed ? pass.packed + jj * pass.steps : nullptr;
+  if constexpr (!takes_pairs<T, Tile>)
+    if (!b) b = block.b.at(pass.p, j).data;
   if (pass.ahead) pass.ahead->advance();
   Tile::multiply({.rows = rows,
                   .columns = columns,
-                  .k = pass.depth,
+                  .k = pass.steps,
                   .a = a.data,
                   .a_row = a.row,
                   .a_step = a.column,
-                  .b = pass.packed ? pass.packed + jj * pass.depth : block.b.at(pass.p, j).data,
+                  .b = b,
                   .b_step = pass.packed ? Tile::columns : block.b.row,
                   .alpha = block.alpha,
                   .beta = pass.p == 0 ? block.beta : T(1),
@@ -94,13 +112,15 @@ template <class Tile>
 
 /// C's rows [i, i + rows), at most a tile's, and columns [0, wide) of the pass.
 template <class T, class Tile>
-void multiply_rows(GemmBlock<T> const& block, GemmPass<T> pass, Index i, Index rows, Index wide) {
+void multiply_rows(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> pass, Index i, Index rows, Index wide) {
   constexpr auto room = takes_one_line<T, Tile> ? Tile::rows * column_steps : Index{1};
   alignas(64) T copy[static_cast<std::size_t>(room)];
-  if (takes_one_line<T, Tile> && copies_rows<T, Tile>(block)) {
-    Tile::pack_rows(block.a.at(i, pass.p), pass.depth, rows, copy);
-    pass.a = {copy, 1, Tile::rows};
-    pass.first = i;
+  if constexpr (takes_one_line<T, Tile>) {
+    if (copies_rows<T, Tile>(block)) {
+      Tile::pack_rows(block.a.at(i, pass.p), pass.steps, rows, copy);
+      pass.a = {copy, 1, Tile::rows};
+      pass.first = i;
+    }
   }
   for (Index jj = 0; jj < wide; jj += Tile::columns)
     multiply_one<T, Tile>(block, pass, i, rows, jj, std::min(Tile::columns, wide - jj));
@@ -108,7 +128,7 @@ void multiply_rows(GemmBlock<T> const& block, GemmPass<T> pass, Index i, Index r
 
 /// All columns of the pass for C's rows [begin, end).
 template <class T, class Tile>
-void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index begin, Index end) {
+void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> const& pass, Index begin, Index end) {
   using Narrow = typename Tile::Narrow;
   using Low = typename Tile::Low;
   auto const wide = wide_columns<Tile>(pass.columns);
@@ -132,40 +152,47 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<T> const& pass, Index beg
 /// completed.
 template <class T, class Tile, class Done>
 void multiply_blocks(GemmBlock<T> const& block, Done& done) {
-  constexpr Index capacity = packed_bytes / Index{sizeof(T)};
-  alignas(64) T packed[static_cast<std::size_t>(capacity)];
+  using Factor = typename Tile::Factor;
+  constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
+  alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
   auto const most = std::max<Index>(1, std::min(block.k, block.a.column == 1 ? row_steps : column_steps));
-  auto const columns_together = std::max(Tile::columns, capacity / most / Tile::columns * Tile::columns);
+  auto const most_steps = steps_of<T, Tile>(most);
+  auto const columns_together = std::max(Tile::columns, capacity / most_steps / Tile::columns * Tile::columns);
   bool const in_place = reads_in_place<T, Tile>(block);
   bool const copied = !takes_one_line<T, Tile> && copies_rows<T, Tile>(block);
   constexpr Index most_copied = takes_one_line<T, Tile> ? 1 : rows_together * column_steps;
-  alignas(64) T copy[static_cast<std::size_t>(most_copied)];
+  static_assert(!takes_pairs<T, Tile> || steps_of<T, Tile>(row_steps) <= column_steps);
+  alignas(64) Factor copy[static_cast<std::size_t>(most_copied)];
   for (Index j = 0; j < block.n; j += columns_together) {
     for (Index p = 0; p == 0 || p < block.k; p += most) {
-      GemmPass<T> pass{.p = p,
-                       .depth = std::min(most, block.k - p),
-                       .j = j,
-                       .columns = std::min(columns_together, block.n - j),
-                       .packed = in_place ? nullptr : packed,
-                       .a = block.a.at(0, p),
-                       .first = 0,
-                       .ahead = block.ahead};
+      Index const depth = std::min(most, block.k - p), steps = steps_of<T, Tile>(depth);
+      GemmPass<Factor> pass{.p = p,
+                            .steps = steps,
+                            .j = j,
+                            .columns = std::min(columns_together, block.n - j),
+                            .packed = in_place ? nullptr : packed,
+                            .a = {nullptr, 0, 0},
+                            .first = 0,
+                            .ahead = block.ahead};
+      if constexpr (!takes_pairs<T, Tile>) pass.a = block.a.at(0, p);
       auto const wide = wide_columns<Tile>(pass.columns);
       if (!in_place) {
-        Tile::pack(block.b.at(p, j), pass.depth, wide, packed);
-        Tile::Narrow::pack(block.b.at(p, j + wide), pass.depth, pass.columns - wide, packed + wide * pass.depth);
+        Tile::pack(block.b.at(p, j), depth, wide, packed);
+        Tile::Narrow::pack(block.b.at(p, j + wide), depth, pass.columns - wide, packed + wide * steps);
       }
       for (Index i = 0; i < block.m; i += rows_together) {
         Index const rows = std::min(rows_together, block.m - i);
         Ahead next;
         if (copied) {
-          Tile::pack_rows(block.a.at(i, p), pass.depth, rows, copy);
-          pass.a = {copy, 1, rows_together};
+          Tile::pack_rows(block.a.at(i, p), depth, rows, copy);
+          bool const in_rows = block.a.column == 1, last = i + rows == block.m;
+          pass.a = {copy, in_rows ? steps : 1, in_rows ? 1 : rows_together};
           pass.first = i;
-          bool const last = i + rows == block.m;
-          next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
-                                last ? std::min(most, block.k - p - pass.depth) : pass.depth, block.a.column);
-          pass.ahead = last && p + most >= block.k ? block.ahead : &next;
+          if (!in_rows) {
+            next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
+                                  last ? std::min(most, block.k - p - depth) : depth, block.a.column);
+            pass.ahead = last && p + most >= block.k ? block.ahead : &next;
+          }
         }
         multiply_pass<T, Tile>(block, pass, i, i + rows);
         if (p + most >= block.k) done(i, rows, j, pass.columns);
@@ -174,10 +201,14 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   }
 }
 
-/// The blocked product with the given instructions, which this processor must have. k = 0 leaves beta * C + bias.
+/// The blocked product with the given instructions, which this processor must have; with those for pairs of bfloat16
+/// where factors may be rounded and it has them. k = 0 leaves beta * C + bias.
 template <class T, class Done>
 void multiply_block(InstructionSet set, GemmBlock<T> const& block, Done&& done) {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
+  if constexpr (std::is_same_v<T, float>)
+    if (set == InstructionSet::avx512 && block.factors == memory::Factors::bfloat16 && multiplies_bfloat16())
+      return multiply_blocks<T, Bfloat16Tile<>>(block, done);
   if (set == InstructionSet::avx512) return multiply_blocks<T, Avx512Tile<T>>(block, done);
   if (set == InstructionSet::avx2) return multiply_blocks<T, Avx2Tile<T>>(block, done);
 #endif

@@ -6,18 +6,20 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/ahead.hpp>
+#include <lockstep/kernel/detail/bfloat16_pairs.hpp>
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// One tile of C = alpha * A B + beta * C + bias.
-template <class T>
+/// One tile of C = alpha * A B + beta * C + bias. A Factor is what A and B have at one step: a T, or a pair of
+/// bfloat16.
+template <class T, class Factor = T>
 struct GemmTile {
   Index rows, columns;  ///< valid ones; at most the tile's
-  Index k;
-  T const* a;  ///< element (i, p) at a[i * a_row + p * a_step]
+  Index k;              ///< steps
+  Factor const* a;      ///< element (i, p) at a[i * a_row + p * a_step]
   Index a_row, a_step;
-  T const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero beyond the valid ones
+  Factor const* b;  ///< step p's columns at b + p * b_step: as many as the tile has, zero beyond the valid ones
   Index b_step;
   T alpha, beta;
   T const* bias;  ///< one per column, or null
@@ -28,8 +30,8 @@ struct GemmTile {
 
 /// C from the sums of a tile with fewer columns than its `width`: nothing of C beyond them is read or written. One for
 /// all tiles: they are few, and each takes long to compile.
-template <class T>
-[[gnu::noinline]] void store_narrow(GemmTile<T> const& tile, T const* sums, Index width) {
+template <class T, class Factor>
+[[gnu::noinline]] void store_narrow(GemmTile<T, Factor> const& tile, T const* sums, Index width) {
   for (Index i = 0; i < tile.rows; ++i) {
     for (Index j = 0; j < tile.columns; ++j) {
       auto& to = tile.c[i * tile.c_row + j];
@@ -40,25 +42,37 @@ template <class T>
   }
 }
 
+/// sum[x] += a * b[x].
+template <class Sums, class T, class Factors>
+LOCKSTEP_INLINED void add_products(Sums& sum, T a, Factors const& b) noexcept {
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#endif
+  sum += a * b;
+}
+
 /// The tile's arithmetic: `rows` x `vectors` accumulators stay in registers for the whole of k. One body for every
 /// instruction set: it is inlined into functions compiled for each. Rows beyond the valid ones repeat the last one and
 /// are not stored. What the tile stores to, and what of A follows, is asked for a little at a time in between: neither
 /// has to be waited for.
 /// `at` counts the accumulators: constants, as indices of arrays that are to stay in registers must be.
-template <class T, std::size_t bytes, Index rows, Index vectors, Index... at>
-LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequence<Index, at...>) {
+template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
+LOCKSTEP_INLINED void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
   typedef T Vector __attribute__((vector_size(bytes)));
   typedef T Unaligned __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  typedef Factor FactorLanes __attribute__((vector_size(bytes)));
+  typedef Factor UnalignedFactors __attribute__((vector_size(bytes), aligned(sizeof(T)), may_alias));
+  static_assert(sizeof(Factor) == sizeof(T));
   constexpr Index lanes = bytes / sizeof(T), width = vectors * lanes, line = 64 / sizeof(T);
   constexpr Index steps_ahead = 8, several = 4;
   // A narrow tile is over with a line of steps so soon that what lies between two of them counts.
   constexpr Index chunk = width <= line ? 4 * line : line;
   Vector sum[sizeof...(at)] = {};
-  T const* row[std::size_t{rows}];
-  Vector y[std::size_t{vectors}];
+  Factor const* row[std::size_t{rows}];
+  FactorLanes y[std::size_t{vectors}];
   auto const k = tile.k, step = tile.a_step, b_step = tile.b_step, c_row = tile.c_row, a_row = tile.a ? tile.a_row : 0;
   auto const* b = tile.b;
   auto ahead = tile.ahead ? *tile.ahead : Ahead{};
@@ -82,8 +96,8 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
     if (step == 1 && b_step == width) {
       for (; p + several <= end; p += several, b += several * width) {
         for (Index u = 0; u < several; ++u) {
-          for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + u * width + v * lanes);
-          ((sum[at] += row[at / vectors][p + u] * y[at % vectors]), ...);
+          for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+          (add_products(sum[at], row[at / vectors][p + u], y[at % vectors]), ...);
         }
       }
     }
@@ -91,16 +105,16 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T> const& tile, std::integer_sequen
       if (a_row == 1 && step == rows && b_step == width) {
         for (; p + several <= end; p += several, b += several * width) {
           for (Index u = 0; u < several; ++u) {
-            for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + u * width + v * lanes);
-            ((sum[at] += row[at / vectors][(p + u) * rows] * y[at % vectors]), ...);
+            for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+            (add_products(sum[at], row[at / vectors][(p + u) * rows], y[at % vectors]), ...);
           }
         }
       }
     }
     for (; p < end; ++p, b += b_step) {
       if (step != 1) __builtin_prefetch(row[0] + (p + steps_ahead) * step);
-      for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<Unaligned const*>(b + v * lanes);
-      ((sum[at] += row[at / vectors][p * step] * y[at % vectors]), ...);
+      for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + v * lanes);
+      (add_products(sum[at], row[at / vectors][p * step], y[at % vectors]), ...);
     }
   }
   if (tile.ahead) *tile.ahead = ahead;
@@ -153,6 +167,7 @@ struct BaselineTile {
   using Narrow = BaselineTile;
   using Low = BaselineTile;
 #endif
+  using Factor = T;
   static constexpr Index rows = rows_, columns = vectors_ * 16 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR() static void multiply(GemmTile<T> const& tile) {
     multiply_tile<T, 16, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
@@ -170,6 +185,7 @@ template <class T, Index rows_ = 6>
 struct Avx2Tile {
   using Narrow = Avx2Tile;
   using Low = Avx2Tile<T, 5>;
+  using Factor = T;
   static constexpr Index rows = rows_, columns = 2 * 32 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx2,fma"), ) static void multiply(GemmTile<T> const& tile) {
     multiply_tile<T, 32, rows_, 2>(tile, std::make_integer_sequence<Index, rows_ * 2>{});
@@ -188,6 +204,7 @@ template <class T, Index rows_ = 6, Index vectors_ = 4>
 struct Avx512Tile {
   using Narrow = Avx512Tile<T, 8, 2>;
   using Low = Avx512Tile<T, 5, 4>;
+  using Factor = T;
   static constexpr Index rows = rows_, columns = vectors_ * 64 / Index{sizeof(T)};
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), ) static void multiply(GemmTile<T> const& tile) {
     multiply_tile<T, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
@@ -199,6 +216,30 @@ struct Avx512Tile {
   LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
   static void pack_rows(Strided<T const> a, Index depth, Index count, T* out) {
     pack_panels<T, 64, rows_together>({a.data, a.column, a.row}, depth, count, out);
+  }
+};
+
+/// Of factors that are rounded to bfloat16, for processors that multiply two steps of them at once. `pack_rows` lays
+/// out rows whose steps lie side by side as they are, one after the other.
+template <Index rows_ = 6, Index vectors_ = 4>
+struct Bfloat16Tile {
+  using Narrow = Bfloat16Tile<8, 2>;
+  using Low = Bfloat16Tile<5, 4>;
+  using Factor = Bfloat16Pair;
+  static constexpr Index rows = rows_, columns = vectors_ * 16;
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void multiply(GemmTile<float, Factor> const& tile) {
+    multiply_tile<float, 64, rows_, vectors_>(tile, std::make_integer_sequence<Index, rows_ * vectors_>{});
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack(Strided<float const> b, Index depth, Index count, Factor* out) {
+    for (Index j = 0; j < count; j += columns, out += columns * ((depth + 1) / 2))
+      pack_panel_of_pairs<columns>(b.at(0, j), depth, count - j < columns ? count - j : columns, out);
+  }
+  LOCKSTEP_COMPILED_FOR(gnu::target("avx512f,avx512vl,fma"), )
+  static void pack_rows(Strided<float const> a, Index depth, Index count, Factor* out) {
+    if (a.column != 1) return pack_panel_of_pairs<rows_together>({a.data, a.column, a.row}, depth, count, out);
+    for (Index i = 0; i < count; ++i, out += (depth + 1) / 2) pair_neighbours(a.data + i * a.row, depth, out);
   }
 };
 #endif

@@ -2,8 +2,10 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/element_type.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/version.hpp>
@@ -38,6 +40,8 @@ template <class Model>
   agreement.add("backend", backend);
   agreement.add("instruction set", to_string(best_instruction_set()));
   agreement.add("activations", name(element_type_of<nn::ActivationsOf<Model>>));
+  if constexpr (std::is_same_v<nn::ActivationsOf<Model>, bfloat16>)
+    agreement.add("products of bfloat16", multiplies_bfloat16() ? "the processor's" : "in float");
   agreement.add("bytes of a bucket", static_cast<Index>(bucket_bytes));
   add_entries(agreement, "parameter ", layout.entries());
   add_entries(agreement, "buffer ", layout.buffers());

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/gemm_pack.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/strided.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Two steps of a product's factor, rounded to bfloat16: the first one in the lower half.
+using Bfloat16Pair = std::uint32_t;
+
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+
+// Instructions are spelt out: intrinsics are in a header that takes longer to compile than all of this, and compilers
+// disagree about the types of these. They round to nearest, ties to even, take numbers below the normal ones for zero,
+// and are for functions compiled for AVX-512.
+
+typedef Bfloat16Pair PairLanes __attribute__((vector_size(64)));
+
+/// sum[x] += a's first * b[x]'s first + a's second * b[x]'s second.
+template <class Sums>
+LOCKSTEP_INLINED void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b) noexcept {
+  PairLanes const all = a - PairLanes{};
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(all), "v"(b));
+}
+
+[[nodiscard]] constexpr Bfloat16Pair paired(float first, float second) noexcept {
+  return Bfloat16Pair{bfloat16(first).bits} | Bfloat16Pair{bfloat16(second).bits} << 16;
+}
+
+/// Pairs of what lies side by side: to[p] of from[2 p] and from[2 p + 1], or zero where that is the end.
+LOCKSTEP_INLINED void pair_neighbours(float const* from, Index count, Bfloat16Pair* to) noexcept {
+  typedef float Floats __attribute__((vector_size(64)));
+  Index i = 0;
+  for (; i + 32 <= count; i += 32) {
+    Floats first, second;
+    PairLanes pairs;
+    load(first, from + i);
+    load(second, from + i + 16);
+    asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(pairs) : "v"(first), "v"(second));
+    store(to + i / 2, pairs);
+  }
+  for (; i < count; i += 2) to[i / 2] = paired(from[i], i + 1 < count ? from[i + 1] : 0);
+}
+
+/// Pairs of two rows: to[x] of first[x] and second[x], or zero where there is no second.
+LOCKSTEP_INLINED void pair_rows(float const* first, float const* second, Index count, Bfloat16Pair* to) noexcept {
+  typedef float Floats __attribute__((vector_size(64)));
+  typedef std::uint16_t Rounded __attribute__((vector_size(32)));
+  Index x = 0;
+  for (; x + 16 <= count; x += 16) {
+    Floats row;
+    Rounded low, high{};
+    load(row, first + x);
+    asm("vcvtneps2bf16 %1, %0" : "=v"(low) : "v"(row));
+    if (second) {
+      load(row, second + x);
+      asm("vcvtneps2bf16 %1, %0" : "=v"(high) : "v"(row));
+    }
+    PairLanes const pairs = __builtin_convertvector(low, PairLanes) | __builtin_convertvector(high, PairLanes) << 16;
+    store(to + x, pairs);
+  }
+  for (; x < count; ++x) to[x] = paired(first[x], second ? second[x] : 0);
+}
+
+/// pack_panel, of pairs of steps. One of B's strides must be 1.
+template <Index width>
+LOCKSTEP_INLINED void pack_panel_of_pairs(Strided<float const> b, Index depth, Index valid,
+                                          Bfloat16Pair* out) noexcept {
+  constexpr Index lanes = 16;
+  Index const steps = (depth + 1) / 2;
+  if (b.column == 1) {
+    for (Index p = 0; p < steps; ++p) {
+      auto const* const first = b.data + 2 * p * b.row;
+      pair_rows(first, 2 * p + 1 < depth ? first + b.row : nullptr, valid, out + p * width);
+    }
+  } else {
+    Bfloat16Pair rows[lanes * lanes];
+    for (Index x = 0; x < valid; x += lanes) {
+      Index const columns = valid - x < lanes ? valid - x : lanes;
+      for (Index p = 0; p < steps; p += lanes) {
+        Index const here = depth - 2 * p < 2 * lanes ? depth - 2 * p : 2 * lanes;
+        for (Index c = 0; c < columns; ++c)
+          pair_neighbours(b.data + (x + c) * b.column + 2 * p, here, rows + c * lanes);
+        if (columns == lanes && here == 2 * lanes) {
+          transpose_square<Bfloat16Pair, 64>(rows, lanes, out + p * width + x, width);
+        } else {
+          for (Index q = 0; q < (here + 1) / 2; ++q)
+            for (Index c = 0; c < columns; ++c) out[(p + q) * width + x + c] = rows[c * lanes + q];
+        }
+      }
+    }
+  }
+  for (Index p = 0; p < steps; ++p)
+    for (Index x = valid; x < width; ++x) out[p * width + x] = 0;
+}
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
