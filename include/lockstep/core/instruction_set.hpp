@@ -44,9 +44,17 @@ enum class InstructionSet {
   return InstructionSet::baseline;
 }
 
-/// Whether this processor multiplies pairs of bfloat16 itself, and adds both products to a float (AVX512-BF16).
+// clang takes no wide registers as operands of instructions that are spelt out where a function is for any set.
+#if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(__clang__)
+#define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 1
+#else
+#define LOCKSTEP_HAS_BFLOAT16_PRODUCTS 0
+#endif
+
+/// Whether this processor multiplies pairs of bfloat16 itself and adds both products to a float (AVX512-BF16), and the
+/// compiler can have it do so.
 [[nodiscard]] inline bool multiplies_bfloat16() noexcept {
-#if LOCKSTEP_HAS_INSTRUCTION_SETS
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
   return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16");
 #else
   return false;

@@ -14,7 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// Two steps of a product's factor, rounded to bfloat16: the first one in the lower half.
 using Bfloat16Pair = std::uint32_t;
 
-#if LOCKSTEP_HAS_INSTRUCTION_SETS
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
 
 // Instructions are spelt out: intrinsics are in a header that takes longer to compile than all of this, and compilers
 // disagree about the types of these. They round to nearest, ties to even, take numbers below the normal ones for zero,

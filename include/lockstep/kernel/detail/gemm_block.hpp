@@ -55,9 +55,10 @@ template <class T, class Tile>
          block.b.row * Index{sizeof(T)} <= 1024 && block.m <= few;
 }
 
-/// Whether rows of A that lie in columns are copied before panels of B meet them, where enough columns make up for it:
-/// for tiles of one line always, in their own order; for others where steps lie so far apart that they fall into few
-/// sets of the caches, each on a page of its own. There the next rows are asked for while these are used.
+/// Whether rows of A are copied: into pairs always. Else those that lie in columns, before panels of B meet them, where
+/// enough columns make up for it: for tiles of one line always, in their own order; for others where steps lie so far
+/// apart that they fall into few sets of the caches, each on a page of its own. There the next rows are asked for while
+/// these are used.
 template <class T, class Tile>
 [[nodiscard]] constexpr bool copies_rows(GemmBlock<T> const& block) noexcept {
   if (takes_pairs<T, Tile>) return true;
@@ -205,10 +206,12 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
 /// where factors may be rounded and it has them. k = 0 leaves beta * C + bias.
 template <class T, class Done>
 void multiply_block(InstructionSet set, GemmBlock<T> const& block, Done&& done) {
-#if LOCKSTEP_HAS_INSTRUCTION_SETS
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
   if constexpr (std::is_same_v<T, float>)
     if (set == InstructionSet::avx512 && block.factors == memory::Factors::bfloat16 && multiplies_bfloat16())
       return multiply_blocks<T, Bfloat16Tile<>>(block, done);
+#endif
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
   if (set == InstructionSet::avx512) return multiply_blocks<T, Avx512Tile<T>>(block, done);
   if (set == InstructionSet::avx2) return multiply_blocks<T, Avx2Tile<T>>(block, done);
 #endif

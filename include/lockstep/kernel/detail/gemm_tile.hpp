@@ -96,7 +96,8 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T, Factor> const& tile, std::intege
     if (step == 1 && b_step == width) {
       for (; p + several <= end; p += several, b += several * width) {
         for (Index u = 0; u < several; ++u) {
-          for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+          for (Index v = 0; v < vectors; ++v)
+            y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
           (add_products(sum[at], row[at / vectors][p + u], y[at % vectors]), ...);
         }
       }
@@ -105,7 +106,8 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T, Factor> const& tile, std::intege
       if (a_row == 1 && step == rows && b_step == width) {
         for (; p + several <= end; p += several, b += several * width) {
           for (Index u = 0; u < several; ++u) {
-            for (Index v = 0; v < vectors; ++v) y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
+            for (Index v = 0; v < vectors; ++v)
+              y[v] = *reinterpret_cast<UnalignedFactors const*>(b + u * width + v * lanes);
             (add_products(sum[at], row[at / vectors][(p + u) * rows], y[at % vectors]), ...);
           }
         }
@@ -218,7 +220,9 @@ struct Avx512Tile {
     pack_panels<T, 64, rows_together>({a.data, a.column, a.row}, depth, count, out);
   }
 };
+#endif
 
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
 /// Of factors that are rounded to bfloat16, for processors that multiply two steps of them at once. `pack_rows` lays
 /// out rows whose steps lie side by side as they are, one after the other.
 template <Index rows_ = 6, Index vectors_ = 4>
