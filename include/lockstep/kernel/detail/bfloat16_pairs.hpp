@@ -25,7 +25,7 @@ typedef Bfloat16Pair PairLanes __attribute__((vector_size(64)));
 /// sum[x] += a's first * b[x]'s first + a's second * b[x]'s second.
 template <class Sums>
 LOCKSTEP_INLINED void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b) noexcept {
-  PairLanes const all = a - PairLanes{};
+  PairLanes const all = a - PairLanes{};  // a in every lane
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(all), "v"(b));
 }
 

@@ -19,9 +19,9 @@ struct GemmBlock {
   T beta;
   T* c;  ///< [m, n]
   Index c_row;
-  T const* bias;           ///< [n], or null
-  Ahead* ahead = nullptr;  ///< what is read after this product
-  memory::Factors factors = memory::Factors::as_they_are;
+  T const* bias;                                           ///< [n], or null
+  Ahead* ahead = nullptr;                                  ///< what is read after this product
+  memory::Factors factors = memory::Factors::as_they_are;  ///< whether a and b may be rounded
 };
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
