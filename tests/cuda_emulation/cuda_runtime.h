@@ -326,15 +326,18 @@ inline bool is_of_another_device(void const* address) {
   auto const block = Memory::instance().find(address);
   return on_device(block) && (block->device != &Device::instance() || block->number != current_device);
 }
-/// Whether an argument has such an address, as a pointer or within a view.
+/// Whether an argument has such an address, as a pointer or within a view. What lies in padding may look like one: it
+/// is zeroed first, or, where the compiler cannot, what has padding is passed over.
 template <class T>
-bool reaches_another_device(T const& argument) {
-  for (std::size_t at = 0; at + sizeof(void*) <= sizeof(T); at += sizeof(void*)) {
-    void const* address = nullptr;
-    std::memcpy(&address, reinterpret_cast<std::byte const*>(&argument) + at, sizeof address);
-    if (is_of_another_device(address)) return true;
-  }
-  return false;
+bool reaches_another_device(T argument) {
+#if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(&argument);
+#else
+  if constexpr (!std::has_unique_object_representations_v<T>) return false;
+#endif
+  void const* words[sizeof(T) / sizeof(void*) + 1] = {};
+  std::memcpy(words, &argument, sizeof argument / sizeof(void*) * sizeof(void*));
+  return std::any_of(std::begin(words), std::end(words), is_of_another_device);
 }
 
 /// A library's handle is used, and destroyed, while the device is current for which it was made.

@@ -105,6 +105,25 @@ TEST_CASE("a kernel does not reach another device's memory, not by an address wi
   CHECK(cudaFreeHost(pinned) == cudaSuccess);
 }
 
+TEST_CASE("what lies in an argument's padding reaches nobody's memory") {
+  struct Padded {
+    bool flag;
+    float* data;
+  };
+  Devices const two(2);
+  Things const first(0), second(1);
+  Padded argument;
+  float* const other = first.memory;
+  std::memcpy(&argument, &other, sizeof other);  // all but one byte of which is padding
+  argument.flag = false;
+  argument.data = second.memory;
+  auto const use = [](Padded to) { to.data[0] = to.flag ? 1 : 2; };
+  cudaLaunchConfig_t config{};
+  config.gridDim = config.blockDim = dim3(1);
+  config.stream = second.stream;
+  CHECK(cudaLaunchKernelEx(&config, +use, argument) == cudaSuccess);
+}
+
 TEST_CASE("a device is not waited for while a stream of it is captured, by whatever thread") {
   Things const things, other;
   cudaGraph_t graph = nullptr;
