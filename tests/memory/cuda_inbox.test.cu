@@ -154,6 +154,7 @@ TEST_CASE("a batch that cannot be brought leaves nothing on its way") {
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
 TEST_CASE("a larger batch waits for nobody whom the device waits for") {
+  bool over = false;  // outlives what the device still looks at
   memory::CudaStream const reader, sums;
   memory::CudaInbox inbox;
   Slab slab;
@@ -163,7 +164,6 @@ TEST_CASE("a larger batch waits for nobody whom the device waits for") {
     inbox.open(reader.view());
   };
   auto const before = cuda_emulation::frees_beside_peers.load();
-  bool over = false;
   cuda_emulation::Device::instance().push(
       sums.view().get(), {{}, nullptr, 0, [&] { return over || cuda_emulation::frees_beside_peers > before; }});
   for (Index const rows : {100000, 100000, 200000, 200000, 5, 5, 5}) receive(rows);

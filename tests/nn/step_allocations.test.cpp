@@ -38,8 +38,7 @@ struct Classifier {
 
 }  // namespace
 
-TEST_CASE("a step allocates nothing once the largest batch was seen, whatever comes next" *
-          doctest::skip(!lockstep_test::counts_mallocs)) {
+TEST_CASE("a step allocates nothing once the largest batch was seen, whatever comes next") {
   TokenBatch const largest({80, 70, 0, 80, 65, 80}, 80, 300), smaller({3, 1}, 5, 300), none({}, 0, 300);
   for (int threads : {1, 2}) {
     Trial<Classifier, float> trial(Classifier{}, threads);
@@ -49,7 +48,7 @@ TEST_CASE("a step allocates nothing once the largest batch was seen, whatever co
     std::uint64_t key = 3;
     for (auto const* batch : {&largest, &smaller, &none, &largest, &smaller, &largest}) trial.step(*batch, key++);
     auto const counted = lockstep_test::mallocs - before;
-    CHECK(counted == 0);
+    CHECK(counted == 0);  // of none, where a sanitizer counts its own
   }
 }
 

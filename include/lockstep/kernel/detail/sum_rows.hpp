@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,9 +74,13 @@ template <std::size_t bytes, class T, class Pick>
 }
 
 /// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size`
-/// apart.
+/// apart; x may be null where there are none.
 template <class T, class Pick>
 inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
+  if (count == 0) {
+    if (write == Write::overwrite) std::fill_n(to, width, T{0});
+    return;
+  }
   with_best_instructions([=](auto vectors) { sum_rows_inline(vectors, x, row_size, width, pick, count, to, write); });
 }
 
