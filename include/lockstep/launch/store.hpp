@@ -79,8 +79,8 @@ class Store {
   [[nodiscard]] std::vector<int> missing(std::string_view name, std::span<int const> members) {
     auto const text = call(detail::StoreCall::contributors, name, {});
     std::vector<int> come(text.size() / sizeof(int)), out;
-    std::memcpy(come.data(), text.data(), come.size() * sizeof(int));
     if (come.empty()) return out;  // the last one has come meanwhile, and the name is free again
+    std::memcpy(come.data(), text.data(), come.size() * sizeof(int));
     for (std::size_t i = 0; i < members.size(); ++i)
       if (std::find(come.begin(), come.end(), members[i]) == come.end()) out.push_back(static_cast<int>(i));
     return out;
