@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
   }
 }
 
-TEST_CASE("factors that bfloat16 holds are multiplied exactly, also where they may be rounded") {
+TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where they may be rounded") {
   auto const round = [](std::vector<float>& all) {
     for (auto& x : all) x = lockstep::bfloat16(x);
   };
