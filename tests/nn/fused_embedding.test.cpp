@@ -135,6 +135,32 @@ struct Assembled {
   }
 };
 
+/// One id for each sample, from two tables, as what a table of categories holds: once as columns of numbers, once as
+/// sequences of one id.
+struct Categories {
+  struct Single {
+    TensorView<std::int32_t const, 1, HostSpace> values;
+  };
+  nn::FusedEmbedding embedding;
+  nn::Embedding other{11, 6};
+  bool as_sequences;
+
+  Categories(double dropout, bool sequences)
+      : embedding({.vocabulary = 11, .width = 6, .dropout = dropout, .norm = nn::Norm::layer}),
+        as_sequences(sequences) {}
+  void visit(auto&& each) { each("embedding", embedding), each("other", other); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const loss = [&](auto const& ids) {
+      auto const x = embedding.forward(context, nn::sum(ids, other.of(ids)), batch.places());
+      CHECK(x.tokens.extent(0) == batch.rows);
+      return lockstep_test::irregular_loss(context, x.tokens);
+    };
+    if (as_sequences) return loss(batch.tokens());
+    return loss(Single{{batch.ids.data(), {batch.rows}}});
+  }
+};
+
 }  // namespace
 
 TEST_CASE("parameters: names, shapes and start") {
@@ -291,6 +317,18 @@ TEST_CASE("gradients of everything that can be assembled") {
           CHECK(result.ok());
         }
       }
+}
+
+TEST_CASE("columns of one id for each sample are sequences of one token") {
+  TokenBatch const ones({1, 1, 1, 1, 1}, 1, 11);
+  for (double dropout : {0.0, 0.3}) {
+    Trial<Categories, double> single(Categories(dropout, false)), sequences(Categories(dropout, true));
+    auto const result = nn::check_gradients(single.model, single.layout, single.values, ones);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+    CHECK(single.step(ones).sum == sequences.step(ones).sum);
+    CHECK(single.gradients == sequences.gradients);
+  }
 }
 
 TEST_CASE("parameters are there when options ask for them, under these names") {

@@ -20,6 +20,14 @@ struct Ragged {
   TensorView<Index const, 1, HostSpace> offsets;
   Index longest = 0;
 };
+struct Single {
+  TensorView<std::int32_t const, 1, HostSpace> values;
+};
+struct Optional : Single {
+  TensorView<bool const, 1, HostSpace> present;
+};
+static_assert(nn::SequenceColumn<Single, HostSpace> && !nn::SequenceColumn<Optional, HostSpace>);
+static_assert(!nn::SingleElements<Padded> && !nn::SingleElements<Ragged>);
 static_assert(nn::SequenceColumn<Padded, HostSpace> && nn::SequenceColumn<Ragged, HostSpace>);
 static_assert(!nn::SequenceColumn<TensorView<float, 2, HostSpace>, HostSpace>);
 
@@ -47,6 +55,15 @@ TEST_CASE("a ragged column") {
   CHECK(layout.tokens(1) == 0);
 }
 
+TEST_CASE("a column of one number for each sample") {
+  auto const layout = nn::layout_of<HostSpace>(Single{{nullptr, {3}}}, positions);
+  CHECK_FALSE(layout.is_ragged());
+  CHECK(layout.slots == 3);
+  CHECK(layout.length == 1);
+  CHECK(layout.tokens(2) == 1);
+  CHECK(layout.positions.data == places.data());
+}
+
 TEST_CASE("parts that disagree are refused with their numbers") {
   std::array<std::int32_t, 3> const lengths{};
   CHECK_THROWS_WITH_AS(
@@ -56,6 +73,8 @@ TEST_CASE("parts that disagree are refused with their numbers") {
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::layout_of<HostSpace>(Ragged{{nullptr, {0}}, {offsets.data(), {3}}, 0}, positions)),
       doctest::Contains("3 offsets and 3 positions"), ShapeError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(Single{{nullptr, {4}}}, positions)),
+                       doctest::Contains("4 rows of one element and 3 positions"), ShapeError);
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::layout_of<HostSpace>(
                            Padded{{nullptr, {3, 4, 1}}, {lengths.data(), {3}}, Side::start}, positions)),
                        doctest::Contains("padding stands at the start"), ShapeError);

@@ -49,6 +49,19 @@ TEST_CASE("numbers and arrays, padded and ragged, become rows of an activation w
   check(Ragged<2>{{numbers.data(), {4, 3}}, {offsets.data(), {3}}, 3}, {4, 3});
 }
 
+TEST_CASE("one number for each sample is a sequence of one step") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  std::array<float, 2> const numbers{1, 2};
+  struct Single {
+    TensorView<float const, 1, HostSpace> values;
+  };
+  auto const x = nn::sequence_of(context, Single{{numbers.data(), {2}}}, positions);
+  CHECK(x.tokens.value.extent == Extents<2>{2, 1});
+  CHECK(x.layout.tokens(1) == 1);
+}
+
 TEST_CASE("another precision is converted") {
   ThreadPool pool(1);
   nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};

@@ -30,6 +30,8 @@ using kernel::Norm;
 /// Two texts:        embedding.forward(context, nn::concatenate(batch[&Pair::question], batch[&Pair::answer]), ...)
 /// A trajectory:     embedding.forward(context, nn::interleave(returns, states, action.of(batch[&Step::actions])), ...)
 /// where `returns` and `states` are Sequences that a Linear projected, and `action` is an nn::Embedding.
+/// Categories:       embedding.forward(context, nn::sum(town.of(batch[&Home::town]), kind.of(batch[&Home::kind])), ...)
+/// where a sample has one id of each: sequences of one token, whose `.tokens` are [rows, width].
 ///
 /// Tables start as N(0, 0.02). Padding slots are zero and give no gradient.
 /// @determinism bitwise, for any number of threads: the gradients use no atomics

@@ -26,8 +26,17 @@ concept RaggedSequences = requires(C const& column) {
   { column.longest } -> std::convertible_to<Index>;
 };
 
+/// A column of one number for each sample, as any collate makes of a number: sequences of one token. A column of
+/// optionals is none, for what its absent ones read as may be an id.
+template <class C>
+concept SingleElements = requires(C const& column) {
+  { column.values.extent } -> std::same_as<Extents<1> const&>;  // [rows]
+}
+&&!requires(C const& column) { column.offsets; }
+&&!requires(C const& column) { column.present; };
+
 template <class C, class Space>
-concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space>;
+concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space> || SingleElements<C>;
 
 /// Where the elements of a column's sequences lie.
 /// @shape positions [rows], each sample's place in the epoch: dropout's key
@@ -40,6 +49,12 @@ template <class Space, SequenceColumn<Space> Column>
              std::to_string(positions.size()) + " positions; there is one offset more than rows";
     });
     return SequenceLayout<Space>::ragged(column.values.extent[0], column.longest, column.offsets, positions);
+  } else if constexpr (SingleElements<Column>) {
+    expect<ShapeError>(column.values.size() == positions.size(), [&] {
+      return "sequences: " + std::to_string(column.values.size()) + " rows of one element and " +
+             std::to_string(positions.size()) + " positions; each row needs one";
+    });
+    return SequenceLayout<Space>::vectors(positions.size(), positions);
   } else {
     auto const rows = column.values.extent[0];
     expect<ShapeError>(column.lengths.extent[0] == rows && positions.size() == rows, [&] {

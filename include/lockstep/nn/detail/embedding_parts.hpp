@@ -36,6 +36,11 @@ template <kernel::Arrangement arrangement, class... Segment>
   return std::apply([](auto const&... segment) { return std::tuple_cat(tables_of(segment)...); }, segments.all);
 }
 
+template <class C, class Space>
+concept IdColumn = SequenceColumn<C, Space> && requires(C const& column) {
+  { column.values.data } -> std::convertible_to<std::int32_t const*>;
+};
+
 /// What a fused embedding is made from, as its kernel takes it, and where each part came from.
 template <class Context>
 class EmbeddingParts {
@@ -92,7 +97,7 @@ class EmbeddingParts {
     take_segment(nn::sum(part));
   }
 
-  template <SequenceColumn<Space> Column>
+  template <class Column>
   void take_part(Column const& column) {
     expect<ShapeError>(own_->ordinal >= 0, [&] {
       return where() +
@@ -117,10 +122,16 @@ class EmbeddingParts {
     take(x.layout, {.rows = {nullptr, x.tokens.value.extent}}, {.dense = x.tokens, .segment = inputs.assembly.count});
   }
 
+  /// Says what it takes, of anything else.
   template <class Column>
+  void look_up(Parameter const&, Column const&) {
+    static_assert(!std::same_as<Column, Column>,
+                  "Lockstep: what is looked up is a column of std::int32_t, one or a std::vector of them; numbers go "
+                  "through nn::Linear; texts, enums and optionals become ids when samples are made, an absent one an "
+                  "id of its own");
+  }
+  template <IdColumn<Space> Column>
   void look_up(Parameter const& table, Column const& column) {
-    static_assert(std::convertible_to<decltype(column.values.data), std::int32_t const*>,
-                  "Lockstep: ids are std::int32_t; numbers go through nn::sequence_of and nn::Linear");
     Source source{.table = &table, .segment = inputs.assembly.count};
     if constexpr (requires { column.plan; }) source.plan = column.plan;
     take(layout_of<Space>(column, positions_),
