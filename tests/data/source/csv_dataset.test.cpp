@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -150,6 +151,59 @@ TEST_CASE("an array takes as many columns as it has elements, of which a file ma
         doctest::Contains(":1: has 2 columns where 24 (20 x number, text, 2 x text, number) were expected"));
   CHECK(error_of<Wide>(row + "x,y,z,7\n0,0,?,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,x,y,z,7\n") ==
         doctest::Contains(":2: column 3: expected a number, found \"?\""));
+}
+
+TEST_CASE("a number that may be missing") {
+  struct House {
+    std::string town;
+    std::optional<float> area;
+    std::optional<int> year;
+    std::array<std::optional<bool>, 2> flags;
+  };
+  auto const rows = table<House>("town,area,year,new,sold\nUlm,80.5,,1,\n,, ,,0\n");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.get(0).area == 80.5f);
+  CHECK(!rows.get(0).year);
+  CHECK(rows.get(0).flags[0] == true);
+  CHECK(!rows.get(0).flags[1]);
+  CHECK(!rows.get(1).area);
+  CHECK(!rows.get(1).year);
+  CHECK(rows.get(1).flags[1] == false);
+  CHECK(table<House>("Ulm,,,,\n").size() == 1);  // no name is empty: a sample
+  CHECK(error_of<House>("Ulm,1,,,\nUlm,,19x,,\n") ==
+        doctest::Contains(":2: column 3: expected a whole number, found \"19x\""));
+  CHECK(error_of<House>("Ulm,1,,,\nUlm,NA,,,\n") == doctest::Contains(":2: column 2: expected a number, found \"NA\""));
+}
+
+TEST_CASE("columns by their names, in any order and among others") {
+  struct Sale {
+    std::string town;
+    std::array<float, 2> sizes{};
+    std::optional<int> year;
+  };
+  data::CsvOptions const options{.columns = {"town", "area", "garden", "year"}};
+  auto const rows = table<Sale>("year,\"garden\",note,area,town\n1990,5,\"a,\nb\",80,Ulm\n,6,,90,Bonn\n", options);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.get(0).town == "Ulm");
+  CHECK(rows.get(0).sizes == std::array<float, 2>{80, 5});
+  CHECK(rows.get(0).year == 1990);
+  CHECK(rows.get(1).town == "Bonn");
+  CHECK(rows.get(1).sizes == std::array<float, 2>{90, 6});
+  CHECK(!rows.get(1).year);
+
+  CHECK(error_of<Sale>("year,garden,size,town\n1,2,3,Ulm\n", options) ==
+        doctest::Contains(
+            ":1: no column is named \"area\"; the first line has \"year\", \"garden\", \"size\", \"town\""));
+  CHECK(error_of<Sale>("area,year,garden,area,town\n1,2,3,4,Ulm\n", options) ==
+        doctest::Contains(":1: two columns are named \"area\""));
+  CHECK(error_of<Sale>("year,garden,area,town\n1,2,3,Ulm\n1,2,3\n", options) ==
+        doctest::Contains(":3: has 3 columns where 4, as the first line has, were expected"));
+  CHECK(error_of<Sale>("year,garden,area,town\n1,2,x,Ulm\n", options) ==
+        doctest::Contains(":2: column 3: expected a number, found \"x\""));
+  CHECK(error_of<Sale>("year,garden,area,town\n", options) == doctest::Contains("holds a header and no rows"));
+  CHECK_THROWS_WITH_AS(table<Sale>("a,b\n", {.columns = {"a", "b"}}),
+                       doctest::Contains("has 2 names, and the row type 4 columns (text, 2 x number, number)"),
+                       ConfigError);
 }
 
 TEST_CASE("another separator, and a row of one column") {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,9 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/csv_table.hpp>
@@ -30,6 +33,9 @@ enum class CsvHeader {
 struct CsvOptions {
   CsvHeader header = CsvHeader::automatic;
   char separator = ',';
+  /// Names of the columns that a row's members take, in the members' order: they are looked for in the first line, in
+  /// any order and among others, whatever `header` says. Empty: the members take all columns as they stand.
+  std::vector<std::string> columns = {};
 };
 
 namespace detail {
@@ -37,7 +43,11 @@ namespace detail {
 template <class T>
 concept CsvNumber = std::is_arithmetic_v<T>;
 template <class T>
-concept CsvCell = CsvNumber<T> || std::same_as<T, std::string>;
+inline constexpr bool is_optional_number = false;
+template <CsvNumber T>
+inline constexpr bool is_optional_number<std::optional<T>> = true;
+template <class T>
+concept CsvCell = CsvNumber<T> || is_optional_number<T> || std::same_as<T, std::string>;
 
 /// The columns that a member takes: one, or one for each element.
 template <CsvCell T>
@@ -48,24 +58,26 @@ template <CsvCell T, std::size_t N>
 std::span<T, N> csv_cells(std::array<T, N>& member) noexcept {
   return member;
 }
+/// None, of any other member: CsvDataset refuses it.
 template <class T>
-concept CsvMember = requires(T& member) {
-  csv_cells(member);
-};
+std::span<std::string, 0> csv_cells(T&) noexcept {
+  return {};
+}
 
 /// What a member wants of the file.
 template <class T>
 struct CsvKind {
   using Cells = decltype(csv_cells(std::declval<T&>()));
   static constexpr std::size_t columns = Cells::extent;
-  static constexpr bool is_number = CsvNumber<typename Cells::element_type>;
+  static constexpr bool is_number = !std::same_as<typename Cells::element_type, std::string>;
   static std::string name() {
     return (columns == 1 ? "" : std::to_string(columns) + " x ") + (is_number ? "number" : "text");
   }
 };
 
-template <CsvNumber T>
+template <class T>
 constexpr char const* csv_kind() {
+  if constexpr (is_optional_number<T>) return csv_kind<typename T::value_type>();
   if constexpr (std::same_as<T, bool>) return "0 or 1";
   if constexpr (std::floating_point<T>) return "a number";
   return "a whole number";
@@ -85,15 +97,23 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
     return error == std::errc{} && end != text.data() + text.size() ? std::errc::invalid_argument : error;
   }
 }
+/// The same, or nothing of a field without anything in it.
+template <CsvNumber T>
+std::errc parse_number(std::string_view text, std::optional<T>& out) noexcept {
+  out.reset();
+  return text.find_first_not_of(' ') == std::string_view::npos ? std::errc{} : parse_number(text, out.emplace());
+}
 
 }  // namespace detail
 
 /// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
-/// in the file's order; a std::array of N of these takes N columns. The file is read and indexed at construction; a row
+/// or std::optional of a number where a field may be empty, in the file's order or that of `CsvOptions::columns`; a
+/// std::array of N of these takes N columns. The file is read and indexed at construction; a row
 /// is converted when it is asked for. Copies share the file's text. Thread-safe.
 /// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
-/// of columns, or a quote that does not close; from `get` when a number cannot be read. Each names file, line and
-/// column.
+/// of columns, no column of a name that was asked for or two, or a quote that does not close; from `get` when a number
+/// cannot be read. Each names file, line and column.   @throws ConfigError when there are more or fewer names than
+/// columns of the row type
 /// @source RFC 4180
 template <class Row>
 class CsvDataset {
@@ -106,9 +126,9 @@ class CsvDataset {
   template <class... Member>
   struct Check<std::tuple<Member&...>> {
     static_assert(
-        (detail::CsvMember<Member> && ...),
-        "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers, or "
-        "std::array of one of these; convert to other types with data::Transform");
+        ((detail::CsvKind<Member>::columns > 0) && ...),
+        "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers, "
+        "std::optional of a number, or std::array of one of these; convert to other types with data::Transform");
     static constexpr std::size_t columns = (detail::CsvKind<Member>::columns + ...);
     static constexpr bool has_numbers = (detail::CsvKind<Member>::is_number || ...);
     static std::string kinds() {
@@ -119,13 +139,13 @@ class CsvDataset {
   };
 
  public:
-  explicit CsvDataset(std::string path, CsvOptions options = {}) {
-    detail::CsvTable table(std::move(path), options.separator, Check<Members>::columns, Check<Members>::kinds());
-    if (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(table))) {
+  explicit CsvDataset(std::string path, CsvOptions const& options = {}) {
+    auto table = open(std::move(path), options);
+    if (options.columns.empty() &&
+        (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(table))))
       table.drop_first_row();
-      if (table.rows() == 0)
-        throw DataError(table.path() + ": holds a header and no rows; it must hold at least one sample");
-    }
+    if (table.rows() == 0)
+      throw DataError(table.path() + ": holds a header and no rows; it must hold at least one sample");
     table_ = std::make_shared<detail::CsvTable const>(std::move(table));
   }
 
@@ -133,10 +153,14 @@ class CsvDataset {
 
   [[nodiscard]] Row get(Index i) const {
     Row row{};
+    auto const named = table_->named(i);
     auto at = table_->begin(i);
-    int column = 0;
+    std::size_t place = 0;
     auto const read_all = [&](auto& member) {
-      for (auto& cell : detail::csv_cells(member)) read(cell, ++column, at);
+      for (auto& cell : detail::csv_cells(member)) {
+        if (!named.empty()) at = named[place];
+        read(cell, place++, at);
+      }
     };
     std::apply([&](auto&... member) { (read_all(member), ...); }, members(row));
     return row;
@@ -149,6 +173,16 @@ class CsvDataset {
   [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(table_->begin(i), why); }
 
  private:
+  static detail::CsvTable open(std::string path, CsvOptions const& options) {
+    using Checked = Check<Members>;
+    if (options.columns.empty()) return {std::move(path), options.separator, Checked::columns, Checked::kinds()};
+    if (options.columns.size() != Checked::columns)
+      throw ConfigError("CsvDataset: CsvOptions::columns has " + std::to_string(options.columns.size()) +
+                        " names, and the row type " + std::to_string(Checked::columns) + " columns (" +
+                        Checked::kinds() + "); give one name for each");
+    return {std::move(path), options.separator, options.columns};
+  }
+
   static bool names_columns(detail::CsvTable const& table) {
     if (!Check<Members>::has_numbers) return false;
     Row row{};
@@ -158,7 +192,7 @@ class CsvDataset {
       for (auto& cell : detail::csv_cells(member)) {
         auto const field = table.field(at);
         at = field.next;
-        if constexpr (detail::CsvNumber<std::remove_reference_t<decltype(cell)>>)
+        if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>)
           any_number |= detail::parse_number(field.text, cell) != std::errc::invalid_argument;
       }
     };
@@ -167,13 +201,13 @@ class CsvDataset {
   }
 
   template <class T>
-  void read(T& cell, int column, std::size_t& at) const {
+  void read(T& cell, std::size_t place, std::size_t& at) const {
     auto const field = table_->field(at);
-    if constexpr (detail::CsvNumber<T>) {
+    if constexpr (!std::same_as<T, std::string>) {
       auto const error = detail::parse_number(field.text, cell);
       if (error != std::errc{}) {
-        table_->fail(at, "column " + std::to_string(column) + ": expected " + detail::csv_kind<T>() + ", found " +
-                             detail::excerpt(field.text) +
+        table_->fail(at, "column " + std::to_string(table_->number(place)) + ": expected " + detail::csv_kind<T>() +
+                             ", found " + detail::excerpt(field.text) +
                              (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
                              "; mend the field, or change the member's type or the header option");
       }

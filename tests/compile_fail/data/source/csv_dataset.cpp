@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE vector: Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers
+// CASE optional_text: Lockstep: the members of a row of CsvDataset are std::string, bool
 // CASE no_aggregate: Lockstep: the row type of CsvDataset is not an aggregate
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ struct Row {
   std::string text;
 #if defined(CASE_vector)
   std::vector<int> numbers;
+#elif defined(CASE_optional_text)
+  std::optional<std::string> note;
 #elif defined(CASE_no_aggregate)
   explicit Row(int) {}
 #endif

@@ -50,23 +50,33 @@ class CsvTable {
   /// differs
   CsvTable(std::string path, char separator, std::size_t columns, std::string const& kinds)
       : CsvTable(std::move(path), separator) {
-    bool more = true;
-    while (more) {
-      auto at = rows_.back();
-      std::size_t found = 0;
-      for (bool last = false; !last; ++found) {
-        auto const f = field(at);
-        at = f.next;
-        last = f.last;
-      }
-      if (found != columns) {
-        fail(rows_.back(),
-             "has " + count(found, "column") + " where " + std::to_string(columns) + " (" + kinds +
-                 ") were expected; mend the line, quote fields that hold the separator, or change the row type");
-      }
-      more = find_row(at);
+    find_rows(columns, " (" + kinds + ")", ", or change the row type");
+  }
+  /// The same of a file whose first row has these names, in any order and among others. It is then gone.
+  /// @throws DataError also when a name is missing or stands there twice
+  CsvTable(std::string path, char separator, std::vector<std::string> const& names)
+      : CsvTable(std::move(path), separator) {
+    std::vector<std::string> header;
+    auto at = rows_.front();
+    for (bool last = false; !last;) {
+      auto const f = field(at);
+      f.copy_to(header.emplace_back());
+      at = f.next;
+      last = f.last;
     }
-    content_hash_ = content_hash(content_);
+    for (auto const& name : names) {
+      auto const found = std::find(header.begin(), header.end(), name);
+      if (found == header.end() || std::find(found + 1, header.end(), name) != header.end()) {
+        std::string has;
+        for (auto const& other : header) has += (has.empty() ? "" : ", ") + excerpt(other);
+        fail(rows_.front(), (found == header.end() ? "no column is named " : "two columns are named ") + excerpt(name) +
+                                "; the first line has " + has +
+                                "; mend the name in CsvOptions::columns or in the file");
+      }
+      named_.push_back(static_cast<std::size_t>(found - header.begin()));
+    }
+    find_rows(header.size(), ", as the first line has,", "");
+    drop_first_row();
   }
 
   [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(rows_.size()); }
@@ -75,6 +85,24 @@ class CsvTable {
   /// Of the whole file.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return content_hash_; }
   void drop_first_row() { rows_.erase(rows_.begin()); }
+  /// Where the named fields of a row begin, in the order of the names; nothing where none were given.
+  [[nodiscard]] std::vector<std::size_t> named(Index row) const {
+    std::vector<std::size_t> begins, out;
+    if (named_.empty()) return out;
+    auto at = begin(row);
+    for (bool last = false; !last;) {
+      begins.push_back(at);
+      auto const f = field(at);
+      at = f.next;
+      last = f.last;
+    }
+    for (auto const column : named_) out.push_back(begins[column]);
+    return out;
+  }
+  /// The number in the file, from 1, of the column that a row type has at `place`.
+  [[nodiscard]] std::size_t number(std::size_t place) const noexcept {
+    return 1 + (named_.empty() ? place : named_[place]);
+  }
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
   [[nodiscard]] CsvField field(std::size_t at) const {
@@ -120,6 +148,24 @@ class CsvTable {
   static std::string count(std::size_t n, std::string const& what) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   }
+  void find_rows(std::size_t columns, std::string const& which, std::string const& or_else) {
+    bool more = true;
+    while (more) {
+      auto at = rows_.back();
+      std::size_t found = 0;
+      for (bool last = false; !last; ++found) {
+        auto const f = field(at);
+        at = f.next;
+        last = f.last;
+      }
+      if (found != columns) {
+        fail(rows_.back(), "has " + count(found, "column") + " where " + std::to_string(columns) + which +
+                               " were expected; mend the line, quote fields that hold the separator" + or_else);
+      }
+      more = find_row(at);
+    }
+    content_hash_ = content_hash(content_);
+  }
   /// Notes the row that begins at or after `at`, if there is one.
   bool find_row(std::size_t at) {
     while (at < content_.size()) {
@@ -143,6 +189,7 @@ class CsvTable {
   char separator_;
   std::string content_;
   std::vector<std::size_t> rows_;
+  std::vector<std::size_t> named_;  // the file's columns, from 0, in the order of the names
   std::uint64_t content_hash_ = 0;
 };
 
