@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
@@ -427,6 +429,21 @@ TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its pl
   CHECK(heard.steps[4].epoch == 1);
   CHECK(heard.steps[2].samples == 22);
   CHECK(record.epoch_seconds.size() == 2);
+}
+
+TEST_CASE("where a sampler chooses the batches, a step counts as many samples as the mean batch has") {
+  std::vector<std::int32_t> lengths(20, 1);
+  std::fill_n(lengths.begin(), 10, 8);  // ten batches of one sample, one of eight and one of two
+  data::DataLoader loader{data::InMemoryDataset{line::points(20)},
+                          data::TokenBudgetSampler{.lengths = lengths, .tokens = 8}, data::PadCollate{}};
+  REQUIRE(loader.steps() == 12);
+  Recorder heard;
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const record = trainer.fit(loader, {.epochs = 2, .observers = {&heard}});
+  REQUIRE(heard.steps.size() == 24);
+  for (Index step = 0; step < 24; ++step)
+    CHECK(heard.steps[static_cast<std::size_t>(step)].samples == (step + 1) * 20 / 12);
+  CHECK(record.samples == 40);
 }
 
 namespace {

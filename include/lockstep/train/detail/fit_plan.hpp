@@ -29,9 +29,12 @@ struct FitPlan {
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(micro_steps, begin(step) + accumulation); }
   /// Whether an epoch, or the fit, is over after so many steps.
   [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
-  /// Samples that so many steps have seen, and their micro-steps.
+  /// Samples that so many steps have seen, and their micro-steps. Where a sampler has chosen the batches, which hold
+  /// `micro_samples` at most, each counts as the mean.
   [[nodiscard]] Index samples(Index step) const noexcept {
-    return epoch(step) * epoch_samples + std::min(epoch_samples, begin(step) * micro_samples);
+    bool const alike = (micro_steps - 1) * micro_samples < epoch_samples;
+    return epoch(step) * epoch_samples +
+           (alike ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
 };
