@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -429,6 +431,42 @@ TEST_CASE("a record tells the last epoch's mean loss, every evaluation in its pl
   CHECK(heard.steps[4].epoch == 1);
   CHECK(heard.steps[2].samples == 22);
   CHECK(record.epoch_seconds.size() == 2);
+
+  Recorder learned;
+  Trainer learner{line::Model{}, sgd(), parallel::DataParallel{.devices = 2, .threads = 1}};
+  auto const second = learner.fit(loader, {.epochs = 2, .observers = {&learned}});
+  auto const& steps = learned.steps;
+  CHECK(steps[3].loss < steps[0].loss);
+  CHECK(second.train_loss == doctest::Approx((8 * steps[3].loss + 8 * steps[4].loss + 6 * steps[5].loss) / 22));
+}
+
+TEST_CASE("an epoch's seconds are its own, and each rank's are those that it has measured") {
+  struct Slow : Recorder {
+    std::vector<double> evaluated;
+    void step(train::StepReport const& report) override {
+      if (report.step == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    void evaluation(train::EvaluationReport const&) override { evaluated.push_back(Clock::seconds()); }
+  };
+  launch::Options options;
+  options.threads = 2;
+  launch::run(options, [](launch::World& world) {
+    Slow slow;
+    auto loader = line::loader(8, 2), again = line::loader(8, 2);
+    Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
+    auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&slow}});
+    CHECK(record.epoch_seconds[0] >= 0.05);
+    CHECK(record.epoch_seconds[1] < slow.evaluated[1] - slow.evaluated[0]);
+    REQUIRE(record.ranks.size() == 2);
+    auto const& own = record.ranks[static_cast<std::size_t>(world.rank)];
+    auto const& phases = record.phases;
+    CHECK(own.data_wait == record.data_wait_seconds);
+    CHECK(own.compute == phases.forward + phases.backward + phases.pass);
+    CHECK(own.communication == phases.communication);
+    CHECK(own.optimizer == phases.optimizer);
+    CHECK(own.communication != own.optimizer);
+    return 0;
+  });
 }
 
 TEST_CASE("where a sampler chooses the batches, a step counts as many samples as the mean batch has") {
