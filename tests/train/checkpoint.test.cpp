@@ -269,6 +269,7 @@ TEST_CASE("checkpoints come every so many steps and after the last; who dies goe
   options.checkpoints.resume = train::newest_checkpoint(checkpoints);
   auto const rest = fit(parallel::SingleDevice{.threads = 1}, options);
   CHECK(rest.values == whole.values);
+  CHECK(rest.record.samples_before == samples + 16);  // which its speed leaves out
   CHECK(goes_on.began.resumed == 5);
   CHECK(goes_on.began.steps == 12);
   REQUIRE(goes_on.steps.size() == 7);
@@ -422,6 +423,13 @@ TEST_CASE("a checkpoint is a file of parameters too") {
   train::load_parameters(train::newest_checkpoint(folder / "saved"), predictor.layout(), values, buffers);
   CHECK(values == outcome.values);
   CHECK(buffers == outcome.buffers);
+
+  Trainer again{Model{}, optim::AdamW{}, parallel::DataParallel{.devices = 2, .threads = 1}, 6};
+  again.load(train::newest_checkpoint(folder / "saved"));
+  auto held_out = loader(2);
+  again.evaluate(train::Evaluation{held_out});  // by the mean of all devices' buffers
+  CHECK(std::vector<float>(again.values().begin(), again.values().end()) == outcome.values);
+  CHECK(std::vector<float>(again.buffers().begin(), again.buffers().end()) == outcome.buffers);
 }
 
 TEST_CASE("what does not belong to the run is refused, by name and with both values") {
@@ -446,6 +454,20 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
     auto batches = loader(4, 2);
     trainer.fit(batches, train::NoEvaluation{}, o);
   });
+  fit(single, {.epochs = 2, .max_steps = 7, .checkpoints = {.folder = folder / "saved"}});
+  refused(
+      "was saved at epoch 1, position 4, where step 7 does not begin with this loader's options; give it the tail of "
+      "the "
+      "earlier run",
+      [&](FitOptions o) {
+        Trainer trainer{Model{}, optim::AdamW{}, single, 5};
+        auto batches = data::DataLoader{data::InMemoryDataset{texts(samples, 1)},
+                                        data::ShuffledSampler{.seed = 1},
+                                        data::PadCollate{},
+                                        {.batch_size = 4, .tail = data::Tail::drop}};
+        o.checkpoints.resume = step_file(folder / "saved", 7);
+        trainer.fit(batches, train::NoEvaluation{}, o);
+      });
   refused("has shape", [&](FitOptions const& o) {
     Trainer trainer{Model{16}, optim::AdamW{}, single, 5};
     auto batches = loader(4);

@@ -90,12 +90,13 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
     std::vector<bool> best;
     std::string put_aside;
   };
-  auto const train_to = [&](Index epochs, std::string const& judge_by) {
+  auto const train_to = [&](Index epochs, std::string const& judge_by, std::string from = {}) {
     auto loader = line::loader(8, 4), again = line::loader(8, 4);
     Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path);
     FitOptions options{.epochs = epochs, .judge_by = judge_by};
-    options.checkpoints = {.folder = folder / "saved", .resume = train::newest_checkpoint(folder / "saved")};
+    if (from.empty()) from = train::newest_checkpoint(folder / "saved");
+    options.checkpoints = {.folder = folder / "saved", .resume = from};
     options.observers = {&best};
     Part part;
     for (auto const& each : trainer.fit(loader, train::Evaluation{again, Distance{}}, options).evaluations)
@@ -114,4 +115,6 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
   auto const kept = lockstep_test::read_file(path);
   CHECK(train_to(6, "distance").put_aside.empty());
   CHECK(lockstep_test::read_file(path) != kept);
+  // What a later step left stays in its place until this run has something better.
+  CHECK(train_to(6, "loss", train::checkpoint_path(folder / "saved", "step_10")).put_aside.empty());
 }
