@@ -27,6 +27,7 @@
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/trainer.hpp>
 
 using namespace lockstep;
@@ -303,6 +304,43 @@ TEST_CASE("ranks that were started with other settings are refused before they p
         [](Setting& mine, optim::AdamW&) { mine.evaluation_order = 1; });
   fails("rank 1 has batch size of the evaluation = 3 where",
         [](Setting& mine, optim::AdamW&) { mine.evaluated_at_once = 3; });
+}
+
+TEST_CASE("ranks that would train for other lengths, by other rules or judge otherwise are refused, by name") {
+  train::Trace trace;
+  auto const fails = [&](std::string const& said, auto change) {
+    auto const run = [&] {
+      launch::Options ranks;
+      ranks.threads = 2;
+      launch::run(ranks, [&](launch::World& world) {
+        FitOptions options{.epochs = 2};
+        if (world.rank == 1) change(options);
+        Trainer trainer(Classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
+                        7);
+        data::DataLoader loader(data::InMemoryDataset(texts(16)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                                {.batch_size = 4}),
+            again(data::InMemoryDataset(texts(8)), data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 4});
+        trainer.fit(loader, train::Evaluation{again, train::Accuracy{&Text::label}}, options);
+        return 0;
+      });
+    };
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains(("rank 1 has " + said + " where rank 0 has ").c_str()),
+                         CollectiveMismatch);
+  };
+  fails("epochs = 3", [](FitOptions& mine) { mine.epochs = 3; });
+  fails("largest number of steps = 2", [](FitOptions& mine) { mine.max_steps = 2; });
+  fails("batches in a step = 2", [](FitOptions& mine) { mine.accumulation = 2; });
+  fails("largest gradient norm = 0.5", [](FitOptions& mine) { mine.clip_norm = 0.5; });
+  fails("steps between checks of replicas = 2", [](FitOptions& mine) { mine.check_replicas_every = 2; });
+  fails("epochs between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every = 2; });
+  fails("patience = 1", [](FitOptions& mine) { mine.patience = 1; });
+  fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
+  fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });
+  fails("what evaluations are judged by = accuracy", [](FitOptions& mine) { mine.judge_by = "accuracy"; });
+  fails("steps of warm-up = 1", [](FitOptions& mine) { mine.schedule.warmup_steps = 1; });
+  fails("steps of the schedule = 9", [](FitOptions& mine) { mine.schedule.total_steps = 9; });
+  fails("kind of schedule = 1",
+        [](FitOptions& mine) { mine.schedule.kind = static_cast<decltype(mine.schedule.kind)>(1); });
 }
 
 TEST_CASE("replicas that part during a run end it at the next check, by name") {
