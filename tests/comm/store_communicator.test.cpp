@@ -108,6 +108,33 @@ TEST_CASE("who asks for something else, does not come or is gone is named") {
   CHECK_THROWS_WITH_AS(comm::StoreCommunicator{alone}, doctest::Contains("engine 'self'"), lockstep::ConfigError);
 }
 
+TEST_CASE("one rank warns for all that wait") {
+  std::atomic<int> turn{0}, warnings{0}, stalled{0};
+  auto const errors = run_apart(3,
+                                [&](launch::World& world) {
+                                  world.warn = [&](std::string const&) { ++warnings; };
+                                  comm::StoreCommunicator c(world);
+                                  Piece barrier{.collective = comm::Collective::barrier};
+                                  while (turn < world.rank) std::this_thread::yield();
+                                  while (world.rank == 2 && stalled < 2) std::this_thread::yield();
+                                  if (world.rank == 2) return;
+                                  c.start(barrier);
+                                  (void)world.store->add("started", 1);  // so the server knows of this rank's part
+                                  ++turn;
+                                  while (turn < 2) std::this_thread::yield();
+                                  try {
+                                    c.finish();
+                                  } catch (lockstep::CommunicationError const&) {
+                                    ++stalled;
+                                    throw;
+                                  }
+                                },
+                                {.warn_seconds = 0.05, .stall_seconds = 0.6});
+  for (int const rank : {0, 1})
+    CHECK_THROWS_AS(std::rethrow_exception(errors[static_cast<std::size_t>(rank)]), lockstep::RankStalled);
+  CHECK(warnings == 1);
+}
+
 TEST_CASE("who does not come to a group is named by its place in the run") {
   std::atomic<bool> given_up{false};
   std::string warning;

@@ -93,15 +93,23 @@ TEST_CASE("counters may wrap") {
 }
 
 TEST_CASE("a rank may connect again after its communicator is gone, and not before") {
-  CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
+  std::atomic<int> started = 0;
+  CHECK_NOTHROW(launch::run(ranks(2), [&](launch::World& world) {
     for (int i = 0; i < 3; ++i) {
       auto c = comm::connect(world);
       refuses([&] { (void)comm::connect(world); }, "rank " + std::to_string(world.rank) + " is connected already");
       auto const block = c.allocate(100000);
       Case<double> one(c, Memory::allocated, 5000, 0, 2, static_cast<std::uint64_t>(i));
+      Case<double> staged(c, Memory::own, 100000, 0, 0, static_cast<std::uint64_t>(i));
       c.start(one.piece());
       c.finish();
       one.check("connected again");
+      while (started < 2 * i + world.rank) std::this_thread::yield();
+      c.start(staged.piece());  // the second rank comes as far as it can while the first stages nothing
+      ++started;
+      while (started < 2 * i + 2) std::this_thread::yield();
+      c.finish();
+      staged.check("connected again, staged");
     }
     return 0;
   }));
@@ -160,6 +168,35 @@ TEST_CASE("a rank that throws releases the others, which name it") {
     CAPTURE(text);
     CHECK(text.starts_with("1 rank 1 failed: article 17 has no label; rank "));
     CHECK(text.find("was waiting in operation 1 (barrier)") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that throws after its part is named by who waits for another") {
+  for (int const thrower : {0, 1}) {
+    CAPTURE(thrower);
+    auto options = ranks(3);
+    options.limits.stall_seconds = 5;
+    std::atomic<int> named{-1};  // whom the last rank was told of
+    auto const train = [&](launch::World& world) -> int {
+      auto c = comm::connect(world);
+      comm::Piece piece{.collective = comm::Collective::barrier};
+      if (world.rank + thrower == 1) {  // late, and alive
+        while (named == -1) std::this_thread::yield();
+        return 0;
+      }
+      c.start(piece);
+      if (world.rank == thrower) throw std::domain_error("article 17 has no label");
+      try {
+        c.finish();
+      } catch (RankLost const& lost) {
+        named = lost.rank();
+      } catch (RankStalled const&) {
+        named = 2;
+      }
+      return 0;
+    };
+    CHECK_THROWS_AS(launch::run(options, train), std::domain_error);
+    CHECK(named == thrower);
   }
 }
 
@@ -228,7 +265,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
   std::mutex mutex;
   std::vector<std::string> warnings;
   auto options = ranks(3);
-  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.4};
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.6};
   options.warn = [&](std::string const& text) {
     std::lock_guard const lock(mutex);
     warnings.push_back(text);
@@ -248,7 +285,8 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
       c.finish();
     } catch (RankStalled const& error) {
       auto const& history = error.history();  // of all ranks, a line each
-      given_up += error.rank() == 1 && history.find("rank 1: 0 barrier") != std::string::npos &&
+      given_up += error.rank() == 1 && std::string(error.what()).ends_with(". It is alive; the limit of 1 s is over") &&
+                  history.find("rank 1: 0 barrier") != std::string::npos &&
                   history.find("rank 0: 0 barrier") != std::string::npos &&
                   history.find("; 1 all_reduce of 1 float32 (sum, 0 riders)") != std::string::npos &&
                   history.find("s ago, under way\n") != std::string::npos;

@@ -38,6 +38,23 @@ TEST_CASE("the first failure stays the first") {
   CHECK(page->tell(1) == "rank 1 ended with exit code 3");
 }
 
+TEST_CASE("a rank whose process is gone is lost, unless it has said that its work is over") {
+  auto const page = std::make_unique<ControlPage>();
+  for (int const rank : {0, 1, 2, 3}) page->join(rank, 10 + rank);
+  page->end(0, 0);
+  page->lose(0);
+  CHECK(page->tell(0) == "rank 0 (pid 10) has ended its work");
+  CHECK(page->first_failure() == -1);
+  page->lose(2);
+  page->lose(3);
+  CHECK(page->tell(2).starts_with("rank 2 (pid 12) is gone"));
+  CHECK(page->over(2));
+  CHECK(page->first_failure() == 2);
+  page->end(1, 3);
+  page->lose(1);
+  CHECK(page->tell(1) == "rank 1 (pid 11) ended with exit code 3");
+}
+
 TEST_CASE("a message that begins with the rank is not introduced again") {
   auto const page = std::make_unique<ControlPage>();
   page->end(0, 1, 0, "rank 0 has waited 600 s for rank 1");

@@ -175,6 +175,18 @@ TEST_CASE("a rank that ends without a word is lost to all who wait; what is ther
   CHECK(store.get("there") == "yes");
 }
 
+TEST_CASE("who waits already is told when a rank is lost") {
+  StoreServer const server({.job = 7, .size = 2});
+  StoreLine waits(to(server, 0, 2), StoreLineKind::calls);
+  waits.send(StoreCall::get, "never", {});
+  waits.send(StoreCall::set, "mark", "x");
+  CHECK(waits.receive(deadline_in(5), "mark").what == StoreReply::done);  // so the server knows that it waits
+  { StoreLine const dies(to(server, 1, 2), StoreLineKind::calls); }
+  auto const told = waits.receive(deadline_in(5), "never");
+  CHECK(told.what == StoreReply::lost);
+  CHECK(told.rank == 1);
+}
+
 TEST_CASE("who waits too long for a value, or for a server, says for what") {
   StoreServer const server({.job = 7, .size = 1});
   auto options = to(server, 0, 1);
