@@ -174,32 +174,43 @@ TEST_CASE("without any sample left, skipping gives empty batches and substitutin
   CHECK_THROWS_WITH_AS(static_cast<void>(substituting.next()), doctest::Contains("no disk"), DataError);
 }
 
-TEST_CASE("a failure's message has the sample's name") {
-  data::DataLoader loader{Breaking{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8}};
+TEST_CASE("a failure's message has the sample's name, and its place in the order") {
+  data::ShuffledSampler const sampler{.seed = 4};
+  auto const order = sampler.over(Breaking{});
+  Index position = 0;
+  while (!broken(order.index(0, position))) ++position;
+  auto const number = std::to_string(order.index(0, position)), place = std::to_string(position);
+  REQUIRE(number != place);
+  data::DataLoader loader{Breaking{}, sampler, data::PadCollate{}, {.batch_size = 60}};
   loader.start({}, 0, 0, 1);
-  CHECK_THROWS_WITH_AS(
-      static_cast<void>(loader.next()),
-      "DataLoader: sample 3 (clips/3.npy) (position 3 of epoch 0, step 0) cannot be made: file is gone", DataError);
+  auto const says = "DataLoader: sample " + number + " (clips/" + number + ".npy) (position " + place +
+                    " of epoch 0, step 0) cannot be made: file is gone";
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), says.c_str(), DataError);
 }
 
 TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked again") {
   struct Stuck : Breaking {
     std::atomic<bool>* open;
+    Index stuck;
     Sample get(Index i) const {
-      while (i == 5 && !*open) std::this_thread::yield();
+      while (i == stuck && !*open) std::this_thread::yield();
       return sample(i);
     }
   };
   std::atomic<bool> open = false;
-  data::DataLoader loader{Stuck{{16}, &open},
-                          data::SequentialSampler{},
+  data::ShuffledSampler const sampler{.seed = 4};
+  auto const stuck = sampler.over(Breaking{16}).index(0, 5);
+  auto const number = std::to_string(stuck);
+  REQUIRE(stuck != 5);  // a sample's number is not its position
+  data::DataLoader loader{Stuck{{16}, &open, stuck},
+                          sampler,
                           data::PadCollate{},
                           {.batch_size = 4, .workers = 2, .deadline_seconds = 0.02}};
   loader.start({}, 0, 0, 1);
   CHECK(loader.next().step() == 0);
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
-  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
-                       doctest::Contains(" reads sample 5 (clips/5.npy), position 5, in a run of "), DataError);
+  auto const reads = " reads sample " + number + " (clips/" + number + ".npy), position 5, in a run of ";
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(reads.c_str()), DataError);
   bool told = false;  // that the other worker is done with what there is room for
   for (int tries = 0; tries < 500 && !told; ++tries) {
     try {
@@ -237,14 +248,18 @@ TEST_CASE("a deadline beyond all clocks is none") {
 TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the same batches") {
   struct Slow : Breaking {
     std::atomic<bool>* open;
-    Sample get(Index i) const {
-      while (i == 0 && !*open) std::this_thread::yield();
+    std::atomic<int>* begun;
+    Sample get(Index i) const { return sample(i); }
+    Sample get(Index i, data::SampleKey const& key) const {
+      ++*begun;
+      while (i == 0 && key.epoch == 0 && !*open) std::this_thread::yield();
       return sample(i);
     }
   };
   std::atomic<bool> open = false;
+  std::atomic<int> begun = 0;
   data::DataLoader loader{
-      Slow{{16}, &open},
+      Slow{{16}, &open, &begun},
       data::SequentialSampler{},
       data::PadCollate{},
       {.batch_size = 4, .workers = 2, .prefetch = 5, .deadline_seconds = 0.02, .delivery = data::Delivery::unordered}};
@@ -265,7 +280,8 @@ TEST_CASE("unordered delivery overtakes a slow sample within its epoch, with the
     steps.insert(held.step());
   }
   CHECK(steps == std::set<Index>{1, 2, 3});
-  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // nothing of epoch 1 before step 0
+  while (begun < 32) std::this_thread::yield();                  // of epoch 1, all but the last batch are ready
+  CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);  // and none of them comes before step 0
   open = true;
   CHECK(next().epoch() == 0);
   CHECK(next().epoch() == 1);
@@ -302,6 +318,21 @@ TEST_CASE("a budget bounds the ring's slabs; there is always room for one batch"
     CHECK(loader.next().rows() == 4);
     CHECK(loader.stats().bytes == batch);  // the others have been given back
     loader.start({}, 0, 2 * i + 2, 1);
+  }
+}
+
+TEST_CASE("what a collate takes once the rows are written counts as the ring's memory, too") {
+  for (int workers : {0, 1}) {
+    auto const bytes = [&](data::SegmentPlans plans) {
+      data::DataLoader loader{Breaking{3},
+                              data::SequentialSampler{},
+                              data::PadCollate{.length = 500'000, .segment_plans = plans},
+                              {.batch_size = 3, .workers = workers}};
+      loader.start({}, 0, 0, 1);
+      CHECK(loader.next().rows() == 3);
+      return loader.stats().bytes;
+    };
+    CHECK(bytes(data::SegmentPlans::build) >= bytes(data::SegmentPlans::none) + 3 * 500'000 * 4);  // the ids
   }
 }
 
@@ -372,6 +403,27 @@ TEST_CASE("replaying delivers made batches again and again, and reads nothing mo
   loader.start({}, 0, 0, 5);
   for (int i = 0; i < 2; ++i) auto const kept = loader.next(), given_back = loader.next();
   CHECK(reads == 3 * 4);  // what the budget took is made again
+}
+
+TEST_CASE("a loader that takes another's place replays as that one would, from a state too") {
+  struct Counting {
+    std::atomic<int>* reads;
+    Index size() const { return 64; }
+    Sample get(Index i) const {
+      ++*reads;
+      return sample(i);
+    }
+  };
+  std::atomic<int> reads = 0;
+  auto const make = [&](data::Replay replay) {
+    return data::DataLoader{
+        Counting{&reads}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .replay = replay}};
+  };
+  auto loader = make(data::Replay::none);
+  loader = make(data::Replay::cached);
+  loader.resume({}, loader.state_before({}, 0, 4), 5);
+  for (Index i = 4; i < 80; ++i) CHECK(loader.next().rows() == 4);
+  CHECK(reads <= 3 * 4);
 }
 
 TEST_CASE("workers are added while all are busy and training waits, up to a cap") {
