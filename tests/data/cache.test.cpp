@@ -54,6 +54,22 @@ TEST_CASE("without a budget nothing is kept, with a large one everything is") {
   CHECK_THROWS_WITH_AS((data::Cache{Counting{&reads}, -1}), doctest::Contains("budget is -1"), ConfigError);
 }
 
+TEST_CASE("a sample is kept by a budget of just its size, and not by one byte less") {
+  std::atomic<int> reads = 0;
+  constexpr Index large = Index{1} << 30;
+  data::Cache const all{Counting{&reads}, large};
+  static_cast<void>(all.get(7));
+  auto const bytes = large - all.bytes_left();
+  for (Index const missing : {0, 1}) {
+    CAPTURE(missing);
+    data::Cache const one{Counting{&reads}, bytes - missing};
+    reads = 0;
+    for (int i = 0; i < 2; ++i) static_cast<void>(one.get(7));
+    CHECK(reads == 1 + missing);
+    CHECK(one.bytes_left() == (missing == 0 ? 0 : bytes - 1));
+  }
+}
+
 TEST_CASE("threads may ask for the same samples at once") {
   std::atomic<int> reads = 0;
   constexpr Index budget = Index{1} << 30;

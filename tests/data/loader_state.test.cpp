@@ -64,6 +64,8 @@ TEST_CASE("what is no state is refused") {
                        doctest::Contains("version 2; this library reads version 1"), DataError);
   CHECK_THROWS_WITH_AS(read(R"({"version":1,"epoch":0,"position":7,"samples":5,"fingerprint":""})"),
                        doctest::Contains("position 7 of 5"), DataError);
+  CHECK_THROWS_AS(read(R"({"version":1,"epoch":0,"position":6,"samples":5,"fingerprint":""})"), DataError);
+  CHECK(read(R"({"version":1,"epoch":2,"position":5,"samples":5,"fingerprint":""})") == 2);  // an epoch's end
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":0,"position":-1,"samples":5,"fingerprint":""})"), DataError);
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":-1,"position":0,"samples":5,"fingerprint":""})"), DataError);
   CHECK_THROWS_AS(read(R"({"version":1,"epoch":"0","position":0,"samples":5,"fingerprint":""})"), DataError);

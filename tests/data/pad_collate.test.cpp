@@ -137,6 +137,8 @@ TEST_CASE("a sample whose length is not the announced one is refused") {
   auto const batch = collate.plan(data::BatchPlan<Words>{extents, positions, 0}, slab);
   CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1, 2, 3}}), doctest::Contains("length 3 where 2 was announced"),
                        DataError);
+  CHECK_THROWS_WITH_AS(collate.row(batch, 0, Words{{1}}), doctest::Contains("length 1 where 2 was announced"),
+                       DataError);
 }
 
 TEST_CASE("texts keep to the announced length, and an optional's padding is refused before any row is written") {
