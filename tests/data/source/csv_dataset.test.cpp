@@ -48,21 +48,49 @@ std::string put(std::string const& name, std::string const& bytes) {
   return folder / name;
 }
 
+/// A table that is held in memory, and the same one read from its file row by row: they are alike.
 template <class Row>
-data::CsvDataset<Row> table(std::string const& content, data::CsvOptions options = {}) {
-  return data::CsvDataset<Row>{put("rows.csv", content), options};
+struct BothWays {
+  data::CsvDataset<Row> held, read;
+
+  BothWays(std::string const& path, data::CsvOptions options) : held(path, options), read(path, from_disk(options)) {
+    CHECK(held.size() == read.size());
+    CHECK(held.fingerprint() == read.fingerprint());
+  }
+  static data::CsvOptions from_disk(data::CsvOptions options) {
+    options.max_held_bytes = 0;
+    return options;
+  }
+  [[nodiscard]] Index size() const { return held.size(); }
+  [[nodiscard]] Row get(Index i) const {
+    auto a = held.get(i), b = read.get(i);
+    CHECK(data::members(a) == data::members(b));
+    return a;
+  }
+};
+
+template <class Row>
+BothWays<Row> table(std::string const& content, data::CsvOptions options = {}) {
+  return {put("rows.csv", content), options};
 }
 
-/// What the error of a file of this content says, from construction or from reading all rows.
-template <class Row = News>
-doctest::String error_of(std::string const& content, data::CsvOptions options = {}) {
+/// What the error of such a file says, from construction or from reading all rows.
+template <class Row>
+std::string error_in(std::string const& path, data::CsvOptions options) {
   try {
-    auto const rows = table<Row>(content, options);
+    data::CsvDataset<Row> const rows(path, options);
     for (Index i = 0; i < rows.size(); ++i) static_cast<void>(rows.get(i));
   } catch (DataError const& error) {
     return error.what();
   }
   return "no error";
+}
+template <class Row = News>
+doctest::String error_of(std::string const& content, data::CsvOptions options = {}) {
+  auto const path = put("rows.csv", content);
+  auto const held = error_in<Row>(path, options), read = error_in<Row>(path, BothWays<Row>::from_disk(options));
+  CHECK(held == read);
+  return held.c_str();
 }
 
 std::string in_quotes(std::string const& field) {
@@ -213,6 +241,47 @@ TEST_CASE("another separator, and a row of one column") {
   CHECK(lines.get(1).text == "two\nlines");
 }
 
+TEST_CASE("a row lies anywhere in what is read of the file at a time") {
+  std::string const rows = "1,\"b \"\"c\"\",\r\n\",d\r\n\r\n\r2,e,\"\"\n";
+  constexpr std::size_t block = std::size_t{1} << 16;
+  for (std::size_t shift = 0; shift <= rows.size(); ++shift) {
+    auto const first = "0,x," + std::string(block - shift - 5, 'y') + "\n";
+    auto const read = table<News>(first + rows + std::string(first).replace(0, 1, "3"));
+    REQUIRE(read.size() == 4);
+    CHECK(read.get(0).text.size() == block - shift - 5);
+    CHECK(read.get(1).title == "b \"c\",\r\n");
+    CHECK(read.get(1).text == "d");
+    CHECK(read.get(2).label == 2);
+    CHECK(read.get(2).text.empty());
+    CHECK(read.get(3).label == 3);
+    CHECK(error_of(first + rows + "4,\"never closed") == doctest::Contains("rows.csv:6: a quoted field begins here"));
+  }
+  auto const longest = table<News>("1,a,\"" + std::string(5 * block, '\n') + "\"\n2,b,c\n");
+  CHECK(longest.get(0).text == std::string(5 * block, '\n'));
+  CHECK(longest.get(1).text == "c");
+}
+
+TEST_CASE("a file that changes while its rows are read is an error that names it") {
+  auto const path = put("changing.csv", "1,a,b\n2,c,d\n3,e,f\n");
+  data::CsvDataset<News> const rows(path, {.max_held_bytes = 0}), held(path);
+  put("changing.csv", "1,a,b\n2,cd,\n3,e,f\n");
+  CHECK(rows.get(1).title == "cd");
+  auto const error = [&](std::string const& content) -> doctest::String {
+    put("changing.csv", content);
+    try {
+      static_cast<void>(rows.get(1));
+    } catch (DataError const& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  CHECK(error("1,a,b\n2,c-d\n3,e,f\n") == doctest::Contains("changing.csv:2: has another number of columns than when"));
+  CHECK(error("1,a,b\n2,,,d\n3,e,f\n") == doctest::Contains("changing.csv:2: has another number of columns than when"));
+  CHECK(error("1,a,b\n2,\"d\n\n3,e,f\n") == doctest::Contains("changing.csv:2: a quoted field begins here"));
+  CHECK(error("1,a,b\n2,") == doctest::Contains("changing.csv: ends at byte 8"));
+  CHECK(held.get(1).title == "c");
+}
+
 TEST_CASE("the wrong number of columns is told with the line on which the row begins") {
   CHECK(error_of("1,\"a\nb\",c\n2,d\n") ==
         doctest::Contains(":3: has 2 columns where 3 (number, text, text) were expected"));
@@ -243,7 +312,7 @@ TEST_CASE("what is no CSV file is told in one line") {
   auto const pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(error(pipe) == doctest::Contains("pipe: is not a regular file"));  // at once, though nobody writes into it
-  CHECK(error(put("empty.csv", "")) == doctest::Contains("empty.csv: is empty"));
+  CHECK(error(put("empty.csv", "")) == doctest::Contains("empty.csv: holds no rows"));
   CHECK(error(put("blank.csv", "\n\r\n\n")) == doctest::Contains("blank.csv: holds no rows"));
   CHECK(error(put("zero.csv", std::string("1,a,b\n2,c\0,d\n", 13))) ==
         doctest::Contains("is not text (there is a zero byte at offset 9)"));
@@ -263,8 +332,9 @@ TEST_CASE("what is no CSV file is told in one line") {
 
 TEST_CASE("what a row's types cannot say is refused with the line on which the row begins") {
   auto const rows = table<News>("class,title,text\n1,a,\"b\nc\"\n9,d,e\n");
-  CHECK_THROWS_WITH_AS(rows.refuse(1, "class 9 is not within [1, 4]"),
-                       doctest::Contains("rows.csv:4: class 9 is not within"), DataError);
+  for (auto const& each : {rows.held, rows.read})
+    CHECK_THROWS_WITH_AS(each.refuse(1, "class 9 is not within [1, 4]"),
+                         doctest::Contains("rows.csv:4: class 9 is not within"), DataError);
 }
 
 TEST_CASE("the fingerprint changes with any byte of the file, and with nothing else") {

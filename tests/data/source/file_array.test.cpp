@@ -116,7 +116,8 @@ TEST_CASE("a missing file, a closed one, a folder, and the fingerprint") {
                          doctest::Contains("closed: cannot be opened: Permission denied"), DataError);
   }
   CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "none"), doctest::Contains("cannot be opened"), DataError);
-  CHECK_THROWS_WITH_AS(data::detail::DataFile(folder.path().string()), doctest::Contains("no"), DataError);
+  CHECK_THROWS_WITH_AS(data::detail::DataFile(folder.path().string()),
+                       doctest::Contains("is a directory; give a file in it"), DataError);
   auto const print = [&](std::string const& bytes, std::vector<Index> shape) {
     return data::FileArray(file_of(folder / "a", bytes), f4, std::move(shape), 0).fingerprint();
   };

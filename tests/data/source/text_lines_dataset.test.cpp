@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
+#include <cstddef>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -27,6 +28,36 @@ TEST_CASE("lines with their numbers, empty ones left out") {
   write_file(folder / "a", "one\n\n  \ntwo wordz \nlast");
   CHECK(data::TextLinesDataset(folder / "a").fingerprint() != print);
   CHECK(lines.get(0) == "one");  // what was read stays
+}
+
+TEST_CASE("a larger file's lines are read when they are asked for, and are the same") {
+  TemporaryFolder const folder;
+  constexpr std::size_t block = std::size_t{1} << 16;  // what is read at a time
+  for (std::size_t const length : {block - 5, block - 4, block - 3, block - 2, block - 1, block, 3 * block}) {
+    std::string const longest(length, 'x');
+    write_file(folder / "a", "\xef\xbb\xbf" + longest + "\r\n\n \r\ny\n\n" + longest);
+    data::TextLinesDataset const held(folder / "a"), read(folder / "a", {.max_held_bytes = length});
+    for (auto const& lines : {held, read}) {
+      REQUIRE(lines.size() == 3);
+      CHECK(lines.get(0) == longest);
+      CHECK(lines.get(1) == "y");
+      CHECK(lines.get(2) == longest);
+      CHECK(lines.name(0) == folder / "a:1");
+      CHECK(lines.name(1) == folder / "a:4");
+      CHECK(lines.name(2) == folder / "a:6");
+    }
+    CHECK(held.fingerprint() == read.fingerprint());
+    write_file(folder / "a", "z");
+    CHECK_THROWS_WITH_AS(static_cast<void>(read.get(1)), doctest::Contains("a: ends at byte 1"), DataError);
+    CHECK(held.get(1) == "y");
+  }
+}
+
+TEST_CASE("a line that does not end is no text") {
+  TemporaryFolder const folder;
+  write_file(folder / "a", std::string((std::size_t{1} << 26) + 1, 'x'));
+  CHECK_THROWS_WITH_AS(data::TextLinesDataset(folder / "a"),
+                       doctest::Contains("a:1: the line goes on after 67108864 bytes"), DataError);
 }
 
 TEST_CASE("no file, no text, no line") {

@@ -36,6 +36,7 @@ struct CsvOptions {
   /// Names of the columns that a row's members take, in the members' order: they are looked for in the first line, in
   /// any order and among others, whatever `header` says. Empty: the members take all columns as they stand.
   std::vector<std::string> columns = {};
+  std::uint64_t max_held_bytes = detail::max_held_text;  ///< the rows of a larger file are read when they are asked for
 };
 
 namespace detail {
@@ -108,12 +109,12 @@ std::errc parse_number(std::string_view text, std::optional<T>& out) noexcept {
 
 /// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
 /// or std::optional of a number where a field may be empty, in the file's order or that of `CsvOptions::columns`; a
-/// std::array of N of these takes N columns. The file is read and indexed at construction; a row
-/// is converted when it is asked for. Copies share the file's text. Thread-safe.
+/// std::array of N of these takes N columns. The file is read and indexed at construction, eight bytes for each row; a
+/// row is converted when it is asked for. Copies share index and text. Thread-safe.
 /// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
 /// of columns, no column of a name that was asked for or two, or a quote that does not close; from `get` when a number
-/// cannot be read. Each names file, line and column.   @throws ConfigError when there are more or fewer names than
-/// columns of the row type
+/// cannot be read, or the file has changed. Each names file, line and column.   @throws ConfigError when there are more
+/// or fewer names than columns of the row type
 /// @source RFC 4180
 template <class Row>
 class CsvDataset {
@@ -142,79 +143,81 @@ class CsvDataset {
   explicit CsvDataset(std::string path, CsvOptions const& options = {}) {
     auto table = open(std::move(path), options);
     if (options.columns.empty() &&
-        (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(table))))
-      table.drop_first_row();
-    if (table.rows() == 0)
-      throw DataError(table.path() + ": holds a header and no rows; it must hold at least one sample");
-    table_ = std::make_shared<detail::CsvTable const>(std::move(table));
+        (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(*table))))
+      table->drop_first_row();
+    if (table->rows() == 0)
+      throw DataError(table->path() + ": holds a header and no rows; it must hold at least one sample");
+    table_ = std::move(table);
   }
 
   [[nodiscard]] Index size() const noexcept { return table_->rows(); }
 
   [[nodiscard]] Row get(Index i) const {
-    Row row{};
-    auto const named = table_->named(i);
-    auto at = table_->begin(i);
+    Row out{};
+    auto row = table_->row(i);
+    auto const named = table_->named(row);
     std::size_t place = 0;
     auto const read_all = [&](auto& member) {
       for (auto& cell : detail::csv_cells(member)) {
-        if (!named.empty()) at = named[place];
-        read(cell, place++, at);
+        read(cell, table_->number(place), named.empty() ? row.next() : named[place], row);
+        ++place;
       }
     };
-    std::apply([&](auto&... member) { (read_all(member), ...); }, members(row));
-    return row;
+    std::apply([&](auto&... member) { (read_all(member), ...); }, members(out));
+    row.expect_end();
+    return out;
   }
 
   /// Of the file's content.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return table_->fingerprint(); }
 
   /// For what a row's types cannot say, such as a range. @throws DataError "file:line: why"
-  [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(table_->begin(i), why); }
+  [[noreturn]] void refuse(Index i, std::string const& why) const { table_->fail(i, why); }
 
  private:
-  static detail::CsvTable open(std::string path, CsvOptions const& options) {
+  static std::shared_ptr<detail::CsvTable> open(std::string path, CsvOptions const& options) {
     using Checked = Check<Members>;
-    if (options.columns.empty()) return {std::move(path), options.separator, Checked::columns, Checked::kinds()};
+    auto const make = [&](auto const&... columns) {
+      return std::make_shared<detail::CsvTable>(std::move(path), options.separator, options.max_held_bytes, columns...);
+    };
+    if (options.columns.empty()) return make(Checked::columns, Checked::kinds());
     if (options.columns.size() != Checked::columns)
       throw ConfigError("CsvDataset: CsvOptions::columns has " + std::to_string(options.columns.size()) +
                         " names, and the row type " + std::to_string(Checked::columns) + " columns (" +
                         Checked::kinds() + "); give one name for each");
-    return {std::move(path), options.separator, options.columns};
+    return make(options.columns);
   }
 
   static bool names_columns(detail::CsvTable const& table) {
     if (!Check<Members>::has_numbers) return false;
-    Row row{};
-    auto at = table.begin(0);
+    Row names{};
+    auto row = table.row(0);
     bool any_number = false;
     auto const look = [&](auto& member) {
       for (auto& cell : detail::csv_cells(member)) {
-        auto const field = table.field(at);
-        at = field.next;
+        auto const field = row.next();
         if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>)
           any_number |= detail::parse_number(field.text, cell) != std::errc::invalid_argument;
       }
     };
-    std::apply([&](auto&... member) { (look(member), ...); }, members(row));
+    std::apply([&](auto&... member) { (look(member), ...); }, members(names));
     return !any_number;
   }
 
   template <class T>
-  void read(T& cell, std::size_t place, std::size_t& at) const {
-    auto const field = table_->field(at);
+  static void read(T& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) {
     if constexpr (!std::same_as<T, std::string>) {
       auto const error = detail::parse_number(field.text, cell);
       if (error != std::errc{}) {
-        table_->fail(at, "column " + std::to_string(table_->number(place)) + ": expected " + detail::csv_kind<T>() +
-                             ", found " + detail::excerpt(field.text) +
-                             (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
-                             "; mend the field, or change the member's type or the header option");
+        row.fail(field.begin,
+                 "column " + std::to_string(number) + ": expected " + detail::csv_kind<T>() + ", found " +
+                     detail::excerpt(field.text) +
+                     (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
+                     "; mend the field, or change the member's type or the header option");
       }
     } else {
       field.copy_to(cell);
     }
-    at = field.next;
   }
 
   std::shared_ptr<detail::CsvTable const> table_;

@@ -11,16 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// The fields of a CSV file's first row, be it names or a sample: to find out which of several layouts a file has.
 /// @throws DataError as CsvDataset does, of the first row only
 [[nodiscard]] inline std::vector<std::string> csv_first_row(std::string const& path, char separator = ',') {
-  detail::CsvTable const table(path, separator);
-  std::vector<std::string> fields;
-  auto at = table.begin(0);
-  for (bool last = false; !last;) {
-    auto const field = table.field(at);
-    field.copy_to(fields.emplace_back());
-    at = field.next;
-    last = field.last;
-  }
-  return fields;
+  return detail::texts_of(detail::CsvTable(path, separator).row(0));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

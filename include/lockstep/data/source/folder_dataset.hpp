@@ -19,8 +19,8 @@
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
+#include <lockstep/data/source/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

@@ -15,7 +15,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// is no JSON: names file, line and column
 class JsonLinesDataset {
  public:
-  explicit JsonLinesDataset(std::string path) : lines_(std::move(path)) {}
+  explicit JsonLinesDataset(std::string path, TextLinesOptions options = {}) : lines_(std::move(path), options) {}
 
   [[nodiscard]] Index size() const noexcept { return lines_.size(); }
   [[nodiscard]] json::Value get(Index i) const { return json::parse(lines_.get(i), lines_.name(i)); }

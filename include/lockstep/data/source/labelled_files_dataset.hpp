@@ -15,8 +15,8 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/source/detail/descriptor.hpp>
 #include <lockstep/data/source/detail/find_files.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 

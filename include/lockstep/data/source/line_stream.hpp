@@ -11,13 +11,13 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_window.hpp>
 #include <lockstep/data/source/stream_dataset.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-/// Reads files one after the other, by lines, some 64 KiB at a time.
+/// Reads files one after the other, by lines.
 class LineReader {
  public:
   LineReader(std::shared_ptr<std::vector<std::string> const> paths, Index first, Index step)
@@ -32,7 +32,7 @@ class LineReader {
         if (open_->get() < 0) throw DataError(path() + ": cannot be opened: " + system_message(errno));
         while (auto const found = line()) {
           ++number_;
-          if (found->find_first_not_of(" \t\r\f") != std::string_view::npos) return found;
+          if (!found->is_blank()) return found->text;
         }
       } catch (DataError const&) {
         leave_file();
@@ -45,49 +45,32 @@ class LineReader {
   [[nodiscard]] std::string name() const { return path() + ":" + std::to_string(number_); }
 
  private:
-  static constexpr std::size_t block = std::size_t{1} << 16, longest = std::size_t{1} << 26;
-
   [[nodiscard]] std::string const& path() const { return (*paths_)[file_]; }
   void leave_file() {
     file_ += step_;
     open_.reset();
-    text_.clear();
-    begin_ = offset_ = 0;
+    window_ = {};
+    used_ = 0;
     number_ = 0;
-    ended_ = false;
   }
-  std::optional<std::string_view> line() {
-    for (auto searched = begin_;;) {
-      auto const end = text_.find('\n', searched);
-      if (end != std::string::npos || (ended_ && begin_ < text_.size())) {
-        auto out = std::string_view(text_).substr(begin_, end - begin_);
-        begin_ = end == std::string::npos ? text_.size() : end + 1;
-        if (out.ends_with('\r')) out.remove_suffix(1);
-        return out;
-      }
-      if (ended_) return {};
-      text_.erase(0, begin_);
-      begin_ = 0;
-      searched = text_.size();
-      if (searched > longest)
-        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line is longer than " +
-                        std::to_string(longest) + " bytes; give a text file");
-      text_.resize(searched + block);
-      auto const got = read_at(open_->get(), text_.data() + searched, block, offset_, path());
-      text_.resize(searched + got);
-      if (offset_ == 0 && text_.starts_with("\xef\xbb\xbf")) begin_ = searched = 3;
-      offset_ += got;
-      ended_ = got < block;
-    }
+  std::optional<TextLine> line() {
+    window_.drop(std::exchange(used_, 0));
+    auto const found = next_line(window_, [&] {
+      if (window_.text().size() >= TextWindow::longest)
+        throw DataError(path() + ":" + std::to_string(number_ + 1) + ": the line goes on after " +
+                        std::to_string(TextWindow::longest) + " bytes; give a text file");
+      window_.grow(open_->get(), path());
+    });
+    if (found) used_ = found->bytes;
+    return found;
   }
 
   std::shared_ptr<std::vector<std::string> const> paths_;
   std::size_t file_, step_;
   std::unique_ptr<Descriptor> open_;
-  std::string text_;
-  std::size_t begin_ = 0, offset_ = 0;
+  TextWindow window_;
+  std::size_t used_ = 0;  // by the last line, which is dropped with the next call
   Index number_ = 0;
-  bool ended_ = false;
 };
 
 }  // namespace detail

@@ -5,59 +5,67 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/content_hash.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/text_window.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
+struct TextLinesOptions {
+  std::uint64_t max_held_bytes =
+      detail::max_held_text;  ///< the lines of a larger file are read when they are asked for
+};
+
 /// The lines of a text file that hold more than blanks, without their ends (LF or CR LF); a byte order mark is skipped.
-/// The file is read and indexed at construction. A line is a view of text that all copies of the dataset share.
-/// @throws DataError at construction when the file cannot be read, is not text or has no such line
+/// The file is read and indexed at construction, eight bytes for each line. Copies share index and text. Thread-safe.
+/// @throws DataError at construction when the file cannot be read, is not text or has no such line; from `get` when it
+/// has become shorter
 class TextLinesDataset {
  public:
-  explicit TextLinesDataset(std::string path) {
-    auto text = std::make_shared<Text>();
-    text->path = std::move(path);
-    text->content = detail::read_text_file(text->path);
-    std::string_view const all = text->content, mark = "\xef\xbb\xbf";
-    std::size_t at = all.starts_with(mark) ? mark.size() : 0;
-    for (Index number = 1; at < all.size(); ++number) {
-      auto const end = std::min(all.find('\n', at), all.size());
-      auto line = all.substr(at, end - at);
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line.find_first_not_of(" \t\r\f") != std::string_view::npos) {
-        text->lines.push_back(line);
-        text->numbers.push_back(number);
+  explicit TextLinesDataset(std::string path, TextLinesOptions options = {}) {
+    auto lines = std::make_shared<Lines>(std::move(path), options.max_held_bytes);
+    auto& [file, begins, blanks] = *lines;
+    detail::TextWindow window;
+    while (auto const line = detail::next_line(window, [&] { lines->file.grow(window); })) {
+      if (line->is_blank()) {
+        blanks.push_back(begins.size());
+      } else {
+        begins.push_back(window.offset());
       }
-      at = end + 1;
+      window.drop(line->bytes);
     }
-    if (text->lines.empty()) throw DataError(text->path + ": holds no line; it must hold at least one sample");
-    text->hash = detail::content_hash(text->content);
-    text_ = std::move(text);
+    if (begins.empty()) throw DataError(file.path() + ": holds no line; it must hold at least one sample");
+    lines_ = std::move(lines);
   }
 
-  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(text_->lines.size()); }
-  [[nodiscard]] std::string_view get(Index i) const noexcept { return text_->lines[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lines_->begins.size()); }
+  [[nodiscard]] std::string get(Index i) const {
+    auto const& begins = lines_->begins;
+    auto const place = static_cast<std::size_t>(i);
+    auto const end = place + 1 < begins.size() ? begins[place + 1] : lines_->file.size();
+    return std::string(detail::first_line(lines_->file.read(begins[place], end), 0, true)->text);
+  }
   /// "reviews.txt:17", counted from 1 over all lines of the file.
   [[nodiscard]] std::string name(Index i) const {
-    return text_->path + ":" + std::to_string(text_->numbers[static_cast<std::size_t>(i)]);
+    auto const& blanks = lines_->blanks;
+    auto const before = std::upper_bound(blanks.begin(), blanks.end(), static_cast<std::size_t>(i)) - blanks.begin();
+    return lines_->file.path() + ":" + std::to_string(i + before + 1);
   }
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return text_->hash; }
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return lines_->file.hash(); }
 
  private:
-  struct Text {
-    std::string path, content;
-    std::uint64_t hash = 0;  // of the content
-    std::vector<std::string_view> lines;
-    std::vector<Index> numbers;  // of the lines, from 1
+  struct Lines {
+    Lines(std::string path, std::uint64_t max_held_bytes) : file(std::move(path), max_held_bytes) {}
+
+    detail::TextFile file;
+    std::vector<std::size_t> begins;  // of the lines, in the file
+    std::vector<std::size_t> blanks;  // for each line of blanks, how many lines stand before it
   };
-  std::shared_ptr<Text const> text_;
+  std::shared_ptr<Lines const> lines_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/sample_hash.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -108,7 +109,8 @@ class UciHarDataset {
   /// Exactly as many numbers as are asked for, with blanks between them.
   template <std::size_t N>
   static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, N>& out) {
-    auto rest = lines.get(i);
+    auto const line = lines.get(i);
+    std::string_view rest = line;
     std::size_t count = 0;
     for (;; ++count) {
       rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));

@@ -10,28 +10,61 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/detail/content_hash.hpp>
+#include <lockstep/data/source/detail/csv_field.hpp>
+#include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// One field of a CSV file, as it stands there.
-struct CsvField {
-  std::string_view text;  // without the enclosing quotes
-  bool doubled = false;   // holds doubled quotes, each of which stands for one
-  bool last = false;      // of its row
-  std::size_t next = 0;   // where the next field or row begins
+/// The fields of one row, one after the other.
+class CsvRow {
+ public:
+  /// `text` begins with the row, at `offset` of the file.
+  CsvRow(TextFile const& file, std::string_view text, std::size_t offset, char separator) noexcept
+      : file_(file), text_(text), offset_(offset), separator_(separator) {}
 
-  void copy_to(std::string& out) const {
-    if (!doubled) {
-      out.assign(text);
-      return;
-    }
-    out.clear();
-    out.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); i += text[i] == '"' ? 2u : 1u) out += text[i];
+  [[nodiscard]] bool over() const noexcept { return over_; }
+  /// @throws DataError when the row is over, or its quotes are wrong
+  CsvField next() {
+    if (over_) changed();
+    auto const field = csv_field(text_, next_, separator_);
+    if (field.end == CsvField::End::open_quote)
+      fail(field.begin, "a quoted field begins here and never ends: " + excerpt(field.text) +
+                            "; close the quote, and double the quotes inside");
+    if (field.end == CsvField::End::stray_text)
+      fail(field.next, "a quoted field ends and text follows: " + excerpt(text_.substr(field.next)) +
+                           "; expected a separator or the end of the line; double the quotes inside a field");
+    next_ = field.next;
+    over_ = field.end == CsvField::End::row;
+    return field;
   }
+  /// @throws DataError unless the row is over
+  void expect_end() const {
+    if (!over_) changed();
+  }
+  /// @throws DataError "file:line: why", of a place in the row
+  [[noreturn]] void fail(std::size_t at, std::string const& why) const { file_.fail(offset_ + at, why); }
+
+ private:
+  [[noreturn]] void changed() const {
+    fail(0,
+         "has another number of columns than when it was indexed; leave the file alone while training, and open it "
+         "anew");
+  }
+
+  TextFile const& file_;
+  std::string_view text_;
+  std::size_t offset_, next_ = 0;  // of the row in the file, of the next field in the row
+  char separator_;
+  bool over_ = false;
 };
+
+/// What the fields of a row say. @throws DataError as `next`
+inline std::vector<std::string> texts_of(CsvRow row) {
+  std::vector<std::string> out;
+  while (!row.over()) row.next().copy_to(out.emplace_back());
+  return out;
+}
 
 /// The rows of a CSV file (RFC 4180): quoted fields, doubled quotes, line breaks within quotes, lines that end in LF or
 /// CR LF, an optional byte order mark. Empty lines are skipped. Every row is checked to have the same number of
@@ -39,158 +72,132 @@ struct CsvField {
 class CsvTable {
  public:
   /// Finds the first row only. @throws DataError when the file cannot be read or holds no row
-  CsvTable(std::string path, char separator)
-      : path_(std::move(path)), separator_(separator), content_(read_text_file(path_)) {
-    std::string_view const mark = "\xef\xbb\xbf";
-    if (!find_row(content_.starts_with(mark) ? mark.size() : 0)) {
-      throw DataError(path_ + ": holds no rows; it must hold at least one sample");
-    }
+  CsvTable(std::string path, char separator) : file_(std::move(path), 0), separator_(separator) {
+    TextWindow window;
+    if (find_row(window)) end_ = begins_[0] + measure(window).bytes;
   }
   /// Finds and checks all rows; `kinds` says what each of the columns should hold. @throws DataError also when one
   /// differs
-  CsvTable(std::string path, char separator, std::size_t columns, std::string const& kinds)
-      : CsvTable(std::move(path), separator) {
-    find_rows(columns, " (" + kinds + ")", ", or change the row type");
+  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, std::size_t columns,
+           std::string const& kinds)
+      : file_(std::move(path), max_held_bytes), separator_(separator) {
+    TextWindow window;
+    find_rows(window, columns, " (" + kinds + ")", ", or change the row type");
   }
   /// The same of a file whose first row has these names, in any order and among others. It is then gone.
   /// @throws DataError also when a name is missing or stands there twice
-  CsvTable(std::string path, char separator, std::vector<std::string> const& names)
-      : CsvTable(std::move(path), separator) {
-    std::vector<std::string> header;
-    auto at = rows_.front();
-    for (bool last = false; !last;) {
-      auto const f = field(at);
-      f.copy_to(header.emplace_back());
-      at = f.next;
-      last = f.last;
-    }
+  CsvTable(std::string path, char separator, std::uint64_t max_held_bytes, std::vector<std::string> const& names)
+      : file_(std::move(path), max_held_bytes), separator_(separator) {
+    TextWindow window;
+    find_row(window);
+    measure(window);
+    auto const header = texts_of({file_, window.text(), begins_[0], separator_});
     for (auto const& name : names) {
       auto const found = std::find(header.begin(), header.end(), name);
       if (found == header.end() || std::find(found + 1, header.end(), name) != header.end()) {
         std::string has;
         for (auto const& other : header) has += (has.empty() ? "" : ", ") + excerpt(other);
-        fail(rows_.front(), (found == header.end() ? "no column is named " : "two columns are named ") + excerpt(name) +
-                                "; the first line has " + has +
-                                "; mend the name in CsvOptions::columns or in the file");
+        fail(0, (found == header.end() ? "no column is named " : "two columns are named ") + excerpt(name) +
+                    "; the first line has " + has + "; mend the name in CsvOptions::columns or in the file");
       }
       named_.push_back(static_cast<std::size_t>(found - header.begin()));
     }
-    find_rows(header.size(), ", as the first line has,", "");
+    begins_.clear();
+    find_rows(window, header.size(), ", as the first line has,", "");
     drop_first_row();
   }
 
-  [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(rows_.size()); }
-  /// Where a row begins; `field(at)` reads on from there.
-  [[nodiscard]] std::size_t begin(Index row) const noexcept { return rows_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] Index rows() const noexcept { return static_cast<Index>(begins_.size()); }
+  /// Valid until this thread asks for another.
+  [[nodiscard]] CsvRow row(Index i) const {
+    auto const place = static_cast<std::size_t>(i);
+    auto const begin = begins_[place], end = place + 1 < begins_.size() ? begins_[place + 1] : end_;
+    return {file_, file_.read(begin, end), begin, separator_};
+  }
+  /// @throws DataError "file:line: why", where the row begins
+  [[noreturn]] void fail(Index i, std::string const& why) const {
+    file_.fail(begins_[static_cast<std::size_t>(i)], why);
+  }
   /// Of the whole file.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return content_hash_; }
-  void drop_first_row() { rows_.erase(rows_.begin()); }
-  /// Where the named fields of a row begin, in the order of the names; nothing where none were given.
-  [[nodiscard]] std::vector<std::size_t> named(Index row) const {
-    std::vector<std::size_t> begins, out;
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept { return file_.hash(); }
+  void drop_first_row() { begins_.erase(begins_.begin()); }
+  /// The named fields of a row, in the order of the names, and the row is over; nothing where no names were given.
+  [[nodiscard]] std::vector<CsvField> named(CsvRow& row) const {
+    std::vector<CsvField> fields, out;
     if (named_.empty()) return out;
-    auto at = begin(row);
-    for (bool last = false; !last;) {
-      begins.push_back(at);
-      auto const f = field(at);
-      at = f.next;
-      last = f.last;
-    }
-    for (auto const column : named_) out.push_back(begins[column]);
+    fields.reserve(columns_);
+    for (std::size_t column = 0; column < columns_; ++column) fields.push_back(row.next());
+    for (auto const column : named_) out.push_back(fields[column]);
     return out;
   }
   /// The number in the file, from 1, of the column that a row type has at `place`.
   [[nodiscard]] std::size_t number(std::size_t place) const noexcept {
     return 1 + (named_.empty() ? place : named_[place]);
   }
-  [[nodiscard]] std::string const& path() const noexcept { return path_; }
-
-  [[nodiscard]] CsvField field(std::size_t at) const {
-    CsvField out;
-    auto end = at;
-    if (at < content_.size() && content_[at] == '"') {
-      for (end = content_.find('"', at + 1);; end = content_.find('"', end + 2)) {
-        if (end == std::string::npos) {
-          fail(at, "a quoted field begins here and never ends: " + excerpt(std::string_view(content_).substr(at)) +
-                       "; close the quote, and double the quotes inside");
-        }
-        if (end + 1 == content_.size() || content_[end + 1] != '"') break;
-        out.doubled = true;
-      }
-      out.text = std::string_view(content_).substr(at + 1, end - at - 1);
-      ++end;
-    } else {
-      while (end < content_.size() && content_[end] != separator_ && line_break(end) == 0) ++end;
-      out.text = std::string_view(content_).substr(at, end - at);
-    }
-    if (end == content_.size()) {
-      out.last = true;
-      out.next = end;
-    } else if (content_[end] == separator_) {
-      out.next = end + 1;
-    } else if (auto const skipped = line_break(end)) {
-      out.last = true;
-      out.next = end + skipped;
-    } else {
-      fail(end, "a quoted field ends and text follows: " + excerpt(std::string_view(content_).substr(end)) +
-                    "; expected a separator or the end of the line; double the quotes inside a field");
-    }
-    return out;
-  }
-
-  /// @throws DataError "file:line: what"; lines are counted here only
-  [[noreturn]] void fail(std::size_t at, std::string const& what) const {
-    auto const line = 1 + std::count(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    throw DataError(path_ + ":" + std::to_string(line) + ": " + what);
-  }
+  [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
 
  private:
+  struct Measured {
+    std::size_t columns, bytes;
+  };
+
   static std::string count(std::size_t n, std::string const& what) {
     return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
   }
-  void find_rows(std::size_t columns, std::string const& which, std::string const& or_else) {
-    bool more = true;
-    while (more) {
-      auto at = rows_.back();
-      std::size_t found = 0;
-      for (bool last = false; !last; ++found) {
-        auto const f = field(at);
-        at = f.next;
-        last = f.last;
-      }
-      if (found != columns) {
-        fail(rows_.back(), "has " + count(found, "column") + " where " + std::to_string(columns) + which +
-                               " were expected; mend the line, quote fields that hold the separator" + or_else);
-      }
-      more = find_row(at);
+  void find_rows(TextWindow& window, std::size_t columns, std::string const& which, std::string const& or_else) {
+    columns_ = columns;
+    while (find_row(window)) {
+      auto const row = measure(window);
+      if (row.columns != columns)
+        fail(rows() - 1, "has " + count(row.columns, "column") + " where " + std::to_string(columns) + which +
+                             " were expected; mend the line, quote fields that hold the separator" + or_else);
+      end_ = begins_.back() + row.bytes;
+      window.drop(row.bytes);
     }
-    content_hash_ = content_hash(content_);
   }
-  /// Notes the row that begins at or after `at`, if there is one.
-  bool find_row(std::size_t at) {
-    while (at < content_.size()) {
-      auto const skipped = line_break(at);
-      if (skipped == 0) {
-        rows_.push_back(at);
+  /// Drops empty lines, and notes the row that begins behind them, if there is one.
+  /// @throws DataError when there is none in the whole file
+  bool find_row(TextWindow& window) {
+    for (;;) {
+      auto const text = window.text();
+      std::size_t empty = 0;
+      while (empty < text.size() && csv_line_break(text, empty) != 0) ++empty;
+      window.drop(empty);
+      if (empty < text.size()) {
+        begins_.push_back(window.offset());
         return true;
       }
-      at += skipped;
+      if (window.ended()) break;
+      file_.grow(window);
     }
+    if (begins_.empty()) throw DataError(path() + ": holds no rows; it must hold at least one sample");
     return false;
   }
-  /// How many characters end the line here; 0 when it goes on.
-  [[nodiscard]] std::size_t line_break(std::size_t at) const noexcept {
-    if (content_[at] == '\n') return 1;
-    if (content_[at] != '\r') return 0;
-    return at + 1 < content_.size() && content_[at + 1] == '\n' ? 2 : 1;
+  /// The row at the window's beginning, for which it grows.
+  Measured measure(TextWindow& window) {
+    for (;; file_.grow(window)) {
+      auto const text = window.text();
+      Measured out{0, 0};
+      auto end = CsvField::End::separator;
+      for (; end == CsvField::End::separator; ++out.columns) {
+        auto const field = csv_field(text, out.bytes, separator_);
+        end = field.end;
+        out.bytes = field.next;
+      }
+      // A field that reaches to the window's end may go on.
+      if (out.bytes < text.size() || window.ended()) {
+        if (end != CsvField::End::row) texts_of({file_, text, begins_.back(), separator_});  // throws
+        return out;
+      }
+    }
   }
 
-  std::string path_;
+  TextFile file_;
   char separator_;
-  std::string content_;
-  std::vector<std::size_t> rows_;
+  std::vector<std::size_t> begins_;  // of the rows
+  std::size_t end_ = 0;              // of the last
+  std::size_t columns_ = 0;
   std::vector<std::size_t> named_;  // the file's columns, from 0, in the order of the names
-  std::uint64_t content_hash_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

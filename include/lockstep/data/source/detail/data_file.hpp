@@ -15,7 +15,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/descriptor.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
@@ -29,7 +29,9 @@ class DataFile {
     }
     struct ::stat status {};
     if (::fstat(file_.get(), &status) != 0) throw DataError(path_ + ": cannot be examined: " + system_message(errno));
-    if (!S_ISREG(status.st_mode)) throw DataError(path_ + ": is not a regular file");
+    if (S_ISDIR(status.st_mode)) throw DataError(path_ + ": is a directory; give a file in it");
+    if (!S_ISREG(status.st_mode))
+      throw DataError(path_ + ": is not a regular file; every rank reads it, so copy it to one");
     size_ = static_cast<std::uint64_t>(status.st_size);
     modified_ns_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   }

@@ -15,7 +15,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/descriptor.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 

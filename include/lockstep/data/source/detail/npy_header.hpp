@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <lockstep/data/source/detail/data_file.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
+#include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/file_array.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <lockstep/data/source/detail/data_file.hpp>
-#include <lockstep/data/source/detail/text_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 

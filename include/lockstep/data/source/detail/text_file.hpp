@@ -1,92 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/detail/content_hash.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/source/detail/text_window.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
-/// An open file that closes itself. Opening never waits, not even for the other end of a pipe.
-class [[nodiscard]] Descriptor {
+/// What a dataset of texts holds in memory of its file, in bytes, unless its options say otherwise.
+inline constexpr std::uint64_t max_held_text = std::uint64_t{256} << 20;
+
+/// A text file that is indexed by going through it once, and of which parts are asked for from then on. It is held in
+/// memory when it is small enough, and read by parts otherwise; it is never mapped, since a mapped file that another
+/// process shortens kills the reader.
+class TextFile {
  public:
-  explicit Descriptor(std::string const& path) noexcept
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+  /// @throws DataError when it is missing, not to be read, or no regular file
+  TextFile(std::string path, std::uint64_t max_held_bytes)
+      : file_(std::move(path)), hash_(file_.size()), is_held_(file_.size() <= max_held_bytes) {
+    if (is_held_) held_.reserve(static_cast<std::size_t>(file_.size()));
   }
-  Descriptor(Descriptor const&) = delete;
-  Descriptor& operator=(Descriptor const&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
+
+  [[nodiscard]] std::string const& path() const noexcept { return file_.path(); }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(file_.size()); }
+  /// Of the whole file, once it was gone through.
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
+
+  /// Makes the window, which goes through the file, larger.
+  /// @throws DataError when what comes is not text, or the window holds more than a line can be long
+  void grow(TextWindow& window) {
+    if (window.text().size() >= TextWindow::longest)
+      fail(window.offset(), "the line goes on after " + std::to_string(TextWindow::longest) +
+                                " bytes; give a text file, and close each quote that opens");
+    auto const at = window.offset() + window.text().size();
+    auto const more = window.grow(file_.descriptor(), path());
+    expect_text(more, at);
+    hash_ = content_hash(more, hash_);
+    if (is_held_) held_ += more;
+    if (window.ended() && window.offset() + window.text().size() != size())
+      file_.fail("has changed while it was read; leave it alone while training");
+  }
+
+  /// Of a file that is not held: valid until this thread reads again. @throws DataError when the file has become
+  /// shorter
+  [[nodiscard]] std::string_view read(std::size_t begin, std::size_t end) const {
+    if (is_held_) return std::string_view(held_).substr(begin, end - begin);
+    thread_local std::string part;
+    part.resize(end - begin);
+    file_.read(begin, std::as_writable_bytes(std::span(part)));
+    return part;
+  }
+
+  /// @throws DataError "file:line: what"; lines are counted here only
+  [[noreturn]] void fail(std::size_t at, std::string const& what) const {
+    constexpr std::size_t block = std::size_t{1} << 16;
+    std::ptrdiff_t line = 1;
+    for (std::size_t from = 0; from < at; from += block) {
+      auto const part = read(from, std::min(at, from + block));
+      line += std::count(part.begin(), part.end(), '\n');
+    }
+    throw DataError(path() + ":" + std::to_string(line) + ": " + what);
+  }
 
  private:
-  int fd_;
-};
-
-/// What the system says about `errno`.
-inline std::string system_message(int error) { return std::system_category().message(error); }
-
-/// Text from a file, fit for a message: quoted, short, printable.
-inline std::string excerpt(std::string_view text) {
-  constexpr std::size_t longest = 40;
-  std::string out = "\"";
-  for (char c : text.substr(0, longest)) {
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-  }
-  return out + (text.size() > longest ? "...\"" : "\"");
-}
-
-/// Fills `out` from a place in a file; fewer bytes only where the file ends. @throws DataError
-inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t offset, std::string const& path) {
-  std::size_t done = 0;
-  while (done < bytes) {
-    auto const n = ::pread(fd, out + done, bytes - done, static_cast<::off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw DataError(path + ": cannot be read: " + system_message(errno));
-    if (n == 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return done;
-}
-
-/// The whole of a text file. It is read, not mapped: a mapped file that another process shortens kills the reader.
-/// @throws DataError when it is missing, not to be read, no regular file, empty, or not text
-inline std::string read_text_file(std::string const& path) {
-  Descriptor const file(path);
-  if (file.get() < 0) {
-    throw DataError(path + ": cannot be opened: " + system_message(errno) + "; check the path and its permissions");
-  }
-  struct ::stat status {};
-  if (::fstat(file.get(), &status) != 0) throw DataError(path + ": cannot be examined: " + system_message(errno));
-  if (S_ISDIR(status.st_mode)) throw DataError(path + ": is a directory; give a file in it");
-  if (!S_ISREG(status.st_mode))
-    throw DataError(path + ": is not a regular file; every rank reads it, so copy it to one");
-  if (status.st_size == 0) throw DataError(path + ": is empty; it must hold at least one sample");
-  std::string content(static_cast<std::size_t>(status.st_size), '\0');
-  content.resize(read_at(file.get(), content.data(), content.size(), 0, path));
-
-  auto const control = [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
-  };
-  auto const head = std::string_view(content).substr(0, 4096);
-  auto const controls = static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control));
-  auto const zero = content.find('\0');
-  if (zero != std::string::npos || controls * 20 > head.size()) {
-    throw DataError(path + ": is not text (" +
-                    (zero != std::string::npos ? "there is a zero byte at offset " + std::to_string(zero)
+  void expect_text(std::string_view part, std::size_t at) const {
+    auto const control = [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
+    };
+    auto const head = part.substr(0, at == 0 ? 4096 : 0);
+    auto const controls = static_cast<std::size_t>(std::count_if(head.begin(), head.end(), control));
+    auto const zero = part.find('\0');
+    if (zero == std::string_view::npos && controls * 20 <= head.size()) return;
+    file_.fail("is not text (" +
+               (zero != std::string_view::npos ? "there is a zero byte at offset " + std::to_string(at + zero)
                                                : std::to_string(controls) + " of its first " +
                                                      std::to_string(head.size()) + " bytes are control characters") +
-                    "); give a text file, UTF-8 for instance");
+               "); give a text file, UTF-8 for instance");
   }
-  return content;
-}
+
+  DataFile file_;
+  std::uint64_t hash_;
+  bool is_held_;
+  std::string held_;
+};
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

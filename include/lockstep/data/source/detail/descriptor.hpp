@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <system_error>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// An open file that closes itself. Opening never waits, not even for the other end of a pipe.
+class [[nodiscard]] Descriptor {
+ public:
+  explicit Descriptor(std::string const& path) noexcept
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(Descriptor const&) = delete;
+  Descriptor& operator=(Descriptor const&) = delete;
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// What the system says about `errno`.
+inline std::string system_message(int error) { return std::system_category().message(error); }
+
+/// Fills `out` from a place in a file; fewer bytes only where the file ends. @throws DataError
+inline std::size_t read_at(int fd, char* out, std::size_t bytes, std::size_t offset, std::string const& path) {
+  std::size_t done = 0;
+  while (done < bytes) {
+    auto const n = ::pread(fd, out + done, bytes - done, static_cast<::off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw DataError(path + ": cannot be read: " + system_message(errno));
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

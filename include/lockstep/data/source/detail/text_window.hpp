@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <lockstep/data/source/detail/descriptor.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data::detail {
+
+/// What is looked at of a text file that is read from its beginning to its end: it grows at one end and is dropped at
+/// the other. A byte order mark is left out.
+class TextWindow {
+ public:
+  static constexpr std::size_t longest = std::size_t{1} << 26;  ///< no line of a text has as many bytes
+
+  /// What was read and not dropped.
+  [[nodiscard]] std::string_view text() const noexcept { return std::string_view(read_).substr(begin_); }
+  /// Where `text()` begins in the file.
+  [[nodiscard]] std::size_t offset() const noexcept { return offset_ - (read_.size() - begin_); }
+  /// Nothing follows `text()`.
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  void drop(std::size_t bytes) noexcept { begin_ += bytes; }
+
+  /// Reads on: 64 KiB, or as much again as there is. Returns what came, whose size is a multiple of 8 but at the end.
+  /// @throws DataError when the file cannot be read
+  std::string_view grow(int file, std::string const& path) {
+    read_.erase(0, begin_);
+    begin_ = 0;
+    auto const before = read_.size(), wanted = std::max(block, before / 8 * 8);
+    read_.resize(before + wanted);
+    auto const got = read_at(file, read_.data() + before, wanted, offset_, path);
+    read_.resize(before + got);
+    if (offset_ == 0 && read_.starts_with("\xef\xbb\xbf")) begin_ = 3;
+    offset_ += got;
+    ended_ = got < wanted;
+    return std::string_view(read_).substr(before);
+  }
+
+ private:
+  static constexpr std::size_t block = std::size_t{1} << 16;
+
+  std::string read_;
+  std::size_t begin_ = 0, offset_ = 0;  // of what is not dropped, in read_; of read_'s end, in the file
+  bool ended_ = false;
+};
+
+struct TextLine {
+  std::string_view text;  // without its end, LF or CR LF
+  std::size_t bytes = 0;  // with it
+  [[nodiscard]] bool is_blank() const noexcept { return text.find_first_not_of(" \t\r\f") == std::string_view::npos; }
+};
+
+/// The line at the beginning of a text; none when the text is over before.
+[[nodiscard]] inline std::optional<TextLine> first_line(std::string_view text, std::size_t searched, bool ended) {
+  auto const end = text.find('\n', searched);
+  if (end == std::string_view::npos && (!ended || text.empty())) return {};
+  auto line = text.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return TextLine{line, std::min(end, text.size() - 1) + 1};
+}
+
+/// The line at the window's beginning; none at the file's end. `grow` makes the window larger.
+[[nodiscard]] std::optional<TextLine> next_line(TextWindow& window, auto&& grow) {
+  for (std::size_t searched = 0;;) {
+    auto const line = first_line(window.text(), searched, window.ended());
+    if (line || window.ended()) return line;
+    searched = window.text().size();
+    grow();
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
