@@ -121,6 +121,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/dot_products.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
