@@ -291,6 +291,18 @@ TEST_CASE("news tell once of every rank that ended or is lost, also of what was 
   CHECK(news_until(news, 3) == "1 ended, 2 lost, 3 ended, ");
 }
 
+TEST_CASE("nobody waits for the end of a rank of whose two lines one is known to be dead") {
+  StoreServer const server({.job = 7, .size = 3});
+  StoreLine const calls(to(server, 1, 3), StoreLineKind::calls);
+  { StoreLine const news(to(server, 1, 3), StoreLineKind::news); }
+  StoreLine last(to(server, 2, 3), StoreLineKind::news);
+  CHECK(news_until(last, 1) == "1 lost, ");
+  end(last, 0);
+  auto const begin = Clock::seconds();
+  server.wait_for_ends(20);
+  CHECK(Clock::seconds() - begin < 10);
+}
+
 TEST_CASE("who waits for a value hears of the first rank that has failed") {
   StoreServer const server({.job = 7, .size = 3});
   StoreLine first(to(server, 1, 3), StoreLineKind::news), second(to(server, 2, 3), StoreLineKind::news);

@@ -67,7 +67,7 @@ class StoreServer {
     thread_.join();
   }
 
-  /// Waits until every rank that came has ended or left, at most so long.
+  /// Waits until every rank that came has ended, left or is lost, at most so long.
   void wait_for_ends(double seconds) const {
     for (auto const deadline = deadline_in(seconds); here_ > 0 && Clock::nanoseconds() < deadline;) ::usleep(1000);
   }
@@ -86,7 +86,8 @@ class StoreServer {
     detail::File file;
     int rank = -1;  // until it has said who it is
     detail::StoreLineKind kind = detail::StoreLineKind::calls;
-    bool waits = false, over = false, ended = false;
+    bool waits = false, over = false;
+    bool ended = false;               // the rank has said so, or is lost
     std::string in, out, key;         // key: of what it waits for
     Deadline patience = no_deadline;  // with who has not said it
   };
@@ -295,6 +296,8 @@ class StoreServer {
   void lose(Guest& guest, std::string const& why) {
     guest.over = true;
     if (guest.rank < 0 || guest.ended) return;
+    // The system may take long to say that its other line is dead, too.
+    for (auto& line : guests_) line.ended = line.ended || line.rank == guest.rank;
     forget_waiting(guest.rank, "rank " + std::to_string(guest.rank) + " is lost to the store: " + why);
     bool const known = std::any_of(news_.begin(), news_.end(), [&](News const& one) { return one.rank == guest.rank; });
     if (!known) tell_all({detail::StoreReply::rank_lost, guest.rank, why});
@@ -320,7 +323,7 @@ class StoreServer {
   std::map<std::string, std::string> values_;
   std::map<std::string, std::map<int, std::string>> gatherings_;  // by rank
   std::vector<News> news_;
-  std::atomic<int> here_{0};  // connections of ranks
+  std::atomic<int> here_{0};  // connections of ranks that have not ended
   std::string lost_;
   int lost_rank_ = -1;
   std::thread thread_;
