@@ -305,6 +305,10 @@ TEST_CASE("with several devices the failure with the lowest position is told") {
     CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("sample 3 (position 3"), DataError);
     CHECK(loader.next().batches()[1].rows() == 8);
   }
+  data::DataLoader in_one_row{
+      Generated{16, {3, 2}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8, .workers = 3}};
+  in_one_row.start({0, 2, 2}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(in_one_row.next()), doctest::Contains("sample 2 (position 2"), DataError);
 }
 
 TEST_CASE("a failing collate is told as the batch's failure") {

@@ -172,6 +172,15 @@ TEST_CASE("without any sample left, skipping gives empty batches and substitutin
       Nothing{{4}}, data::SequentialSampler{}, data::PadCollate{}, {.on_failure = data::OnFailure::substitute}};
   substituting.start({}, 0, 0, 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(substituting.next()), doctest::Contains("no disk"), DataError);
+  struct NothingWritten : BreakingLate {
+    void read_into(Index, data::Row<Sample>) const { throw std::runtime_error("file is cut off"); }
+  };
+  data::DataLoader writing{NothingWritten{{4}},
+                           data::SequentialSampler{},
+                           data::PadCollate{},
+                           {.deadline_seconds = 20, .on_failure = data::OnFailure::substitute}};
+  writing.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(writing.next()), doctest::Contains("file is cut off"), DataError);
 }
 
 TEST_CASE("a failure's message has the sample's name, and its place in the order") {
@@ -440,6 +449,27 @@ TEST_CASE("workers are added while all are busy and training waits, up to a cap"
   for (Index i = 0; i < 250; ++i) CHECK(loader.next().batches()[0][&Sample::label].values(0) == i * 4);
   CHECK(loader.stats().workers > 1);
   CHECK(loader.stats().workers <= 3);
+}
+
+TEST_CASE("no worker is added while another has nothing to do") {
+  struct Stuck : Breaking {
+    std::atomic<bool>*begun, *open;
+    Sample get(Index i) const {
+      *begun = true;
+      while (!*open) std::this_thread::yield();
+      return sample(i);
+    }
+  };
+  std::atomic<bool> begun = false, open = false;
+  data::DataLoader loader{Stuck{{1}, &begun, &open},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.workers = 2, .most_workers = 4, .deadline_seconds = 0.01}};
+  loader.start({}, 0, 0, 1);
+  while (!begun) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);
+  CHECK(loader.stats().workers == 2);
+  open = true;
 }
 
 TEST_CASE("a worker that the system refuses is an error; one that would only have helped is done without") {

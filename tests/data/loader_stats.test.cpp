@@ -12,6 +12,8 @@ TEST_CASE("the verdict says who waits, why, and what to do") {
   stats.delivered = 5;
   stats.wait_seconds = 0.1;
   CHECK(stats.verdict() == "the loader keeps up: training waits for data 1 % of the time");
+  stats.wait_seconds = 0.3;
+  CHECK(stats.verdict() == "training makes its own batches, 3 % of the time; give the loader a worker");
   stats.wait_seconds = 4;
   CHECK(stats.verdict() == "training makes its own batches, 40 % of the time; give the loader a worker");
   stats.workers = 2;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/detail/recent.hpp>
 
 using namespace lockstep;
 using data::Replacement;
@@ -109,4 +110,17 @@ TEST_CASE("weights that cannot be drawn by are refused") {
   CHECK_THROWS_AS(over({.weights = {1, 1}, .samples = -1}, 2), ConfigError);
   CHECK_THROWS_WITH_AS(over({.weights = {1, 0, 1}, .samples = 3, .replacement = Replacement::without}, 3),
                        doctest::Contains("at most the 2 samples"), ConfigError);
+}
+
+TEST_CASE("of an order's tables the last few are kept") {
+  data::detail::RecentTables tables(2);
+  int made = 0;
+  auto const first_of = [&](Index epoch) {
+    auto const table = tables.get({epoch, 0}, [&](auto& out) { out.push_back(epoch), ++made; });
+    return table->front();
+  };
+  for (Index const epoch : {0, 1, 0, 1, 2, 1}) CHECK(first_of(epoch) == epoch);
+  CHECK(made == 3);
+  CHECK(first_of(0) == 0);
+  CHECK(made == 4);  // it had made room
 }

@@ -184,6 +184,11 @@ TEST_CASE("an epoch goes on where a state says, with other ranks and workers") {
   SkippingNumbers const skipping{stream};
   check(skipping);
   CHECK(*skipping.skipped > 0);
+  *skipping.skipped = 0;
+  auto loader = loader_of(skipping, {.batch_size = 5});
+  loader.start({}, 1, 4, 2);  // by its step a place is passed over to, too, and nothing kept of what lies before
+  static_cast<void>(loader.next());
+  CHECK(*skipping.skipped > 0);
 }
 
 TEST_CASE("a sample that fails is told at its batch, and the stream goes on behind it") {
