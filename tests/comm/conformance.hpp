@@ -148,6 +148,20 @@ inline void many_pieces_are_under_way(comm::AnyCommunicator& c) {
   }
 }
 
+/// Started again, a piece is not complete because it was so before.
+inline void pieces_are_started_again(comm::AnyCommunicator& c) {
+  float x = 0;
+  auto const sum = static_cast<float>(c.size());
+  comm::Piece piece{lockstep::ElementType::float32, &x, 1, comm::Operation::sum, {}};
+  for (int round = 0; round < 20; ++round) {
+    x = 1;
+    c.start(piece);
+    require(!piece.complete() || x == sum, "a piece that was started again is complete too early");
+    c.wait(piece);
+    require(x == sum, "a piece that was started again");
+  }
+}
+
 inline void max_spreads_nan(comm::AnyCommunicator& c) {
   for (Index const count : {3, 5000}) {
     std::vector<float> x(static_cast<std::size_t>(count), static_cast<float>(c.rank()));
@@ -241,6 +255,8 @@ inline void impossible_pieces_are_refused(comm::AnyCommunicator& c) {
   refuses([&] { c.start(crowded); }, "17 doubles");
   refuses([&] { c.broadcast(x.data(), 4, c.size()); }, "the root of a broadcast is " + std::to_string(c.size()));
   refuses([&] { c.broadcast(x.data(), 4, -1); }, "the root of a broadcast is -1");
+  comm::Piece const forgotten{ElementType::float32, x.data(), 1, comm::Operation::sum, {}};
+  if (c.size() > 1) refuses([&] { c.wait(forgotten); }, "the piece was never started");  // one rank never waits
   c.barrier();
 }
 
@@ -263,6 +279,7 @@ inline void keeps_its_promises(comm::AnyCommunicator& c) {
   sums_are_the_tree<float>(c);
   sums_are_the_tree<double>(c);
   many_pieces_are_under_way(c);
+  pieces_are_started_again(c);
   max_spreads_nan(c);
   bytes_move(c);
   allocations_are_zeroed_and_apart(c);

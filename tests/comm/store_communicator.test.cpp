@@ -42,6 +42,7 @@ TEST_CASE("a store keeps what every engine promises, for 1 to 4 ranks") {
     all_agree(n, [](launch::World& world) {
       comm::AnyCommunicator c(comm::StoreCommunicator{world});
       require(c.rank() == world.rank && c.size() == world.size && std::string(c.name()) == "store", "place and name");
+      pieces_are_started_again(c);
       max_spreads_nan(c);
       impossible_pieces_are_refused(c);
       if (world.size == 3) bytes_move(c);
@@ -74,6 +75,24 @@ TEST_CASE("every operation over a store, on its splits too") {
     comm::AnyCommunicator c(comm::StoreCommunicator{world});
     has_every_operation(c);
   });
+}
+
+TEST_CASE("two groups of the same ranks keep their pieces apart") {
+  auto const errors = run_apart(2,
+                                [](launch::World& world) {
+                                  comm::StoreCommunicator c(world);
+                                  auto first = c.split(0, 0), second = c.split(0, 0);
+                                  float x = 1, y = 10;
+                                  Piece one{ElementType::float32, &x, 1, comm::Operation::sum, {}};
+                                  Piece other{ElementType::float32, &y, 1, comm::Operation::sum, {}};
+                                  first.start(one);
+                                  second.start(other);
+                                  second.finish();
+                                  first.finish();
+                                  require(x == 2 && y == 20, "sums of two groups");
+                                },
+                                {.warn_seconds = 60, .stall_seconds = 5});
+  for (auto const& error : errors) CHECK(what_of(error).empty());
 }
 
 TEST_CASE("who asks for something else, does not come or is gone is named") {
