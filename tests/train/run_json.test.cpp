@@ -77,6 +77,20 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 
+TEST_CASE("of a run that went on, speed and milliseconds are of what came since, and the last best is the best") {
+  auto went_on = record();
+  went_on.resumed_at = {1};
+  went_on.samples_before = 40;
+  went_on.evaluations[1].best = true;
+  auto const json = json::parse(train::run_json(went_on, {}), "run.json");
+  CHECK(json.at("steps").integer() == 2);
+  CHECK(json.at("samples").integer() == 100);
+  CHECK(json.at("samples_per_second").number() == 120);
+  CHECK(json.at("phases_ms").at("data_wait").number() == doctest::Approx(2));
+  CHECK(json.at("best").at("step").integer() == 2);
+  CHECK(json.at("best").at("eval_accuracy").number() == 0.852);
+}
+
 TEST_CASE("forward and backward of a GPU are one phase") {
   auto r = record();
   r.phases = {.communication = 0.01, .pass = 0.3};

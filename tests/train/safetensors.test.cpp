@@ -87,6 +87,13 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   Arena<Other> other;
   CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", other.layout, other.values),
                        doctest::Contains("has no parameter \"scale\""), DataError);
+  auto bytes = lockstep_test::read_file(folder / "p");  // of which the second parameter is another's
+  bytes.replace(bytes.find("bias"), 4, "gain");
+  lockstep_test::write_file(folder / "p", bytes);
+  Arena<Model> half;
+  CHECK_THROWS_WITH_AS(train::load_parameters(folder / "p", half.layout, half.values),
+                       doctest::Contains("has no parameter \"bias\""), DataError);
+  CHECK(half.values == std::vector<float>(half.values.size(), 0.0f));
 }
 
 TEST_CASE("damaged and hostile files are refused with a sentence, never read past their end") {
@@ -113,6 +120,7 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   refuses(whole(tensor("[-4,0]")), "[-4, 0)");
   refuses(whole(tensor("[4,-9223372036854775808]")), "inside the file");
   refuses(whole(tensor("[0,5]")), "[0, 5)");
+  refuses(whole(tensor("[0,3]")), "[0, 3)");
   refuses(whole(tensor("[0]")), "element 1");
   lockstep_test::write_file(path, whole(tensor("[0,4]")));
   train::load_parameters(path, other.layout, other.values);  // the control
