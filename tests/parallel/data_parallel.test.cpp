@@ -30,6 +30,15 @@ TEST_CASE("replicas step together by the gradient of the weighted mean, whatever
   }
 }
 
+TEST_CASE("what was waited for is told once") {
+  Fixture f(2);
+  Session session(f.policy, f.model, f.layout, f.start);
+  std::vector<toy::Batch> batches{session_cases::deal(1, 1, 1)[0], session_cases::deal(300'000, 1, 1)[0]};
+  session.micro_step(std::span<toy::Batch const>(batches), {});
+  static_cast<void>(session.take_phases());  // the wait for the second device, which has more to do, among them
+  CHECK(session.take_phases().communication == 0);
+}
+
 TEST_CASE("the first device carries the optimizer's state too") {
   Fixture f(3);
   Session session(f.policy, f.model, f.layout, f.start);

@@ -287,6 +287,7 @@ TEST_CASE("checkpoints come every so many steps and after the last; who dies goe
   CHECK(again.record.steps == 12);
   CHECK(again.record.train_loss == whole.record.train_loss);
   CHECK(again.record.evaluations.back().loss == whole.record.evaluations.back().loss);
+  CHECK(hears_nothing.began.steps == 0);  // nor do its logs begin again
   CHECK(hears_nothing.steps.empty());
 }
 

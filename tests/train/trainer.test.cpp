@@ -93,6 +93,14 @@ TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and
   }
 }
 
+TEST_CASE("a fit of no epochs takes no step, and blames no parameter for it") {
+  auto loader = line::loader(10, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const record = trainer.fit(loader, {.epochs = 0});
+  CHECK(record.steps == 0);
+  CHECK(record.session.unused_parameters.empty());
+}
+
 TEST_CASE("a fit that has nothing to train on says so") {
   auto loader = line::loader(0, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
@@ -346,6 +354,26 @@ TEST_CASE("training goes on from parameters that were saved, on every device") {
   CHECK(evaluate(second) == doctest::Approx(evaluate(first)));
   CHECK_THROWS_AS(second.load(folder / "none"), DataError);
   CHECK(second.values()[0] == first.values()[0]);
+}
+
+TEST_CASE("ranks that load different parameters are refused") {
+  lockstep_test::TemporaryFolder const folder;
+  launch::Options ranks;
+  ranks.threads = 2;
+  auto const load = [&](bool alike) {
+    launch::run(ranks, [&](launch::World& world) {
+      Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
+      auto const path = folder / std::to_string(world.rank);
+      std::vector<float> values(trainer.values().begin(), trainer.values().end());
+      values[0] = alike ? 3 : static_cast<float>(world.rank);
+      train::save_parameters(path, trainer.layout(), values);
+      trainer.load(path);
+      CHECK(trainer.values()[0] == 3);
+      return 0;
+    });
+  };
+  CHECK_NOTHROW(load(true));
+  CHECK_THROWS_WITH_AS(load(false), doctest::Contains("\"slope\""), CollectiveMismatch);
 }
 
 namespace {
