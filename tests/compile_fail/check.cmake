@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles SOURCE as it stands, which must work, and then once per line
 #   // CASE name: text
-# with -DCASE_name, which must fail with `text` in the first line that says "error:". So the sentence that a user reads
-# is under test, beside a control that shows that nothing else is wrong with the file. What SOURCE includes is compiled
-# once for all of them, into the folder WORK.
+# with -DCASE_name, which must fail with `text` in the first line that says "error:", and where SOURCE has a line
+#   // LINES number
+# must say no more than so many lines in all. So the sentence that a user reads is under test, beside a control that
+# shows that nothing else is wrong with the file. What SOURCE includes is compiled once for all of them, into the folder
+# WORK.
 file(STRINGS "${SOURCE}" cases REGEX "^// CASE [a-z_0-9]+: .+")
 if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
@@ -21,6 +23,8 @@ if(failed)
   message(FATAL_ERROR "The control, ${SOURCE} without a case, does not compile:\n${says}")
 endif()
 
+file(STRINGS "${SOURCE}" most REGEX "^// LINES [0-9]+$")
+string(REGEX MATCH "[0-9]+" most "${most}")
 foreach(case IN LISTS cases)
   string(REGEX MATCH "^// CASE ([a-z_0-9]+): (.+)$" _ "${case}")
   set(name "${CMAKE_MATCH_1}")
@@ -34,6 +38,11 @@ foreach(case IN LISTS cases)
   string(FIND "${first}" "${text}" at)
   if(at EQUAL -1)
     message(SEND_ERROR "case ${name}: the first error is\n  ${first}\nand should contain\n  ${text}\n")
+  endif()
+  string(REGEX MATCHALL "\n" lines "${says}")
+  list(LENGTH lines lines)
+  if(most AND lines GREATER most)
+    message(SEND_ERROR "case ${name}: takes ${lines} lines to say so, and may take ${most}:\n${says}")
   endif()
 endforeach()
 list(LENGTH cases count)

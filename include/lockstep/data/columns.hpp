@@ -15,20 +15,23 @@ namespace detail {
 // A template of its own per member, so that the compiler's note beside the sentence names sample, member and type.
 template <class Sample, std::size_t Member, class Type>
 struct CheckMember {
+  static constexpr bool value = Collatable<Type>;
   static_assert(
-      Collatable<Type>,
+      value,
       "Lockstep: this member of the sample cannot be collated: it is none of number, enum, std::array, "
       "std::optional, std::vector (of numbers or of std::array), std::string, or an aggregate of these. Sample, "
       "member (counted from 0) and type stand in this line's CheckMember<Sample, member, type>");
-  static constexpr bool value = Collatable<Type>;
 };
 
+/// The columns of a sample; none where one of its members has none, so that no more is said than the sentence above.
 template <class Sample, class Members, class Space, Sequences sequences,
           class = std::make_index_sequence<std::tuple_size_v<Members>>>
-struct ColumnTuple;
+struct ColumnTuple {
+  using type = std::tuple<>;
+};
 template <class Sample, class... Member, class Space, Sequences sequences, std::size_t... I>
-struct ColumnTuple<Sample, std::tuple<Member&...>, Space, sequences, std::index_sequence<I...>> {
-  static_assert((CheckMember<Sample, I, Member>::value && ...));
+requires(CheckMember<Sample, I, Member>::value&&...) struct ColumnTuple<Sample, std::tuple<Member&...>, Space,
+                                                                        sequences, std::index_sequence<I...>> {
   using type = std::tuple<ColumnOf<Member, Space, sequences>...>;
 };
 

@@ -22,6 +22,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
+/// What a DataLoader is made of.
+template <class D, class S, class C>
+concept Loadable = Dataset<D> && Sampler<S, D> && Collate<C, D>;
+
 /// Turns a dataset into batches, in the sampler's order, ahead of their use. Worker threads live as long as the loader
 /// and go on over the borders of epochs; batches arrive in order, the same ones for any number of workers; a batch in
 /// use is never overwritten. Each micro-step delivers one separately collated batch per shard of this process's Split.
@@ -33,16 +37,6 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// @determinism bitwise, for any number of workers
 template <class D, class S, class C>
 class DataLoader {
-  static_assert(Dataset<D>,
-                "Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i), both const; see "
-                "docs/reference/dataset.md");
-  static_assert(
-      Sampler<S, D>,
-      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
-      "gives an Order; see docs/reference/sampler.md");
-  static_assert(Collate<C, D>,
-                "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
-                "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
   static_assert(!detail::ReadsForward<D> || std::is_same_v<S, SequentialSampler>,
                 "Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler");
   using OrderType = decltype(std::declval<S const&>().over(std::declval<D const&>()));
@@ -241,6 +235,24 @@ class DataLoader {
   std::shared_ptr<Core> core_;
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;
+};
+
+/// Says what is wrong, of anything else, and nothing more.
+template <class D, class S, class C>
+requires(!Loadable<D, S, C>) class DataLoader<D, S, C> {
+  static_assert(Dataset<D>,
+                "Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i), both const; a "
+                "std::vector goes into data::InMemoryDataset; see docs/reference/dataset.md");
+  static_assert(
+      !Dataset<D> || Sampler<S, D>,
+      "Lockstep: the second argument of DataLoader is no sampler for this dataset: it needs over(dataset) that "
+      "gives an Order; see docs/reference/sampler.md");
+  static_assert(!(Dataset<D> && Sampler<S, D>) || Collate<C, D>,
+                "Lockstep: the third argument of DataLoader is no collate for this dataset: it needs Batch<Dataset, "
+                "Space>, plan(plan, slab) and row(batch, row, sample); see docs/reference/collate.md");
+
+ public:
+  DataLoader(D const&, S const&, C const&, DataLoaderOptions const& = {}) {}
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -2,6 +2,13 @@
 // CASE no_dataset: Lockstep: the first argument of DataLoader is no dataset: it needs size() and get(i)
 // CASE no_sampler: Lockstep: the second argument of DataLoader is no sampler for this dataset
 // CASE no_collate: Lockstep: the third argument of DataLoader is no collate for this dataset
+// CASE vector: Lockstep: the first argument of DataLoader is no dataset
+// CASE order: Lockstep: the first argument of DataLoader is no dataset
+// CASE member: Lockstep: this member of the sample cannot be collated
+// LINES 40
+#include <string>
+#include <vector>
+
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
@@ -10,6 +17,9 @@ using namespace lockstep;
 
 struct Sample {
   float x;
+#if defined(CASE_member)
+  std::vector<std::string> names;
+#endif
 };
 
 struct Dataset {
@@ -33,4 +43,13 @@ struct Collate {};
 using Collate = data::PadCollate;
 #endif
 
-data::DataLoader<Dataset, Sampler, Collate> make() { return {Dataset{}, Sampler{}, Collate{}}; }
+auto rows() {
+#if defined(CASE_vector)
+  data::DataLoader loader{std::vector<Sample>(3), Sampler{}, Collate{}, {.batch_size = 2}};
+#elif defined(CASE_order)
+  data::DataLoader loader{Sampler{}, Dataset{}, Collate{}, {.batch_size = 2}};
+#else
+  data::DataLoader loader{Dataset{}, Sampler{}, Collate{}, {.batch_size = 2}};
+#endif
+  return sizeof(loader);
+}

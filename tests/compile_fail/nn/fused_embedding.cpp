@@ -4,6 +4,7 @@
 // CASE numbers: Lockstep: what is looked up is a column of std::int32_t
 // CASE enums: Lockstep: what is looked up is a column of std::int32_t
 // CASE own_table: Lockstep: what is looked up is a column of std::int32_t
+// LINES 30
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -91,7 +91,7 @@ void put(Columns<Nested, HostSpace, sequences> const& columns, Index row, Nested
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     (put(std::get<I>(columns.columns()), row, std::get<I>(values), rules), ...);
   }
-  (std::make_index_sequence<member_count<Nested>>{});
+  (std::make_index_sequence<std::tuple_size_v<typename Columns<Nested, HostSpace, sequences>::Tuple>>{});
 }
 
 template <class Column>

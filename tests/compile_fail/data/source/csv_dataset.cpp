@@ -2,6 +2,7 @@
 // CASE vector: Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers
 // CASE optional_text: Lockstep: the members of a row of CsvDataset are std::string, bool
 // CASE no_aggregate: Lockstep: the row type of CsvDataset is not an aggregate
+// LINES 25
 #include <optional>
 #include <string>
 #include <vector>
