@@ -77,24 +77,6 @@ TEST_CASE("every operation over a store, on its splits too") {
   });
 }
 
-TEST_CASE("two groups of the same ranks keep their pieces apart") {
-  auto const errors = run_apart(2,
-                                [](launch::World& world) {
-                                  comm::StoreCommunicator c(world);
-                                  auto first = c.split(0, 0), second = c.split(0, 0);
-                                  float x = 1, y = 10;
-                                  Piece one{ElementType::float32, &x, 1, comm::Operation::sum, {}};
-                                  Piece other{ElementType::float32, &y, 1, comm::Operation::sum, {}};
-                                  first.start(one);
-                                  second.start(other);
-                                  second.finish();
-                                  first.finish();
-                                  require(x == 2 && y == 20, "sums of two groups");
-                                },
-                                {.warn_seconds = 60, .stall_seconds = 5});
-  for (auto const& error : errors) CHECK(what_of(error).empty());
-}
-
 TEST_CASE("who asks for something else, does not come or is gone is named") {
   auto errors = run_apart(3, [](launch::World& world) {
     comm::StoreCommunicator c(world);
