@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,17 @@ struct Fixture {
   Recorder comm;
 };
 }  // namespace
+
+TEST_CASE("what communication takes out of backward is told once") {
+  struct Slow : Recorder {
+    void progress() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+  };
+  Fixture f(1000, 256 * sizeof(float));
+  Slow slow{{f.arena.data(), {}, {}}};
+  f.buckets.ready(slow, 0, 64);
+  CHECK(f.buckets.take_seconds_in_backward() >= 0.002);
+  CHECK(f.buckets.take_seconds_in_backward() == 0);
+}
 
 TEST_CASE("buckets tile the arena in order, small at both ends, and one rider goes with the first") {
   Fixture f(1000, 256 * sizeof(float));

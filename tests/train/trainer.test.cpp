@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/self_communicator.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run.hpp>
@@ -143,6 +144,46 @@ TEST_CASE("an evaluation counts each sample once for any number of shards, also 
       CHECK(report.loss == doctest::Approx(squares / static_cast<double>(samples)));
       CHECK(report.metrics[0].second == doctest::Approx(right / static_cast<double>(samples)));
     }
+}
+
+TEST_CASE("ranks and devices learn and evaluate alike, also where an epoch's last step has fewer batches than others") {
+  struct Outcome {
+    std::vector<float> values;
+    train::RunRecord record;
+  };
+  auto const fit = [](auto policy) {
+    auto loader = line::loader(20, 2), again = line::loader(9, 2);  // 5 micro-steps, 2 to a step
+    Trainer trainer{line::Model{}, sgd(), std::move(policy)};
+    auto record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 3, .accumulation = 2});
+    return Outcome{{trainer.values().begin(), trainer.values().end()}, std::move(record)};
+  };
+  auto const devices = fit(parallel::DataParallel{.devices = 2, .threads = 1});
+  CHECK(devices.record.steps == 9);
+  launch::Options options;
+  options.threads = 2;
+  launch::run(options, [&](launch::World& world) {
+    auto const ranks = fit(parallel::DistributedDataParallel{comm::connect(world)});
+    CHECK(ranks.values == devices.values);
+    CHECK(ranks.record.train_loss == devices.record.train_loss);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(ranks.record.evaluations[i].samples == 9);
+      CHECK(ranks.record.evaluations[i].loss == devices.record.evaluations[i].loss);
+    }
+    return 0;
+  });
+}
+
+TEST_CASE("what communication takes out of backward is communication, and nothing counts twice") {
+  struct Slow : comm::SelfCommunicator {
+    void progress() const noexcept { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+    [[nodiscard]] Slow split(int, int) const noexcept { return {}; }
+  };
+  auto loader = line::loader(8, 4);
+  Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{Slow{}}};
+  auto const record = trainer.fit(loader, {});
+  auto const& phases = record.phases;
+  CHECK(phases.communication >= 0.04);  // of two steps
+  CHECK(phases.forward + phases.backward + phases.communication + phases.optimizer <= record.training_seconds);
 }
 
 TEST_CASE("the schedule scales the optimizer's learning rate by step") {
