@@ -220,7 +220,20 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains("for epoch 0, step 1; worker "), DataError);
   auto const reads = " reads sample " + number + " (clips/" + number + ".npy), position 5, in a run of ";
   CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()), doctest::Contains(reads.c_str()), DataError);
-  bool told = false;  // that the other worker is done with what there is room for
+  auto const milliseconds = [&] {
+    std::string text;
+    try {
+      static_cast<void>(loader.next());
+    } catch (DataError const& error) {
+      text = error.what();
+    }
+    auto const at = text.find(reads);
+    CHECK(at != std::string::npos);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + reads.size()));
+  };
+  auto const so_far = milliseconds();
+  CHECK(milliseconds() >= so_far + 15);  // it has waited for 20 more
+  bool told = false;                     // that the other worker is done with what there is room for
   for (int tries = 0; tries < 500 && !told; ++tries) {
     try {
       static_cast<void>(loader.next());
