@@ -126,6 +126,7 @@
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/feed_forward.hpp>
+#include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
@@ -176,6 +177,7 @@
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/optim/slice.hpp>

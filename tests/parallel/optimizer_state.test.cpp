@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
@@ -117,4 +120,47 @@ TEST_CASE("weight decay applies to the parameters that the rule names, to all by
   CHECK(shrunk(sgd) == "weight last ");
   sgd.decays = [](std::string_view, std::span<Index const>) { return false; };
   CHECK(shrunk(sgd).empty());
+}
+
+namespace {
+/// What a step with gradient 1 makes of each parameter that was 1, and of its first moment.
+template <class Optimizer>
+std::string moved(Optimizer const& optimizer, std::vector<parallel::detail::ArenaPart> parts) {
+  Mixed model;
+  auto const layout = nn::ParameterLayout::of(model);
+  parallel::Replica<Mixed> replica(model, layout, {.threads = 1});
+  for (auto& value : replica.values()) value = 1;
+  std::fill_n(replica.gradient_data(), layout.size(), 1.0f);
+  parallel::OptimizerState<Optimizer> state(layout, std::move(parts));
+  state.update(optimizer, replica, {0, 1}, {.step = 1, .learning_rate = 0.25});
+  std::vector<float> moment(static_cast<std::size_t>(layout.size()));
+  state.write_parts(0, replica.device(), moment.data());
+  std::string out;
+  for (auto const& entry : layout.entries()) {
+    auto const at = static_cast<std::size_t>(entry.offset);
+    for (Index i = 1; i < entry.size; ++i)
+      CHECK(replica.values()[at + static_cast<std::size_t>(i)] == replica.values()[at]);
+    out += entry.name + " " + std::to_string(replica.values()[at]).substr(0, 5) + (moment[at] == 0 ? " 0, " : ", ");
+  }
+  return out;
+}
+}  // namespace
+
+TEST_CASE("rates multiply the learning rate of the parameters that the rule names; 0 leaves all of them as it is") {
+  Mixed model;
+  auto const size = nn::ParameterLayout::of(model).size();
+  optim::SGD sgd{.momentum = 0.5, .weight_decay = 1};
+  optim::AdamW adamw{.weight_decay = 1};
+  auto const rule = [](std::string_view name, std::span<Index const> shape) {
+    return name.starts_with("embedding.") || name == "scale" ? 0.0 : shape.size() > 1 ? 0.5 : 2.0;
+  };
+  for (auto const& parts : {std::vector<parallel::detail::ArenaPart>{{0, size}}, {{0, 8}, {8, 40}, {40, size}}}) {
+    sgd.rates = adamw.rates = optim::RateRule::same;
+    CHECK(moved(sgd, parts) ==
+          "embedding.token 0.500, bias 0.500, weight 0.500, scale 0.500, shift 0.500, last 0.500, ");
+    sgd.rates = adamw.rates = rule;
+    // SGD: 1 - rate (1 + 1); AdamW: 1 - rate - rate, where its first step is a whole rate.
+    for (auto const& out : {moved(sgd, parts), moved(adamw, parts)})
+      CHECK(out == "embedding.token 1.000 0, bias 0.000, weight 0.750, scale 1.000 0, shift 0.000, last 0.750, ");
+  }
 }

@@ -292,6 +292,9 @@ TEST_CASE("ranks that were started with other settings are refused before they p
         [](Setting&, optim::AdamW& optimizer) { optimizer.beta1 = 0.75; });
   fails("rank 1 has optimizer: decay of ",
         [](Setting&, optim::AdamW& optimizer) { optimizer.decays = optim::DecayRule::matrices; });
+  fails("rank 1 has optimizer: rate of ", [](Setting&, optim::AdamW& optimizer) {
+    optimizer.rates = [](std::string_view, std::span<Index const>) { return 0.5; };
+  });
   fails("rank 1 has batch size = 4 where rank 0 has batch size = 8",
         [](Setting& mine, optim::AdamW&) { mine.accumulation = 2; });
   fails("rank 1 has samples of the data = 15 where", [](Setting& mine, optim::AdamW&) { mine.data.pop_back(); });

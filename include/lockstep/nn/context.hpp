@@ -96,6 +96,8 @@ class Context : public detail::LossScale<Scalar_> {
   [[nodiscard]] Stream stream() const noexcept { return stream_; }
   [[nodiscard]] Mode mode() const noexcept { return mode_; }
   [[nodiscard]] bool recording() const noexcept { return mode_ == Mode::training; }
+  /// For what follows of this forward pass, as nn::Frozen has it. Returns the mode until now.
+  Mode set_mode(Mode mode) noexcept { return std::exchange(mode_, mode); }
 
   // ---- for layers: forward
 

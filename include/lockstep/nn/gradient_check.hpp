@@ -56,6 +56,7 @@ template <class Model, class Batch>
   GradientCheckResult result;
   for (std::size_t p = 0; p < layout.entries().size(); ++p) {
     auto const& entry = layout.entries()[p];
+    if (entry.frozen) continue;
     Index const stride = std::max<Index>(1, entry.size / options.most_per_parameter);
     for (Index i = 0; i < entry.size; i += stride) {
       auto const at = static_cast<std::size_t>(entry.offset + i);

@@ -44,7 +44,8 @@ struct Parameter {
   Index offset = -1;  ///< first element in the arena
   int ordinal = -1;   ///< number in forward order
   GradientForm gradient_form = GradientForm::dense;
-  std::string name{};  ///< in its model: "encoder.0.attention.query.weight"
+  std::string name{};   ///< in its model: "encoder.0.attention.query.weight"
+  bool frozen = false;  ///< no optimizer changes it: nn::Frozen
 
   [[nodiscard]] Index size() const {
     Index elements = 1;

@@ -24,6 +24,7 @@ class ParameterLayout {
     Index offset = 0;
     Index size = 0;
     GradientForm gradient_form = GradientForm::dense;
+    bool frozen = false;
 
     /// Whether this is a table whose gradient goes by rows.
     [[nodiscard]] bool by_rows() const noexcept { return gradient_form == GradientForm::by_rows && size > 0; }
@@ -57,6 +58,12 @@ class ParameterLayout {
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
   /// Elements of an arena, padding included.
   [[nodiscard]] Index size() const noexcept { return size_; }
+  /// Of them, those before which all gradients lie: behind them all is frozen.
+  [[nodiscard]] Index learned_size() const noexcept {
+    for (auto const& entry : entries_)
+      if (!entry.frozen) return entry.offset + padded(entry.size);
+    return 0;
+  }
   /// The buffers, in forward order; most models have none.
   [[nodiscard]] std::vector<Entry> const& buffers() const noexcept { return buffers_; }
   /// Elements of the arena of buffers, padding included.
@@ -74,7 +81,8 @@ class ParameterLayout {
   void collect(std::string const& name, Node& node, std::vector<Parameter*>& found, std::vector<Buffer*>& buffers) {
     if constexpr (std::is_same_v<Node, Parameter>) {
       found.push_back(&node);
-      entries_.push_back({name, node.shape, node.initializer, 0, node.size(), node.gradient_form});
+      entries_.push_back({name, node.shape, node.initializer, 0, node.size(),
+                          node.frozen ? GradientForm::dense : node.gradient_form, node.frozen});
     } else if constexpr (std::is_same_v<Node, Buffer>) {
       buffers.push_back(&node);
       buffers_.push_back({name, node.shape, node.initializer, 0, node.size()});

@@ -6,6 +6,7 @@
 #include <lockstep/optim/detail/make_rule.hpp>
 #include <lockstep/optim/detail/sgd_rule.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
@@ -25,6 +26,7 @@ struct SGD {
   double weight_decay = 0;
   Momentum kind = Momentum::heavy_ball;
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
   /// each(name, value) for the numbers that ranks must have alike.
@@ -48,7 +50,8 @@ struct SGD {
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars, detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, slice.decays ? weight_decay : 0});
+        stream, slice, scalars,
+        detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, slice.decays ? weight_decay : 0, slice.rate});
   }
 };
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);

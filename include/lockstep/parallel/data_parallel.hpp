@@ -77,7 +77,7 @@ struct DataParallel {
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       auto& device = first().device();
       auto const begin = device.now();
-      nn::Loss<Space> const loss = sum_.gather(layout_.size());
+      nn::Loss<Space> const loss = sum_.gather(layout_.learned_size());
       auto const reduced = device.now();
       state_.update(optimizer, first(), loss, settings);
       auto const updated = device.now();

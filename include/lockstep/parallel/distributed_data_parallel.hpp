@@ -86,7 +86,8 @@ struct DistributedDataParallel {
           dealt_to_(policy.shard_optimizer ? communicator_.size() : 1),
           shards_(communicator_, dealt_to_, layout.size(), bucket_, replica_.touched()),
           state_(layout, shards_.parts()),
-          buckets_(wire_, layout.size(), bucket_, replica_.touched(), communicator_.rank(), dealt_to_),
+          buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, replica_.touched(),
+                   communicator_.rank(), dealt_to_),
           rows_(replica_.touched(), communicator_.size()) {
       if constexpr (on_device) {
         if (communicator_.gpu() != replica_.device().gpu())

@@ -12,6 +12,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
 #include <lockstep/parallel/detail/device.hpp>
@@ -83,6 +84,7 @@ class OptimizerState {
   /// Elements [begin, end) of the arena, which one call can step: of one group, and dense or of one table.
   struct Range {
     Index begin = 0, end = 0;
+    double rate = 1;
     bool decays = true;
     kernel::TouchedRows table = {};
   };
@@ -95,14 +97,15 @@ class OptimizerState {
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
       bool decays = true;
       if constexpr (requires { optimizer.decays; }) decays = optimizer.decays(entry->name, entry->shape);
+      auto const rate = optim::rate_of(optimizer, *entry);
       bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;
-      if (is_table || decays != range.decays) {
+      if (is_table || decays != range.decays || rate != range.rate) {
         if (range.begin < range.end) f(std::as_const(range));
-        range = {entry->offset, entry->offset, decays, {}};
+        range = {entry->offset, entry->offset, rate, decays, {}};
       }
       range.end = entry->offset + nn::ParameterLayout::padded(entry->size);
       if (!is_table) continue;
-      f(Range{entry->offset, entry->offset + entry->size, decays, tables[0]});
+      f(Range{entry->offset, entry->offset + entry->size, rate, decays, tables[0]});
       range.begin = range.end;
       tables = tables.subspan(1);
     }
@@ -124,10 +127,11 @@ class OptimizerState {
     });
   }
 
-  /// The moments of the range begin at `at`.
+  /// The moments of the range begin at `at`. What has the rate 0 stays as it is.
   template <class Replica>
   void step(Optimizer const& optimizer, Replica& replica, optim::StepScalars<Space> const* scalars, Range const& range,
             Index at) {
+    if (range.rate == 0) return;
     auto* const gradients = replica.gradient_data() + range.begin;
     std::array<float*, Optimizer::states> states{};
     for (std::size_t i = 0; i < states.size(); ++i) states[i] = arenas_[i].data() + at;
@@ -135,6 +139,7 @@ class OptimizerState {
     optim::Slice<float, Space> slice{range.begin, range.end - range.begin, to.values + range.begin, gradients,
                                      states.data()};
     slice.shadow = to.shadow + range.begin;
+    slice.rate = range.rate;
     slice.decays = range.decays;
     if constexpr (requires { requires bool{Optimizer::takes_touched_rows}; })
       slice.touched = range.table;

@@ -220,11 +220,12 @@ class Replica {
   }
   /// For each parameter, in the layout's order: 1 when a step so far has used it, else 0.
   [[nodiscard]] std::vector<double> const& used() const noexcept { return used_; }
-  /// The names of those for which `used`, perhaps summed over replicas, is 0.
+  /// The names of those for which `used`, perhaps summed over replicas, is 0, though they are not frozen.
   [[nodiscard]] std::vector<std::string> unused(std::span<double const> used) const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < used.size(); ++i)
-      if (auto const& entry = layout_->entries()[i]; used[i] == 0 && entry.size > 0) names.push_back(entry.name);
+      if (auto const& entry = layout_->entries()[i]; used[i] == 0 && entry.size > 0 && !entry.frozen)
+        names.push_back(entry.name);
     return names;
   }
 
@@ -369,7 +370,7 @@ class Replica {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (context_.written(i))
         used_[i] = 1;
-      else if (!(Space::host_accessible && entries[i].by_rows()))
+      else if (!entries[i].frozen && !(Space::host_accessible && entries[i].by_rows()))
         device_.zero(gradient_data() + entries[i].offset, entries[i].size);
     }
   }

@@ -107,12 +107,12 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
 /// the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that the model does not have
-/// are passed over.
+/// are passed over. With a `prefix`, such as "encoder.", only what is so named is read.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
-/// shape; ShapeError when an arena has another size than the layout
+/// shape; ShapeError when an arena has another size than the layout; ConfigError when nothing has the prefix
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                         std::span<float> buffers = {});
+                         std::span<float> buffers = {}, std::string_view prefix = {});
 
 /// A text that was saved with parameters, read without them: what the model that is to take them depends on, such as a
 /// vocabulary.
@@ -173,14 +173,21 @@ struct SafetensorsFile {
     return out;
   }
 
-  /// Copies the tensors into their arenas, which only change when all is well.
+  /// Copies the tensors whose names begin so into their arenas, which only change when all is well.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
-            Moments<float> const& moments) const {
+            Moments<float> const& moments, std::string_view prefix = {}) const {
+    bool found = prefix.empty();
     for (bool const copies : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
+        if (!name.starts_with(prefix)) return;
+        found = true;
         auto const bytes = tensor(path, name, entry);
         if (copies) std::memcpy(elements, bytes.data(), bytes.size());
       });
+    if (!found)
+      throw ConfigError(path + ": no name in the model begins with \"" + std::string(prefix) +
+                        "\"; its first parameter is \"" +
+                        (layout.entries().empty() ? std::string() : layout.entries()[0].name) + "\"");
   }
 
   /// The bytes of a float32 tensor of that name and shape.
@@ -215,11 +222,11 @@ struct SafetensorsFile {
 }  // namespace detail
 
 inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                                std::span<float> buffers) {
+                                std::span<float> buffers, std::string_view prefix) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   return detail::naming_file(path, [&] {
     detail::SafetensorsFile const file(path);
-    file.read(path, layout, values.data(), buffers.data(), {});
+    file.read(path, layout, values.data(), buffers.data(), {}, prefix);
     Metadata texts;
     for (auto& text : file.metadata())
       if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));

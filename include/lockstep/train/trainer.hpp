@@ -111,12 +111,15 @@ class Trainer {
   Trainer& operator=(Trainer const&) = delete;
 
   /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
-  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them.
+  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them. With a `prefix`,
+  /// such as "encoder.", only those parameters and buffers are read, and the others stay as they are.
   /// @collective with DistributedDataParallel: every rank loads the same
-  /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded others
-  train::Metadata load(std::string const& path) {
-    std::vector<float> values(session_.values().size()), buffers(session_.buffers().size());
-    auto metadata = train::load_parameters(path, layout_, values, buffers);
+  /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
+  /// others, ConfigError when nothing of the model has the prefix
+  train::Metadata load(std::string const& path, std::string_view prefix = {}) {
+    auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
+    auto values = copy(session_.values()), buffers = copy(session_.buffers());
+    auto metadata = train::load_parameters(path, layout_, values, buffers, prefix);
     session_.each([&](int, auto& replica) {
       replica.device().enter();
       replica.set_values(values);

@@ -6,6 +6,7 @@
 #include <lockstep/optim/detail/adam_rule.hpp>
 #include <lockstep/optim/detail/expect_setting.hpp>
 #include <lockstep/optim/detail/make_rule.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/optim/step_scalars.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
@@ -21,6 +22,7 @@ struct AdamWith {
   double epsilon = 1e-8;
   double weight_decay = decay == Decay::coupled ? 0 : 0.01;
   DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
   /// each(name, value) for the numbers that ranks must have alike.
@@ -47,7 +49,7 @@ struct AdamWith {
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     using Rule = AdamRule<decay, Scalar>;
     kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars, MakeRule<Rule, AdamWith>{*this, slice.decays ? weight_decay : 0});
+        stream, slice, scalars, MakeRule<Rule, AdamWith>{*this, slice.decays ? weight_decay : 0, slice.rate});
   }
 };
 

@@ -8,10 +8,11 @@ namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 template <class Rule, class Options>
 struct MakeRule {
   Options options;
-  double weight_decay;
+  double weight_decay, rate;
 
   template <class Scalars>
-  [[nodiscard]] constexpr Rule operator()(Scalars const& scalars) const {
+  [[nodiscard]] constexpr Rule operator()(Scalars scalars) const {
+    scalars.learning_rate *= rate;
     return Rule(options, scalars, weight_decay);
   }
 };

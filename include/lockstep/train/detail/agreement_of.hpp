@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/evaluation.hpp>
@@ -30,6 +31,8 @@ template <class Optimizer>
   if constexpr (requires { optimizer.decays; })
     for (auto const& entry : layout.entries())
       each("decay of " + entry.name, Index{optimizer.decays(entry.name, entry.shape)});
+  if constexpr (requires { optimizer.rates; })
+    for (auto const& entry : layout.entries()) each("rate of " + entry.name, optim::rate_of(optimizer, entry));
   return agreement;
 }
 

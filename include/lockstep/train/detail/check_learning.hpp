@@ -17,7 +17,7 @@ template <class Session>
 bool check_learning(Session& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss, Index step) {
   if (loss.weight == 0) return false;
   std::size_t parameters = 0;
-  for (auto const& entry : layout.entries()) parameters += entry.size > 0;
+  for (auto const& entry : layout.entries()) parameters += entry.size > 0 && !entry.frozen;
   if (parameters == 0 || session.report().unused_parameters.size() < parameters) return true;
   throw Error("training: step " + std::to_string(step) +
               " gave no parameter a gradient, so nothing can be learned: the loss does not lead back to any; a loss of "
