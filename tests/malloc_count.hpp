@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#if __has_include(<mm_malloc.h>)
+#include <mm_malloc.h>  // declares posix_memalign in its own way, and must come first
+#endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOCKSTEP_TESTS_COUNT_MALLOC 0
@@ -46,7 +49,7 @@ void* memalign(std::size_t alignment, std::size_t bytes) {
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) { return memalign(alignment, bytes); }
-int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
+int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) noexcept {
   *out = memalign(alignment, bytes);
   return *out == nullptr ? ENOMEM : 0;
 }

@@ -39,6 +39,7 @@ class TextLinesDataset {
       window.drop(line->bytes);
     }
     if (begins.empty()) throw DataError(file.path() + ": holds no line; it must hold at least one sample");
+    begins.shrink_to_fit();
     lines_ = std::move(lines);
   }
 

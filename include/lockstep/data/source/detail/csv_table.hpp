@@ -154,6 +154,7 @@ class CsvTable {
       end_ = begins_.back() + row.bytes;
       window.drop(row.bytes);
     }
+    begins_.shrink_to_fit();
   }
   /// Drops empty lines, and notes the row that begins behind them, if there is one.
   /// @throws DataError when there is none in the whole file
