@@ -130,7 +130,7 @@ TEST_CASE("one rank warns for all that wait") {
                                     throw;
                                   }
                                 },
-                                {.warn_seconds = 0.05, .stall_seconds = 0.6});
+                                {.warn_seconds = 0.05, .stall_seconds = 1.2});
   for (int const rank : {0, 1})
     CHECK_THROWS_AS(std::rethrow_exception(errors[static_cast<std::size_t>(rank)]), lockstep::RankStalled);
   CHECK(warnings == 1);

@@ -265,7 +265,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
   std::mutex mutex;
   std::vector<std::string> warnings;
   auto options = ranks(3);
-  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.6};
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 1.2};
   options.warn = [&](std::string const& text) {
     std::lock_guard const lock(mutex);
     warnings.push_back(text);
@@ -314,7 +314,7 @@ TEST_CASE("a rank that does not come is warned of, then given up") {
 
 TEST_CASE("who does not come to a group is named by its place in the run") {
   auto options = ranks(3);
-  options.limits = {.warn_seconds = 0.05, .stall_seconds = 0.6};
+  options.limits = {.warn_seconds = 0.05, .stall_seconds = 1.2};
   std::mutex mutex;
   std::string warnings;
   options.warn = [&](std::string const& text) {
