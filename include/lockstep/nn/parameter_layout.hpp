@@ -58,7 +58,7 @@ class ParameterLayout {
   [[nodiscard]] std::vector<Entry> const& entries() const noexcept { return entries_; }
   /// Elements of an arena, padding included.
   [[nodiscard]] Index size() const noexcept { return size_; }
-  /// Of them, those before which all gradients lie: behind them all is frozen.
+  /// Elements at the arena's beginning in which all that learns lies: behind them all is frozen.
   [[nodiscard]] Index learned_size() const noexcept {
     for (auto const& entry : entries_)
       if (!entry.frozen) return entry.offset + padded(entry.size);
