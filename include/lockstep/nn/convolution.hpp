@@ -61,7 +61,7 @@ class Convolution {
     Staging work(context);
     Kernel::template forward<Operand>(context.stream(), shape, flat(work.read(x.value)), flat(weight(work)), bias(work),
                                       flat(work.write(y.value)), plans(context), scratch(context));
-    auto const backward = [this, shape, x, y](Context& c) {
+    context.on_backward(y, std::tie(weight_, bias_), [this, shape, x, y](Context& c) {
       Staging back(c);
       auto const dy = flat(back.read(y.gradient()));
       if (auto const dx = back.gradient(x))
@@ -72,12 +72,7 @@ class Convolution {
       Kernel::template backward_weight<Operand>(c.stream(), shape, dy, flat(back.read(x.value)),
                                                 {dweight.data, {shape.weight_size()}}, dweight.write,
                                                 {dbias.data, {outputs()}}, dbias.write, plans(c), scratch(c));
-    };
-    if (options_.bias == Bias::learned) {
-      context.on_backward(y, std::tie(weight_, bias_), backward);
-    } else {
-      context.on_backward(y, std::tie(weight_), backward);
-    }
+    });
     return y;
   }
   /// Says that it takes a Variable.

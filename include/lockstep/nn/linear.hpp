@@ -160,10 +160,7 @@ class Linear {
   /// Registers the backward of a layer that made `output` from this one's parameters.
   template <class Context, class F>
   void on_backward(Context& context, typename Context::template Variable<2> output, F f) const {
-    if (has_bias_)
-      context.on_backward(output, std::tie(weight_, bias_), f);
-    else
-      context.on_backward(output, std::tie(weight_), f);
+    context.on_backward(output, std::tie(weight_, bias_), f);
   }
 
   /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by

@@ -65,7 +65,6 @@ class RMSNorm {
                                      Sequence<typename Context::Scalar, typename Context::Space> const& x,
                                      Sequence<typename Context::Scalar, typename Context::Space> const& added,
                                      Dropout const& dropout) const {
-    check(x.tokens.value.extent);
     expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
       return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) +
              " and what is added to it " + to_string(added.tokens.value.extent) + "; they must be alike";
