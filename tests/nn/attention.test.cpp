@@ -2,6 +2,7 @@
 #include <lockstep/nn/attention.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <doctest/doctest.h>
 
@@ -175,6 +176,16 @@ TEST_CASE("attention layer: options change names and shapes") {
         "attention.output.weight[6,10] ");
 }
 
+TEST_CASE("attention layer: by default heads share the width, products are divided by its root, and all is seen") {
+  auto const loss = [](nn::MultiHeadAttention::Options const& options) {
+    return Trial<Model, double>(Model(mixed_lengths, options)).step(mixed_lengths).sum;
+  };
+  auto const scale = 1 / std::sqrt(3.0);
+  CHECK(loss({.width = 6, .heads = 2}) ==
+        loss({.width = 6, .heads = 2, .causal = false, .head_width = 3, .scale = scale}));
+  CHECK(loss({.width = 6, .heads = 2}) != loss({.width = 6, .heads = 2, .scale = 2 * scale}));
+}
+
 TEST_CASE("attention layer: nothing to attend to gives the output's bias alone") {
   TokenBatch const queries({2}, 2, 11), nothing({0}, 3, 11);
   CrossModel model(queries.layout(), nothing.layout(), {.width = 4, .heads = 2});
@@ -233,8 +244,11 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
                        doctest::Contains("4 heads do not divide a width of 6"), ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 0}), ShapeError);
   CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .dropout = 1}), ConfigError);
-  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .head_width = -1}), ConfigError);
-  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 0, .head_width = 3}), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .head_width = -1}),
+                       "MultiHeadAttention: 2 heads of width -1; both must be at least 1", ConfigError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 0, .head_width = 3}),
+                       doctest::Contains("0 heads of width 3"), ConfigError);
+  CHECK_NOTHROW(nn::MultiHeadAttention({.width = 6, .heads = 1, .head_width = 1}));
   Model model(mixed_lengths, 6, 2, 0);
   model.attention = nn::MultiHeadAttention({.width = 8, .heads = 2});
   Trial<Model, float> trial(model);

@@ -84,6 +84,19 @@ TEST_CASE("the running statistics follow PyTorch: momentum 0.1, variance over n 
   CHECK(t.layout.buffers()[1].name == "layer.running_var");
 }
 
+TEST_CASE(
+    "momentum is the new share of the running statistics, from none to all; weights start at one, biases at zero") {
+  for (double momentum : {0.0, 0.25, 1.0}) {
+    auto t = trial<double>(nn::BatchNorm(1, {.momentum = momentum}), Extents<2>{4, 1}, alone);
+    for (std::size_t i = 0; i < 4; ++i)
+      t.values[static_cast<std::size_t>(t.layout.entries()[0].offset) + i] = std::array{1., 2., 3., 6.}[i];
+    t.run(1);
+    CHECK(buffer(t, 0, 0) == static_cast<float>(momentum * 3));
+    CHECK(t.layout.entries()[1].initializer.scale == 1);
+    CHECK(t.layout.entries()[2].initializer.scale == 0);
+  }
+}
+
 TEST_CASE("rows that are recomputed count once in the running statistics") {
   auto once = trial<float>(nn::BatchNorm(3), Extents<2>{7, 3}, alone);
   auto again = trial<float>(nn::Recompute{nn::BatchNorm(3)}, Extents<2>{7, 3}, alone);

@@ -19,7 +19,7 @@ auto with(double positive_weight) {
 }  // namespace
 
 TEST_CASE("binary_cross_entropy_with_logits: value, weight and gradients") {
-  for (double weight : {1.0, 3.0})
+  for (double weight : {0.0, 1.0, 3.0})
     loss_check::check(with(weight), [weight](double x, double t) {
       return weight * t * std::log1p(std::exp(-x)) + (1 - t) * std::log1p(std::exp(x));
     });

@@ -34,6 +34,10 @@ TEST_CASE("concatenate_channels: rows are side by side, and need no gradient") {
   auto const z = nn::concatenate_channels(context, x, y);
   CHECK(z.value.extent == lockstep::Extents<2>{2, 3});
   CHECK(std::vector<float>(z.value.data, z.value.data + 6) == std::vector<float>{0, 10, 11, 1, 12, 13});
+  Batch const batch{.rows = 2};
+  nn::Sequence<float, HostSpace> const first{x, batch.layout()}, second{y, batch.layout()};
+  auto const tokens = nn::concatenate_channels(context, first, second).tokens.value;
+  CHECK(std::equal(z.value.data, z.value.data + 6, tokens.data));
 }
 
 TEST_CASE("concatenate_channels: another number of rows is refused") {

@@ -88,6 +88,8 @@ TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one 
   auto const layout = nn::ParameterLayout::of(layer);
   CHECK(layout.entries()[0].shape == std::vector<Index>{8, 4, 1, 3, 3});
   for (auto const& entry : layout.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
+  nn::Conv2d usual(1, 1);
+  CHECK(nn::ParameterLayout::of(usual).entries()[0].shape == std::vector<Index>{1, 1, 3, 3});
 }
 
 TEST_CASE("no samples, and no bias") {
@@ -101,6 +103,7 @@ TEST_CASE("no samples, and no bias") {
 
 TEST_CASE("shapes that cannot be are refused") {
   CHECK_THROWS_WITH_AS(nn::Conv2d(0, 3), doctest::Contains("0 inputs, 3 outputs"), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv2d(3, 0), doctest::Contains("3 inputs, 0 outputs"), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.kernel = 0}), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.stride = 0}), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.padding = -1}), ConfigError);

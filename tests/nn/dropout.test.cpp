@@ -57,6 +57,22 @@ TEST_CASE("dropout layer: the identity in evaluation and at probability 0, witho
   CHECK(some.model.dropout.forward(context, x, batch.places()).value.data == x.value.data);
 }
 
+TEST_CASE("dropout layer: a value becomes zero with its probability, and else so much larger that the mean stays") {
+  TokenBatch const many(std::vector<std::int32_t>(60, 9), 9, 11);
+  Trial<Model, double> trial(Model(many, 0.25));
+  auto& context = trial.context();
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const x = lockstep_test::learned(context, trial.model.x);
+  auto const y = trial.model.dropout.forward(context, nn::Sequence<double, HostSpace>{x, many.layout()}).tokens.value;
+  Index zeros = 0;
+  for (Index i = 0; i < y.size(); ++i) {
+    zeros += y.data[i] == 0;
+    CHECK((y.data[i] == 0 || y.data[i] == doctest::Approx(x.value.data[i] / 0.75).epsilon(1e-6)));
+  }
+  // 5400 values: the share of zeros strays by sqrt(0.25 * 0.75 / 5400) = 0.006; 5 of these.
+  CHECK(std::abs(static_cast<double>(zeros) / static_cast<double>(y.size()) - 0.25) < 5 * 0.006);
+}
+
 TEST_CASE("dropout layer: every application and every step has a mask of its own") {
   Trial<Model, double> trial(Model(batch, 0.4));
   auto& context = trial.context();

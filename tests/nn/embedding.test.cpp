@@ -22,5 +22,7 @@ TEST_CASE("a table of one parameter, and what is looked up in it") {
 
 TEST_CASE("sizes below 1 are refused") {
   CHECK_THROWS_WITH_AS(nn::Embedding(0, 3), doctest::Contains("0 rows of width 3"), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Embedding(3, 0), doctest::Contains("3 rows of width 0"), ConfigError);
+  CHECK_NOTHROW(nn::Embedding(1, 1));
   CHECK_THROWS_WITH_AS(nn::Embedding(3, -1), doctest::Contains("3 rows of width -1"), ConfigError);
 }

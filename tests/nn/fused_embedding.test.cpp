@@ -96,12 +96,17 @@ struct Model {
   }
 };
 
-/// The same column twice, token by token.
+/// The same column twice, token by token or one after the other.
 struct Doubled : Model {
+  bool interleaved;
+  template <class Context>
+  auto tokens(Context& context, TokenBatch const& batch) const {
+    if (interleaved) return embedding.forward(context, nn::interleave(*column, *column), batch.places()).tokens;
+    return embedding.forward(context, nn::concatenate(*column, *column), batch.places()).tokens;
+  }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    auto const x = embedding.forward(context, nn::interleave(*column, *column), batch.places());
-    return lockstep_test::irregular_loss(context, x.tokens);
+    return lockstep_test::irregular_loss(context, tokens(context, batch));
   }
 };
 
@@ -284,15 +289,30 @@ TEST_CASE("a plan that comes with the column is the one that is used") {
   for (Index i = 0; i < token.size; ++i) CHECK(trial.gradients[static_cast<std::size_t>(token.offset + i)] == 0);
 }
 
-TEST_CASE("a plan that comes with an interleaved column finds its tokens among the others") {
-  Ragged ragged(mixed);
+TEST_CASE("a plan that comes with one of two columns finds its tokens among the others") {
   nn::FusedEmbedding const embedding({.vocabulary = 11, .width = 6});
-  Trial<Doubled, float> without(Doubled{{embedding, &ragged.column}});
-  auto const loss = without.step(mixed).sum;
-  ragged.column.plan = &ragged.plan;
-  Trial<Doubled, float> with(Doubled{{embedding, &ragged.column}});
-  CHECK(with.step(mixed).sum == loss);
-  CHECK(with.gradients == without.gradients);
+  for (bool interleaved : {true, false}) {
+    Ragged ragged(mixed);
+    Trial<Doubled, float> without(Doubled{{embedding, &ragged.column}, interleaved});
+    auto const loss = without.step(mixed).sum;
+    ragged.column.plan = &ragged.plan;
+    Trial<Doubled, float> with(Doubled{{embedding, &ragged.column}, interleaved});
+    CHECK(with.step(mixed).sum == loss);
+    CHECK(with.gradients == without.gradients);
+  }
+}
+
+TEST_CASE("what is interleaved has a position for each step or for each token") {
+  Ragged ragged(mixed);
+  for (auto counted : {nn::Counted::tokens, nn::Counted::steps}) {
+    nn::FusedEmbedding const embedding({.vocabulary = 11, .length = 18, .width = 6, .positions = counted});
+    Trial<Doubled, float> trial(Doubled{{embedding, &ragged.column}, true});
+    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    auto const y = trial.model.tokens(trial.context(), mixed).value;
+    REQUIRE(y.extent == Extents<2>{34, 6});
+    for (Index token = 0; token < 34; token += 2)
+      CHECK(std::equal(&y(token, 0), &y(token, 0) + 6, &y(token + 1, 0)) == (counted == nn::Counted::steps));
+  }
 }
 
 TEST_CASE("gradients of everything that can be assembled") {
@@ -343,6 +363,14 @@ TEST_CASE("parameters are there when options ask for them, under these names") {
   CHECK(names({.vocabulary = 2, .length = 3, .width = 4}) == "token position ");
   CHECK(names({.width = 4, .types = 2, .norm = nn::Norm::layer}) == "type norm.weight norm.bias ");
   CHECK(names({.width = 4, .norm = nn::Norm::rms}) == "norm.weight ");
+  nn::FusedEmbedding layer({.vocabulary = 2, .length = 3, .width = 4, .types = 5, .norm = nn::Norm::layer});
+  auto const layout = nn::ParameterLayout::of(layer);
+  auto const& all = layout.entries();
+  CHECK(all[0].shape == std::vector<Index>{2, 4});
+  CHECK(all[1].shape == std::vector<Index>{3, 4});
+  CHECK(all[2].shape == std::vector<Index>{5, 4});
+  CHECK(all[3].initializer.scale == 1);
+  CHECK(all[4].initializer.scale == 0);
 }
 
 TEST_CASE("what does not fit together is refused") {

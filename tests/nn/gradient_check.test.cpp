@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <limits>
+#include <string>
 
 #include "toy.hpp"
 
@@ -25,16 +27,38 @@ struct Wrong {
     return toy::squared_error(context, y, batch.targets);
   }
 };
+/// sum of 1000 (i + 1) p[i] over both parameters; the gradient is off by `error` where `at` says, and elsewhere by
+/// less.
+struct Linear {
+  double error;
+  std::size_t at;
+  nn::Parameter first{{6}, {}}, second{{6}, {}};
+  void visit(auto&& each) { each("first", first), each("second", second); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+    auto const y = context.template variable<1>({1});
+    double sum = 0;
+    for (std::size_t i = 0; i < 12; ++i)
+      sum += weight(i) * context.template value<1>(i < 6 ? first : second).data[i % 6];
+    static_cast<void>(context.gradient(y));
+    context.on_backward(y, std::tie(first, second), [this](Context& c) {
+      auto const d = std::array{c.gradient(first).data, c.gradient(second).data};
+      for (std::size_t i = 0; i < 12; ++i) d[i / 6][i % 6] = weight(i) + (i == at ? error : 1e-3 * error);
+    });
+    return {sum, 1};
+  }
+  static double weight(std::size_t i) { return 1000 * static_cast<double>(i + 1); }
+};
 struct Empty {
   void visit(auto&&) {}
   nn::Loss<HostSpace> forward(auto&, toy::Batch const&) const { return {1, 1}; }
 };
 template <class Model>
-nn::GradientCheckResult check(Model model) {
+nn::GradientCheckResult check(Model model, nn::GradientCheckOptions const& options = {}) {
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<double> values(static_cast<std::size_t>(layout.size()), 0.3);
   auto const before = values;
-  auto const result = nn::check_gradients(model, layout, values, toy::Batch{{0.5, 2}, {1, -1}});
+  auto const result = nn::check_gradients(model, layout, values, toy::Batch{{0.5, 2}, {1, -1}}, options);
   CHECK(values == before);
   return result;
 }
@@ -52,6 +76,22 @@ TEST_CASE("a gradient that is wrong in the fifth digit, or not a number, is foun
   CHECK_FALSE(off.ok());
   CHECK(off.where.find("scale[0]") == 0);
   CHECK_FALSE(check(Wrong{std::numeric_limits<double>::quiet_NaN()}).ok());
+}
+
+TEST_CASE("of all elements the worst is named, and an error counts by the gradient's size") {
+  for (std::size_t at : {2u, 4u, 9u}) {
+    CHECK(check(Linear{5e-7 * Linear::weight(at), at}).ok());
+    auto const off = check(Linear{2e-6 * Linear::weight(at), at});
+    CHECK(off.worst == doctest::Approx(2).epsilon(0.01));  // the difference itself is off by 2^-53 1e5 / 1e-5 = 1e-6
+    CHECK(off.where.starts_with((at < 6 ? "first[" : "second[") + std::to_string(at % 6) + "]"));
+  }
+}
+
+TEST_CASE("as many elements are looked at as asked for, spread evenly") {
+  auto const some = check(Linear{1, 3}, {.most_per_parameter = 3});  // 0, 2 and 4 of each
+  CHECK(some.checked == 6);
+  CHECK(some.worst < 1.1);
+  CHECK(check(Linear{1, 2}, {.most_per_parameter = 3}).worst > 100);
 }
 
 TEST_CASE("a model without parameters has nothing to check and does not pass") { CHECK_FALSE(check(Empty{}).ok()); }

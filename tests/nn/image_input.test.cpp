@@ -47,8 +47,13 @@ TEST_CASE("a column is taken as it is; a sample that is too short is named") {
   nn::ImageInput<3> const layer({.extent = {3, 2, 2}});
   std::vector<std::int32_t> lengths{12, 12};
   Column const column{view(std::as_const(f.bytes), 2, 12), view(std::as_const(lengths), 2)};
-  CHECK(layer.forward(f.context, column).value.extent == Extents<5>{2, 3, 2, 2, 1});
-  lengths[1] = 11;
+  auto const y = layer.forward(f.context, column).value;
+  CHECK(y.extent == Extents<5>{2, 3, 2, 2, 1});
+  CHECK(y(1, 2, 1, 1, 0) == doctest::Approx((23 / 255. - 0.5) / 0.5).epsilon(1e-14));  // unless told otherwise
+  lengths = {13, 12};
+  CHECK_THROWS_WITH_AS(static_cast<void>(layer.forward(f.context, column)), doctest::Contains("row 0 of the batch"),
+                       DataError);
+  lengths = {12, 11};
   CHECK_THROWS_WITH_AS(static_cast<void>(layer.forward(f.context, column)),
                        "ImageInput: row 1 of the batch has 11 bytes; each sample needs 12", DataError);
 }
@@ -58,6 +63,7 @@ TEST_CASE("sizes that cannot be are refused") {
   CHECK_THROWS_WITH_AS(nn::ImageInput<1>({.extent = 3, .mean = {0, 0}, .deviation = {1}}),
                        doctest::Contains("2 means and 1 deviations"), ConfigError);
   CHECK_THROWS_AS(nn::ImageInput<1>({.extent = 0}), ConfigError);
+  CHECK_NOTHROW(nn::ImageInput<1>({.extent = 1}));
   CHECK_THROWS_AS(nn::ImageInput<1>({.extent = 1, .mean = {0}, .deviation = {0}}), ConfigError);
   CHECK_THROWS_AS(nn::ImageInput<1>({.extent = 1, .mean = {}, .deviation = {}}), ConfigError);
   CHECK_THROWS_WITH_AS(

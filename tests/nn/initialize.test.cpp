@@ -26,8 +26,8 @@ std::vector<float> start(M& model, std::uint64_t seed) {
 }
 struct Given {
   nn::Parameter p;
-  nn::Buffer b;
-  void visit(auto&& each) { each("p", p), each("b", b); }
+  nn::Buffer b, last{{2}, nn::Initializer::constant(9)};
+  void visit(auto&& each) { each("p", p), each("b", b), each("last", last); }
 };
 struct Moments {
   double mean, deviation, largest;
@@ -77,4 +77,5 @@ TEST_CASE("numbers that are given are where parameters and buffers start, whatev
   std::vector<float> buffers(static_cast<std::size_t>(layout.buffer_size()), -1.0f);
   nn::initialize_buffers(layout, buffers.data());
   CHECK(std::equal(table.begin() + 2, table.end(), buffers.begin() + model.b.offset));
+  CHECK(buffers[static_cast<std::size_t>(model.last.offset) + 1] == 9);
 }

@@ -109,6 +109,15 @@ TEST_CASE("evaluation drops nothing and keeps nothing") {
   CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
 }
 
+TEST_CASE("it starts with weights of one and biases of zero, and adds 1e-5 to the variance unless told otherwise") {
+  nn::LayerNorm layer(5);
+  auto const layout = nn::ParameterLayout::of(layer);
+  CHECK(layout.entries()[0].initializer.scale == 1);
+  CHECK(layout.entries()[1].initializer.scale == 0);
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(run<double>(layer, 5, batch, alone, 1) == run<double>(nn::LayerNorm(5, 1e-5), 5, batch, alone, 1));
+}
+
 TEST_CASE("shapes that disagree are refused with both numbers") {
   CHECK(refusal(nn::LayerNorm(5), 6, alone) ==
         "LayerNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");

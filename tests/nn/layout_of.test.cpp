@@ -69,6 +69,9 @@ TEST_CASE("parts that disagree are refused with their numbers") {
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::layout_of<HostSpace>(Padded{{nullptr, {5, 4, 1}}, {lengths.data(), {2}}}, positions)),
       doctest::Contains("5 rows, 2 lengths and 3 positions"), ShapeError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::layout_of<HostSpace>(Padded{{nullptr, {3, 4, 1}}, {lengths.data(), {2}}}, positions)),
+      doctest::Contains("3 rows, 2 lengths and 3 positions"), ShapeError);
   std::array<Index, 4> const offsets{};
   CHECK_THROWS_WITH_AS(
       static_cast<void>(nn::layout_of<HostSpace>(Ragged{{nullptr, {0}}, {offsets.data(), {3}}, 0}, positions)),

@@ -104,5 +104,7 @@ TEST_CASE("an input of another width is refused with both numbers") {
   }
   CHECK(what.find("Linear layer: the input is [4, 6] and weight is [3, 5]") != std::string::npos);
   CHECK_THROWS_AS(nn::Linear(0, 3), lockstep::ConfigError);
+  CHECK_THROWS_AS(nn::Linear(3, 0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::Linear(3, -1), lockstep::ConfigError);
+  CHECK_NOTHROW(nn::Linear(1, 1));
 }

@@ -57,6 +57,15 @@ TEST_CASE("a second micro-batch adds") {
   for (std::size_t i = 0; i < once.gradients.size(); ++i) CHECK(twice.gradients[i] == 2 * once.gradients[i]);
 }
 
+TEST_CASE("as in T5 there are 32 buckets, and one for all distances from 128 on, unless told otherwise") {
+  auto const of = [](nn::RelativePositionBias::Options const& options) {
+    return run<float>(nn::RelativePositionBias(options), 2, batch_of(1, 200), apply, 1);
+  };
+  auto const usual = of({.heads = 1});
+  CHECK(usual == of({.heads = 1, .buckets = 32, .farthest = 128, .causal = false}));
+  CHECK(usual != of({.heads = 1, .farthest = 100}));
+}
+
 TEST_CASE("what cannot be is refused with the numbers") {
   CHECK_THROWS_AS(nn::RelativePositionBias({.heads = 0}), lockstep::ConfigError);
   CHECK_THROWS_WITH_AS(nn::RelativePositionBias({.heads = 2, .buckets = 7}), doctest::Contains("7 buckets"),

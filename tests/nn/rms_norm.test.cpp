@@ -102,11 +102,34 @@ TEST_CASE("evaluation drops nothing and keeps nothing") {
   CHECK(evaluate<double>(make(6, 0.5), 6, batch, block) == run<double>(make(6, 0), 6, batch, block, 1).loss);
 }
 
+TEST_CASE("it starts with weights of one, and adds 1e-6 to the mean of squares unless told otherwise") {
+  nn::RMSNorm layer(5);
+  CHECK(nn::ParameterLayout::of(layer).entries()[0].initializer.scale == 1);
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(run<double>(layer, 5, batch, alone, 1) == run<double>(nn::RMSNorm(5, 1e-6), 5, batch, alone, 1));
+}
+
+TEST_CASE("what is added may be of the batch, and then gets no gradient") {
+  auto const with = [](bool learned) {
+    return [learned](auto& context, Block const& b, auto const& x) {
+      auto added = b.linear.forward(context, x);
+      if (!learned) added.tokens.slot = nullptr;
+      return b.norm.join(context, x, added, b.dropout).normalized;
+    };
+  };
+  Batch const batch{.rows = 2, .length = 3};
+  auto const one = run<double>(make(6, 0), 6, batch, with(true), 1),
+             other = run<double>(make(6, 0), 6, batch, with(false), 1);
+  CHECK(one.loss == other.loss);
+  CHECK(one.gradients != other.gradients);
+}
+
 TEST_CASE("shapes that disagree are refused with both numbers") {
   CHECK(refusal(nn::RMSNorm(5), 6, alone) ==
         "RMSNorm layer: the input is [4, 6] and weight is [5]; the input needs 5 columns");
   CHECK(refusal(Block{nn::Linear(6, 5), nn::RMSNorm(6), nn::Dropout(0), Uses::both}, 6, block) ==
         "RMSNorm layer.norm: the input is [4, 6] and what is added to it [4, 5]; they must be alike");
+  CHECK_NOTHROW(nn::RMSNorm(1));
   CHECK_THROWS_AS(nn::RMSNorm(0), lockstep::ConfigError);
   CHECK_THROWS_AS(nn::RMSNorm(4, 0), lockstep::ConfigError);
 }

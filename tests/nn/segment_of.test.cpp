@@ -33,6 +33,11 @@ TEST_CASE("what cannot be a segment is refused with its numbers") {
   layer_check::Batch const batch{.rows = 2, .length = 9}, steps{.rows = 2, .length = 3}, odd{.rows = 2, .length = 4};
   nn::Sequence<float, HostSpace> const x{context.variable<2>({18, 5}), batch.layout()};
   CHECK(nn::segment_of(context, x, 2, steps.layout()).tokens.value.extent == Extents<2>{6, 5});
+  CHECK(nn::segment_of(context, x, 0, steps.layout()).tokens.value.extent == Extents<2>{6, 5});
+  layer_check::Batch const none{.rows = 0, .length = 3};
+  nn::Sequence<float, HostSpace> const empty{context.variable<2>({0, 5}), none.layout()};
+  CHECK(nn::segment_of(context, empty, 2, none.layout()).tokens.value.extent == Extents<2>{0, 5});
+  CHECK_THROWS_AS(static_cast<void>(nn::segment_of(context, empty, -1, none.layout())), ShapeError);
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::segment_of(context, x, 3, steps.layout())),
                        doctest::Contains("segment 3 with 6 slots out of sequences with 18"), ShapeError);
   CHECK_THROWS_AS(static_cast<void>(nn::segment_of(context, x, -1, steps.layout())), ShapeError);

@@ -58,6 +58,13 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   CHECK(same_bits(mean.gradients, same.gradients));
 }
 
+TEST_CASE("a window is 2 wide and so far from the next, unless told otherwise") {
+  auto usual = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
+       told = trial<float>(nn::MaxPool2d({.window = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
+  CHECK(usual.run(1) == told.run(1));
+  CHECK(same_bits(usual.gradients, told.gradients));
+}
+
 TEST_CASE("no samples, and evaluation") {
   CHECK(trial<float>(nn::MaxPool2d(), Extents<4>{0, 4, 4, 3}, alone).run(2) == 0);
   CHECK(trial<float>(Nothing{}, Extents<4>{0, 4, 4, 3}, global).run(2) == 0);

@@ -116,6 +116,12 @@ TEST_CASE("names are those of the parts") {
   CHECK(layout.entries().size() == 3 + 2 * 8 + 4 + 3 * 2);
 }
 
+TEST_CASE("nothing is dropped or normalised first, unless told otherwise") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(run<double>(WithMemory{nn::TransformerDecoderLayer({.width = 6, .heads = 2, .feed_forward = 10})}, 6, batch,
+                    apply, 1) == run<double>(WithMemory{make(0, false)}, 6, batch, apply, 1));
+}
+
 TEST_CASE("what cannot be is refused") {
   CHECK_THROWS_AS(nn::TransformerDecoderLayer({.width = 6, .heads = 4, .feed_forward = 8}), lockstep::ShapeError);
   CHECK_THROWS_AS(nn::TransformerDecoderLayer({.width = 6, .heads = 2, .feed_forward = 0}), lockstep::ConfigError);

@@ -38,6 +38,12 @@ TEST_CASE("a stack is its layers one after the other") {
   CHECK(run<double>(make(2), 6, batch, apply, 1) == run<double>(Two{}, 6, batch, apply, 1));
 }
 
+TEST_CASE("nothing is dropped, unless told otherwise") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(run<double>(nn::TransformerEncoder({.layers = 2, .width = 6, .heads = 2, .feed_forward = 10}), 6, batch, apply,
+                    1) == run<double>(make(2, 0), 6, batch, apply, 1));
+}
+
 TEST_CASE("float follows double") {
   Batch const batch{.rows = 2, .length = 5, .lengths = {5, 2}};
   auto const exact = run<double>(make(2), 6, batch, apply, 1);

@@ -69,6 +69,12 @@ TEST_CASE("the layer is its parts in PyTorch's order") {
   compare(run<double>(make(0, true), 6, batch, apply, 1), run<double>(Parts{}, 6, batch, norm_first, 1));
 }
 
+TEST_CASE("nothing is dropped, hidden or normalised first, unless told otherwise") {
+  Batch const batch{.rows = 2, .length = 3};
+  CHECK(run<double>(nn::TransformerEncoderLayer({.width = 6, .heads = 2, .feed_forward = 10}), 6, batch, apply, 1) ==
+        run<double>(make(0, false, false), 6, batch, apply, 1));
+}
+
 TEST_CASE("padding changes nothing") {
   // The same two samples, once with and once without room behind them.
   Batch const tight{.rows = 1, .length = 3}, roomy{.rows = 1, .length = 5, .lengths = {3}};
