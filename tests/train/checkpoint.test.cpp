@@ -385,6 +385,24 @@ TEST_CASE("a folder for checkpoints is made before the first step, with those ab
   CHECK_FALSE(train::newest_checkpoint(deep).empty());
 }
 
+TEST_CASE("a run that begins anew does not mix its checkpoints with those of an earlier one") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const run = [&](Index to, std::string const& from) {
+    fit(parallel::SingleDevice{.threads = 1},
+        {.max_steps = to, .checkpoints = {.folder = folder / "saved", .resume = from}});
+  };
+  run(2, "");
+  CHECK_THROWS_WITH_AS(
+      run(1, ""),
+      ("fit: the folder for checkpoints has those of an earlier run, the newest " + step_file(folder / "saved", 2) +
+       ", and this run begins anew; name another folder, remove them, or go on with .resume = "
+       "train::newest_checkpoint(folder)")
+          .c_str(),
+      ConfigError);
+  run(3, train::newest_checkpoint(folder / "saved"));
+  CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{2, 3});
+}
+
 TEST_CASE("patience outlasts a pause, and what was evaluated is remembered") {
   lockstep_test::TemporaryFolder const folder;
   FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3};
@@ -455,7 +473,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
     auto batches = loader(4, 2);
     trainer.fit(batches, train::NoEvaluation{}, o);
   });
-  fit(single, {.epochs = 2, .max_steps = 7, .checkpoints = {.folder = folder / "saved"}});
+  fit(single, {.epochs = 2, .max_steps = 7, .checkpoints = {.folder = folder / "later"}});
   refused(
       "was saved at epoch 1, position 4, where step 7 does not begin with this loader's options; give it the tail of "
       "the "
@@ -466,7 +484,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
                                         data::ShuffledSampler{.seed = 1},
                                         data::PadCollate{},
                                         {.batch_size = 4, .tail = data::Tail::drop}};
-        o.checkpoints.resume = step_file(folder / "saved", 7);
+        o.checkpoints.resume = step_file(folder / "later", 7);
         trainer.fit(batches, train::NoEvaluation{}, o);
       });
   refused("has shape", [&](FitOptions const& o) {

@@ -587,6 +587,31 @@ TEST_CASE("a loss that forgets its gradient ends the run with its first step tha
                        doctest::Contains("step 1 gave no parameter a gradient"), Error);
 }
 
+namespace {
+/// A loss that forgets its weight.
+struct Weightless : line::Model {
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return {line::Model::forward(context, batch).sum};
+  }
+};
+}  // namespace
+
+TEST_CASE("a loss without a weight ends the run with its first epoch, or with the run, under any policy") {
+  auto const fit = [](auto policy, FitOptions const& options) {
+    data::DataLoader loader{
+        data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+    Trainer trainer{Weightless{}, sgd(), std::move(policy)};
+    trainer.fit(loader, options);
+  };
+  CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, {.epochs = 2}),
+                       doctest::Contains("training: up to step 4 the losses of the epoch come to the sum "), Error);
+  CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 3}),
+                       doctest::Contains(" and the weight 0, so nothing was learned; a loss returns both: "), Error);
+  CHECK_THROWS_WITH_AS(fit(parallel::DataParallel{.devices = 2, .threads = 1}, {.epochs = 2}),
+                       doctest::Contains("up to step 2"), Error);
+}
+
 TEST_CASE("a loss that is no number ends the run, with the step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
@@ -20,9 +21,16 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 template <Dataset D>
 class Subset {
  public:
-  /// @pre each index lies in [0, dataset.size())
+  /// @throws ConfigError when an index is none of the dataset's; says which, and where it stands
   Subset(D dataset, std::vector<Index> indices)
-      : dataset_(std::move(dataset)), indices_(std::make_shared<std::vector<Index> const>(std::move(indices))) {}
+      : dataset_(std::move(dataset)), indices_(std::make_shared<std::vector<Index> const>(std::move(indices))) {
+    auto const size = static_cast<Index>(dataset_.size());
+    for (auto const& index : *indices_)
+      if (index < 0 || index >= size)
+        throw ConfigError("Subset: index " + std::to_string(&index - indices_->data()) + " is " +
+                          std::to_string(index) + ", and the dataset has " + std::to_string(size) +
+                          " samples; give numbers from 0 of samples that it has");
+  }
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(indices_->size()); }
   [[nodiscard]] decltype(auto) get(Index i) const { return dataset_.get(original(i)); }

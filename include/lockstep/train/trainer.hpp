@@ -135,7 +135,7 @@ class Trainer {
   /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
   /// same loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none
   /// of; DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number,
-  /// or leaves no parameter a gradient
+  /// leaves no parameter a gradient, or has no weight
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
@@ -301,6 +301,7 @@ class Trainer {
                              rate,         record.samples, seconds, record.samples_per_second()};
       loss_scales.add(session_, done);
       for (auto* observer : options.observers) observer->step(done);
+      if (plan.ends_epoch(record.steps) || over()) train::detail::check_weight(epoch_loss, record.steps);
       if (plan.ends_epoch(record.steps)) {
         record.train_loss = epoch_loss.mean();
         record.epoch_seconds.push_back(Clock::seconds() - epoch_began);

@@ -76,10 +76,18 @@ class Checkpointing {
     return progress.epoch_loss;
   }
 
-  /// Before the first step, so that nobody trains what cannot be saved.
-  /// @throws DataError, on the first rank, when there is no folder and none can be made
+  /// Before the first step, so that nobody trains what cannot be saved, or could not be told from an earlier run: its
+  /// newest checkpoint may be of a later step than this run will ever come to.
+  /// @throws DataError, on the first rank, when there is no folder and none can be made; ConfigError when it holds
+  /// checkpoints and this run goes on from none
   void prepare() const {
-    if (saves_ && speaks()) make_folder(options_.folder);
+    if (!saves_ || !speaks()) return;
+    make_folder(options_.folder);
+    if (!options_.resume.empty()) return;
+    if (auto const earlier = newest_checkpoint(options_.folder); !earlier.empty())
+      throw ConfigError("fit: the folder for checkpoints has those of an earlier run, the newest " + earlier +
+                        ", and this run begins anew; name another folder, remove them, or go on with .resume = "
+                        "train::newest_checkpoint(folder)");
   }
 
   /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.
