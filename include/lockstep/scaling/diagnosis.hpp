@@ -38,7 +38,7 @@ struct Diagnosis {
     if (step_ms <= 0) return out;
     if (auto const waited = profile.data_wait_ms / step_ms; waited >= 0.02)
       add(replay_gain(), data_remedy());
-    else if (on_host && num_workers > 0)
+    else if (on_host)
       add(std::min(replay_gain(), loading()),
           "making batches takes cores from training: samples that are cheaper to make, or data::Cache");
     auto const each = std::max(1, cores / shards_here);
@@ -53,7 +53,7 @@ struct Diagnosis {
     add(1 / (1 - repeated / 2) - 1,
         "twice the --batch-size: " + std::string(profile.shards > 1 ? "optimizer and sums" : "the optimizer") +
             " would take " + detail::number(50 * repeated, 0) + " % less of the time for a sample");
-    if (auto const lag = profile.slowest.lag_ms / step_ms; lag >= 0.02 && lag < 1)
+    if (auto const lag = profile.slowest.lag_ms / step_ms; lag < 1)
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                  profile.slowest.phase + " takes longest: look at what else its host does");
     detail::sort(out);
@@ -124,7 +124,7 @@ struct Diagnosis {
     return share * num_workers * ranks_here / threads();
   }
   [[nodiscard]] double replay_gain() const noexcept {
-    return profile.samples_per_second > 0 ? replayed_samples_per_second / profile.samples_per_second - 1 : 0;
+    return replayed_samples_per_second / profile.samples_per_second - 1;
   }
   /// Steps wait for batches: because the loader is slow, or because it is not let work ahead.
   [[nodiscard]] std::string data_remedy() const {

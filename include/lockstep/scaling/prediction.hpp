@@ -64,7 +64,7 @@ struct Prediction {
 namespace detail {
 
 /// How much longer than an average one the longest of n steps takes, in standard deviations, were they distributed
-/// normally. @source Blom's approximation of normal order statistics
+/// normally; n is at least 2. @source Blom's approximation of normal order statistics
 [[nodiscard]] inline double expected_most(Index n) noexcept {
   auto const share = (static_cast<double>(n) - 0.375) / (static_cast<double>(n) + 0.25);
   double low = 0, high = 8;  // the quantile of that share, by bisection
@@ -72,7 +72,7 @@ namespace detail {
     auto const middle = (low + high) / 2;
     (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
   }
-  return n < 2 ? 0 : low;
+  return low;
 }
 
 /// Bytes of a part that `times` as many samples touch: all but the rows that every one of them misses. Rows that are

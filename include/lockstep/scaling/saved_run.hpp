@@ -137,20 +137,21 @@ class SavedRun {
     for (auto const& bucket : buckets)
       if (out.ranks == 1 || !bucket.find("table_bytes"))  // with several, tables wait for the other sums
         last_ms = std::max(last_ms, bucket.at("ready_ms").number());
+    if (queued || last_ms == 0) {
+      constexpr int parts = 32;
+      auto const all = out.gradient_bytes * bytes(run, "parameters");
+      for (int i = 1; i <= parts; ++i)
+        out.gradients.push_back({all / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
+      return;
+    }
     for (auto const& bucket : buckets) {
       GradientPart part{bytes(bucket, "bytes"), out.pass_seconds, 0};
       if (bucket.find("table_bytes"))
         part.table_bytes = bytes(bucket, "table_bytes");
-      else if (!queued && last_ms > 0)
+      else
         part.ready_seconds *= bucket.at("ready_ms").number() / last_ms;
       out.gradients.push_back(part);
     }
-    if (!queued && last_ms > 0) return;
-    constexpr int parts = 32;
-    auto const all = out.gradient_bytes * bytes(run, "parameters");
-    out.gradients.clear();
-    for (int i = 1; i <= parts; ++i)
-      out.gradients.push_back({all / parts, out.pass_seconds * (1 + 2.0 * i / parts) / 3, 0});
   }
 
   std::string file_, name_;
