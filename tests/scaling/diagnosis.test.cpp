@@ -51,7 +51,9 @@ TEST_CASE("a loader that is waited for comes first, with how many workers would 
   diagnosis.num_workers = 0;
   CHECK(contains(said(diagnosis), "--num-workers 1 or more"));
   diagnosis.num_workers = 1;
-  diagnosis.loader_samples_per_second = 300;
+  diagnosis.loader_samples_per_second = 215;
+  CHECK(contains(said(diagnosis), "--num-workers 2"));
+  diagnosis.loader_samples_per_second = 225;
   CHECK(contains(said(diagnosis), "a larger --prefetch"));
 }
 
@@ -62,7 +64,13 @@ TEST_CASE("a loader that keeps up costs what replayed steps are faster, on the h
   CHECK(contains(said(diagnosis), "+ 15 %  making batches takes cores from training"));
   diagnosis.loader_samples_per_second = 1e6;  // which needs nearly nothing: replayed steps were faster by chance
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
-  diagnosis.loader_samples_per_second = 900;
+  diagnosis.num_workers = 3, diagnosis.ranks_here = 2, diagnosis.shards_here = diagnosis.cores = 4;
+  diagnosis.replayed_samples_per_second = 300;
+  diagnosis.loader_samples_per_second = 5000;  // 0.04 of the time of 6 workers, beside 4 training threads
+  CHECK(contains(said(diagnosis), "+  6 %  making batches"));
+  diagnosis.num_workers = 0;
+  CHECK_FALSE(contains(said(diagnosis), "making batches"));
+  diagnosis.num_workers = 3;
   diagnosis.on_host = false;
   CHECK_FALSE(contains(said(diagnosis), "making batches"));
 }
@@ -104,12 +112,66 @@ TEST_CASE("a rank that keeps the others waiting is named") {
   CHECK(contains(said(diagnosis), "+ 33 %  the others wait for rank 3, whose data"));
 }
 
+// 200 samples/s: steps of 40 in 200 ms, on two ranks of this host.
+TEST_CASE("all that was measured, and all that helps, the most first") {
+  Diagnosis diagnosis{.profile = {.shards = 2,
+                                  .threads = 2,
+                                  .effective_batch_size = 40,
+                                  .samples_per_second = 200,
+                                  .data_wait_ms = 5,
+                                  .forward_ms = 30,
+                                  .backward_ms = 60,
+                                  .communication_ms = 20,
+                                  .optimizer_ms = 52,
+                                  .pass_ms = 30,
+                                  .slowest = {.rank = 3, .phase = "data", .ms = 60, .least_ms = 20, .lag_ms = 40}},
+                      .loader_samples_per_second = 195,
+                      .replayed_samples_per_second = 220,
+                      .num_workers = 3,
+                      .shards_here = 2,
+                      .ranks_here = 2,
+                      .cores = 8,
+                      .all_reduce = {5e-6, 1e-9}};
+  CHECK(
+      diagnosis.text() ==
+      "measured in short runs that change nothing:\n"
+      "  steps as they are            200.0 samples/s, 200.0 ms each: compute 120.0, communication not hidden 20.0, "
+      "optimizer 52.0, waiting for data 5.0\n"
+      "  steps on batches made before 220.0 samples/s\n"
+      "  the loader alone             195.0 samples/s with --num-workers 3\n"
+      "  an all-reduce alone          5.0 us and 1000.0 us for a MB\n"
+      "  cores                        8; threads that train on them 4, that load 6\n"
+      "what would help, the most first:\n"
+      "  + 43 %  at best: 4 of 8 cores have no training thread: more --nproc or --devices, or --threads 4\n"
+      "  + 25 %  the others wait for rank 3, whose data takes longest: look at what else its host does\n"
+      "  + 22 %  twice the --batch-size: optimizer and sums would take 18 % less of the time for a sample\n"
+      "  + 10 %  the loader gives 195 samples/s, the model takes 220: --num-workers 4 where there are cores for them, "
+      "these 8 are taken; else samples that are cheaper to make, or data::Cache\n");
+  auto const json = json::parse(diagnosis.json("{}"), "doctor.json");
+  CHECK(json.at("schema").integer() == 1);
+  CHECK(json.at("replayed_samples_per_second").number() == 220);
+  CHECK(json.at("num_workers").integer() == 3);
+  CHECK(json.at("cores").integer() == 8);
+  CHECK(json.at("all_reduce").at("start_us").number() == doctest::Approx(5));
+  CHECK(json.at("remedies").array()[1].at("gain").number() == doctest::Approx(0.25));
+
+  diagnosis.cores = 12;
+  CHECK(contains(diagnosis.text(), "the model takes 220: --num-workers 4\n"));
+  diagnosis.on_host = false;
+  CHECK(contains(diagnosis.text(), "12; threads that train on them 0, that load 6\n"));
+  diagnosis.profile.slowest.lag_ms = 3;
+  CHECK_FALSE(contains(diagnosis.text(), "the others wait"));
+  diagnosis.profile.slowest.lag_ms = 200;  // of a whole step nothing is known
+  CHECK_FALSE(contains(diagnosis.text(), "the others wait"));
+}
+
 TEST_CASE("where nothing helps, that is said; where nothing was measured, nothing is") {
   auto diagnosis = fed();
   diagnosis.profile.optimizer_ms = 1;
   CHECK(contains(diagnosis.text(), "nothing was found that would make it 2 % faster"));
   CHECK(Diagnosis{}.remedies().empty());
   CHECK_FALSE(contains(diagnosis.text(), "an all-reduce alone"));
+  CHECK_FALSE(json::parse(diagnosis.json("{}"), "doctor.json").find("all_reduce"));
   diagnosis.all_reduce = {5e-6, 1e-9};
   CHECK(contains(diagnosis.text(), "5.0 us and 1000.0 us for a MB"));
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/scaling/prediction.hpp>
 
+#include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -117,6 +119,14 @@ TEST_CASE("a small model's one bucket leaves after backward") {
   CHECK(two.samples_per_second == doctest::Approx(16 / 2.75));
   CHECK(two.efficiency == doctest::Approx(1.5 / 2.75));
   CHECK(std::string(two.bound) == "communication");
+  auto const parts = Workload{.pass_seconds = 1, .gradients = {{8e5, 0.1}, {2e5, 1}}};
+  CHECK(predict(parts, 2, CollectiveCost{0, 1e-6}).exposed_seconds == doctest::Approx(1));
+}
+
+TEST_CASE("what bounds a step is what ranks lose to, or, where they lose little, what takes most of it") {
+  auto const bound = [](double seconds) { return std::string(predict(small(), 2, CollectiveCost{seconds, 0}).bound); };
+  CHECK(bound(0.01) == "compute");
+  CHECK(bound(0.25) == "communication");  // less than passes and optimizer take, but those one rank takes as well
 }
 
 TEST_CASE("what processors do themselves is hidden behind nothing") {
@@ -148,8 +158,11 @@ TEST_CASE("a loader that takes longer than the rest is what a step takes") {
   auto const two = predict(work, 2, CollectiveCost{0.25, 0});
   CHECK(two.data_seconds == 0.25);
   CHECK(two.efficiency == 1);
+  CHECK(predict(work, 2, CollectiveCost{}, Scaling::strong).data_seconds == 0);  // it loads half as many
   work.load_seconds = 5;
   CHECK(std::string(predict(work, 1, CollectiveCost{}).bound) == "data");
+  // Ranks that lose to communication lose nothing to what one alone waits for as long.
+  CHECK(std::string(predict(work, 2, CollectiveCost{4.5, 0}).bound) == "communication");
 }
 
 TEST_CASE("the more ranks, the longer the longest of steps that differ") {
@@ -162,6 +175,13 @@ TEST_CASE("the more ranks, the longer the longest of steps that differ") {
   auto const many = predict(work, 1000, CollectiveCost{});
   CHECK(many.slowest_seconds == doctest::Approx(0.5 * 3.241).epsilon(0.05));
   CHECK(std::string(many.bound) == "slowest rank");
+  CHECK(many.step_seconds == doctest::Approx(1.5 + many.slowest_seconds));
+  // Blom's: the quantiles of (n - 0.375) / (n + 0.25).
+  for (auto const& [n, deviations] : {std::pair{2, 0.589456}, {4, 1.049131}, {10, 1.546635}, {1000, 3.227290}})
+    CHECK(scaling::detail::expected_most(n) == doctest::Approx(deviations).epsilon(1e-6));
+  // Of half the samples they differ by less: variances add up.
+  CHECK(predict(work, 2, CollectiveCost{}, Scaling::strong).slowest_seconds ==
+        doctest::Approx(0.5 * std::sqrt(0.5) * 0.589456));
 }
 
 TEST_CASE("of a table, ranks send the rows that any of them touched, after all else") {
@@ -171,6 +191,12 @@ TEST_CASE("of a table, ranks send the rows that any of them touched, after all e
   CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
   CHECK(predict(work, 1024, cost).exposed_seconds == doctest::Approx(2));
   CHECK(predict(work, 1024, cost, Scaling::strong).exposed_seconds == doctest::Approx(1 + 0.1));
+  work.gradients[0].ready_seconds = 0.5;  // it leaves then, however late the table is known
+  std::swap(work.gradients[0], work.gradients[1]);
+  CHECK(predict(work, 2, cost).exposed_seconds == doctest::Approx(0.5 + 1 - 0.9 * 0.9));
+  work = small(), work.gradients.push_back({100, 1, 1000});
+  work.ranks = 2;  // whose samples together touched that row
+  CHECK(predict(work, 4, cost).exposed_seconds == doctest::Approx(1 + 1 - 0.9 * 0.9));
 }
 
 TEST_CASE("of ring and tree the faster is taken, unless one is asked for") {
@@ -189,5 +215,11 @@ TEST_CASE("of ring and tree the faster is taken, unless one is asked for") {
 
 TEST_CASE("a model without parameters still sums its loss") {
   Workload const work{.pass_seconds = 1};
-  CHECK(predict(work, 2, CollectiveCost{0.5, 1}).exposed_seconds == 0.5);
+  auto const two = predict(work, 2, CollectiveCost{0.5, 1});
+  CHECK(two.exposed_seconds == 0.5);
+  CHECK(two.ranks == 2);
+  CHECK(predict(work, 2, CollectiveCost{0.5, 1}, Scaling::strong).exposed_seconds == 0.5);
+  auto const nothing = predict(Workload{}, 2, CollectiveCost{});
+  CHECK(nothing.samples_per_second == 0);
+  CHECK(nothing.efficiency == 0);
 }

@@ -43,6 +43,15 @@ TEST_CASE("the slowest rank is the one with most work of its own, waiting left o
   CHECK(std::string(slowest.phase) == "compute");
   CHECK(slowest.ms == doctest::Approx(300));
   CHECK(slowest.least_ms == doctest::Approx(100));
+  record.ranks = {{.data_wait = 1, .compute = 5, .optimizer = 2},
+                  {.data_wait = 0, .compute = 6, .optimizer = 1},
+                  {.data_wait = 0.2, .compute = 4.5, .optimizer = 0.5}};
+  auto const other = scaling::profile_of(record).slowest;  // compared with rank 2, which has least to do
+  CHECK(other.rank == 0);
+  CHECK(other.lag_ms == doctest::Approx(280));
+  CHECK(std::string(other.phase) == "optimizer");
+  CHECK(other.ms == doctest::Approx(200));
+  CHECK(other.least_ms == doctest::Approx(50));
   record.ranks.resize(1);
   CHECK(scaling::profile_of(record).slowest.lag_ms == 0);
 }

@@ -51,6 +51,19 @@ TEST_CASE("a step is what its phases and the rest of it are") {
   CHECK(scaling::predict(work, 1, parallel::CollectiveCost{}).samples_per_second == doctest::Approx(320));
 }
 
+TEST_CASE("a batch is of all devices of all ranks, and a step of phases that take longer than it was is theirs") {
+  auto r = record();
+  r.world_size = 2, r.devices = 3, r.effective_batch_size = 192;
+  r.phases.communication = 0.3;  // with them 125 ms
+  auto const run = saved(r);
+  CHECK(run.profile().shards == 6);
+  auto const work = run.workload();
+  CHECK(work.ranks == 6);
+  CHECK(work.samples == 32);
+  r.training_seconds = 0.1;
+  CHECK(saved(r).workload().other_seconds == doctest::Approx(0).scale(1));
+}
+
 TEST_CASE("waiting for other ranks is not what a loader takes") {
   auto r = record();
   r.devices = 2;
@@ -96,6 +109,11 @@ TEST_CASE("gradients are ready at their share of a pass, tables at its end") {
   CHECK(parts[1].ready_seconds == doctest::Approx(0.03));
   CHECK(parts[2].ready_seconds == doctest::Approx(0.06));
   CHECK(parts[2].table_bytes == 400);
+  auto r = record();
+  r.devices = 2;  // whose tables wait for the other sums
+  auto const of_two = saved(r).workload().gradients;
+  CHECK(of_two[0].ready_seconds == doctest::Approx(0.03));
+  CHECK(of_two[1].ready_seconds == doctest::Approx(0.06));
 }
 
 TEST_CASE("without buckets, or with those of a GPU, gradients come evenly in backward") {

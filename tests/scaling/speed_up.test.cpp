@@ -64,6 +64,37 @@ TEST_CASE("the phase that loses most is named, with its cost") {
   CHECK(SpeedUp(alone, together).bound() == "optimizer");
 }
 
+TEST_CASE("the whole sentence, of passes in one piece and a larger batch on four devices") {
+  auto one = alone;
+  one.forward_ms = 20, one.backward_ms = 30, one.pass_ms = 40;
+  StepProfile four{.shards = 4,
+                   .effective_batch_size = 128,  // half a lone step for each
+                   .samples_per_second = 128 / 0.07,
+                   .data_wait_ms = 0.5,
+                   .forward_ms = 12,
+                   .backward_ms = 18,
+                   .communication_ms = 6,
+                   .optimizer_ms = 8,
+                   .pass_ms = 24};
+  CHECK(SpeedUp(one, four).says() ==
+        "4 devices train 2.86 times as fast as one, 71 % of what the processors could give: what bounds it is compute, "
+        "as forward and backward take 20 % more time for each sample while all processors work, which share caches, "
+        "memory and clock with each other and all else that runs (9.0 of a step's 70.0 ms); after that come "
+        "communication (6.0 of a step's 70.0 ms), optimizer (3.0 of a step's 70.0 ms).");
+  four.communication_ms = 20;
+  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is communication that backward does not hide"));
+  four.optimizer_ms = 30;
+  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is the optimizer"));
+  four.data_wait_ms = 30;
+  CHECK(contains(SpeedUp(one, four).says(), "what bounds it is data"));
+  CHECK(contains(SpeedUp(alone, alone).says(), "100 % of what the processors could give: no phase of the step loses"));
+}
+
+TEST_CASE("of a run that measured nothing nothing is known") {
+  CHECK(SpeedUp(StepProfile{}, alone).factor() == 0);
+  CHECK(contains(SpeedUp(StepProfile{}, alone).says(), "compute, as forward and backward take 0 % more"));
+}
+
 TEST_CASE("runs of another batch size and other thread counts are put on one scale") {
   auto twice = alone;  // the same speed in steps of 128 samples
   twice.effective_batch_size = 128;

@@ -14,6 +14,8 @@ TEST_CASE("a rank that the others wait for is named, with what keeps it; a small
   CHECK(
       verdict.says.ends_with("60 % of a step; the others wait for rank 3, whose data takes 70.2 ms of a step, where "
                              "the fastest rank's takes 1.5 ms"));
+  profile.slowest.lag_ms = 21;
+  CHECK(scaling::judge(profile).says.find("wait for rank 3") != std::string::npos);
   profile.slowest.lag_ms = 19;
   CHECK(scaling::judge(profile).says.ends_with("a larger batch per device would make that rarer"));
 }
