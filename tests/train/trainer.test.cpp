@@ -17,6 +17,7 @@
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
@@ -385,7 +386,7 @@ TEST_CASE("training goes on from parameters that were saved, on every device") {
   auto loader = line::loader(10, 5);
   Trainer first{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   first.fit(loader, {.epochs = 2});
-  train::save_parameters(folder / "p", first.layout(), first.values(), {{"of", "the first"}});
+  first.save(folder / "p", {{"of", "the first"}});
   REQUIRE(first.values()[0] != 0);
   Trainer second{line::Model{}, sgd(), parallel::DataParallel{.devices = 3, .threads = 1}};
   CHECK(second.load(folder / "p") == train::Metadata{{"of", "the first"}});
@@ -395,6 +396,54 @@ TEST_CASE("training goes on from parameters that were saved, on every device") {
   CHECK(evaluate(second) == doctest::Approx(evaluate(first)));
   CHECK_THROWS_AS(second.load(folder / "none"), DataError);
   CHECK(second.values()[0] == first.values()[0]);
+}
+
+namespace {
+struct WithTeacher : line::Model {
+  nn::Frozen<line::Model> teacher{line::Model{}};
+  void visit(auto&& each) {
+    each("teacher", teacher);
+    each("student", static_cast<line::Model&>(*this));
+  }
+};
+float value_of(auto const& trainer, std::string_view name) {
+  for (auto const& entry : trainer.layout().entries())
+    if (entry.name == name) return trainer.values()[static_cast<std::size_t>(entry.offset)];
+  return -1;
+}
+}  // namespace
+
+TEST_CASE("a part is loaded from where it is a model of its own, and a model from where it is a part") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(10, 5);
+  Trainer alone{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  alone.fit(loader, {.epochs = 2});
+  alone.save(folder / "alone");
+  Trainer both{WithTeacher{}, sgd(), parallel::DataParallel{.devices = 2, .threads = 1}};
+  CHECK_THROWS_WITH_AS(both.load(folder / "alone", "teacher."),
+                       doctest::Contains("has no parameter \"teacher.slope\"; it was saved from another model, with "
+                                         "\"slope\": load(path, prefix, in_file) takes the one for the other"),
+                       DataError);
+  both.load(folder / "alone", "teacher.", "");
+  CHECK(value_of(both, "student.slope") == 0);
+  both.fit(loader, {.epochs = 1});
+  CHECK(value_of(both, "teacher.slope") == value_of(alone, "slope"));
+  both.save(folder / "both");
+  CHECK_THROWS_WITH_AS(alone.load(folder / "both"),
+                       doctest::Contains("it was saved from another model, with \"teacher."), DataError);
+  alone.load(folder / "both", "", "student.");
+  CHECK(value_of(alone, "slope") == value_of(both, "student.slope"));
+  CHECK(value_of(alone, "slope") != value_of(both, "teacher.slope"));
+}
+
+TEST_CASE("of several ranks the first one saves") {
+  lockstep_test::TemporaryFolder const folder;
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
+    trainer.save(folder / std::to_string(world.rank));
+    return 0;
+  });
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("ranks that load different parameters are refused") {

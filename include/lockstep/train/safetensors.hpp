@@ -107,12 +107,18 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 
 /// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
 /// the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that the model does not have
-/// are passed over. With a `prefix`, such as "encoder.", only what is so named is read.
+/// are passed over. With a `prefix`, such as "encoder.", only what is so named is read; in the file its names begin
+/// with `in_file` instead, such as "" for an encoder that was saved by itself.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
 /// shape; ShapeError when an arena has another size than the layout; ConfigError when nothing has the prefix
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                         std::span<float> buffers = {}, std::string_view prefix = {});
+                         std::span<float> buffers, std::string_view prefix, std::string_view in_file);
+/// The same under the names that the model has.
+inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
+                                std::span<float> buffers = {}, std::string_view prefix = {}) {
+  return load_parameters(path, layout, values, buffers, prefix, prefix);
+}
 
 /// A text that was saved with parameters, read without them: what the model that is to take them depends on, such as a
 /// vocabulary.
@@ -173,15 +179,16 @@ struct SafetensorsFile {
     return out;
   }
 
-  /// Copies the tensors whose names begin so into their arenas, which only change when all is well.
+  /// Copies the tensors whose names begin so, and in the file with `in_file`, into their arenas, which only change when
+  /// all is well.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
-            Moments<float> const& moments, std::string_view prefix = {}) const {
+            Moments<float> const& moments, std::string_view prefix = {}, std::string_view in_file = {}) const {
     bool found = prefix.empty();
     for (bool const copies : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         if (!name.starts_with(prefix)) return;
         found = true;
-        auto const bytes = tensor(path, name, entry);
+        auto const bytes = tensor(path, std::string(in_file) += name.substr(prefix.size()), entry);
         if (copies) std::memcpy(elements, bytes.data(), bytes.size());
       });
     if (!found)
@@ -194,7 +201,8 @@ struct SafetensorsFile {
   [[nodiscard]] std::span<char const> tensor(std::string const& path, std::string const& name,
                                              nn::ParameterLayout::Entry const& entry) const {
     auto const* tensor = header.find(name);
-    if (!tensor) throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model");
+    if (!tensor)
+      throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
     auto const what = path + ": parameter \"" + name + "\"";
     if (tensor->at("dtype").string() != "F32")
       throw DataError(what + " is of type " + tensor->at("dtype").string() + "; F32 is needed");
@@ -212,6 +220,17 @@ struct SafetensorsFile {
     return {data.data() + begin, static_cast<std::size_t>(bytes)};
   }
 
+  /// What is to be done where the file has the tensor as a part of another model, or by itself.
+  [[nodiscard]] std::string other_name(std::string const& name) const {
+    auto const is_part = [](std::string_view part, std::string_view whole) {
+      return part.size() < whole.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
+    };
+    for (auto const& [other, tensor] : header.object())
+      if (is_part(other, name) || is_part(name, other))
+        return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
+    return {};
+  }
+
   static std::string text(std::vector<Index> const& shape) {
     std::string out = "[";
     for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
@@ -222,11 +241,11 @@ struct SafetensorsFile {
 }  // namespace detail
 
 inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                                std::span<float> buffers, std::string_view prefix) {
+                                std::span<float> buffers, std::string_view prefix, std::string_view in_file) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   return detail::naming_file(path, [&] {
     detail::SafetensorsFile const file(path);
-    file.read(path, layout, values.data(), buffers.data(), {}, prefix);
+    file.read(path, layout, values.data(), buffers.data(), {}, prefix, in_file);
     Metadata texts;
     for (auto& text : file.metadata())
       if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));

@@ -112,14 +112,15 @@ class Trainer {
 
   /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
   /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them. With a `prefix`,
-  /// such as "encoder.", only those parameters and buffers are read, and the others stay as they are.
+  /// such as "encoder.", only those parameters and buffers are read, and the others stay as they are; where the file's
+  /// names begin otherwise, `in_file` says how: "" for an encoder that was saved by itself.
   /// @collective with DistributedDataParallel: every rank loads the same
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
   /// others, ConfigError when nothing of the model has the prefix
-  train::Metadata load(std::string const& path, std::string_view prefix = {}) {
+  train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
-    auto metadata = train::load_parameters(path, layout_, values, buffers, prefix);
+    auto metadata = train::load_parameters(path, layout_, values, buffers, prefix, in_file);
     session_.each([&](int, auto& replica) {
       replica.device().enter();
       replica.set_values(values);
@@ -127,6 +128,12 @@ class Trainer {
     });
     if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
     return metadata;
+  }
+  train::Metadata load(std::string const& path, std::string_view prefix = {}) { return load(path, prefix, prefix); }
+  /// Saves parameters, buffers and texts for `load` and a Predictor. Of several ranks the first one writes.
+  /// @throws DataError when the file cannot be written
+  void save(std::string const& path, train::Metadata const& metadata = {}) const {
+    if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
   /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
