@@ -88,3 +88,25 @@ TEST_CASE("Adam's bits depend neither on threads nor on how the arena is sliced"
     }
   }
 }
+
+TEST_CASE("Adam begins with PyTorch's settings, without decay, and heeds what a group of parameters asks for") {
+  CHECK(Adam{}.learning_rate == 1e-3);
+  CHECK(lockstep_test::described(Adam{}) ==
+        "beta1 = 0.900000 beta2 = 0.999000 epsilon = 0.000000 weight decay = 0.000000 untouched rows = 0.000000 ");
+  CHECK(Adam{}.epsilon == 1e-8);
+  CHECK(lockstep_test::heeds_groups(Adam{}));
+}
+
+TEST_CASE("settings of Adam that cannot be are refused by name") {
+  CHECK_NOTHROW(Adam{}.check());
+  CHECK_NOTHROW((Adam{.learning_rate = 0, .beta1 = 0, .beta2 = 0, .epsilon = 0}.check()));
+  auto const refused = [](Adam const& adam, char const* says) {
+    CHECK_THROWS_WITH_AS(adam.check(), says, lockstep::ConfigError);
+  };
+  refused({.learning_rate = -1}, "Adam: learning_rate is -1.000000; it must be a finite number of at least 0");
+  refused({.beta1 = 1}, "Adam: beta1 is 1.000000; it must be at least 0 and below 1");
+  refused({.beta2 = 1}, "Adam: beta2 is 1.000000; it must be at least 0 and below 1");
+  refused({.epsilon = std::numeric_limits<double>::infinity()},
+          "Adam: epsilon is inf; it must be a finite number of at least 0");
+  refused({.weight_decay = -2}, "Adam: weight_decay is -2.000000; it must be a finite number of at least 0");
+}

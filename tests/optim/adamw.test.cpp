@@ -110,6 +110,11 @@ TEST_CASE("moments without a gradient shrink to zero, and never to numbers that 
   CHECK(arena.states[0] == std::vector<float>(200, 0));
   CHECK(arena.states[1][0] > 0);  // 1e-30 0.999^2000
   CHECK(arena.states[1][150] > 0);
+  std::fill(arena.states[1].begin(), arena.states[1].end(), 9e-34F);  // zero below 2^-110 = 7.7e-34
+  step(AdamW{.beta2 = 0.9}, pool, arena, 0, 200, {.learning_rate = 1e-3});
+  CHECK(arena.states[1][0] > 0);
+  step(AdamW{.beta2 = 0.9}, pool, arena, 0, 200, {.learning_rate = 1e-3});
+  CHECK(arena.states[1] == std::vector<float>(200, 0));
 }
 
 TEST_CASE("weight 0 and skip leave everything as it is, whatever the gradient holds") {
@@ -162,4 +167,14 @@ TEST_CASE("any cuts give the bits of the whole") {
       step(AdamW{}, pool, parts, cuts[i - 1], cuts[i], {.step = 3, .learning_rate = 0.1});
     RC_ASSERT(parts == whole);
   }));
+}
+
+TEST_CASE("AdamW begins with PyTorch's settings, a decay of 0.01, and heeds what a group of parameters asks for") {
+  CHECK(AdamW{}.learning_rate == 1e-3);
+  CHECK(lockstep_test::described(AdamW{.epsilon = 0.5}) ==
+        "beta1 = 0.900000 beta2 = 0.999000 epsilon = 0.500000 weight decay = 0.010000 untouched rows = 0.000000 ");
+  CHECK(lockstep_test::heeds_groups(AdamW{}));
+  CHECK_THROWS_WITH_AS(AdamW{.weight_decay = -1}.check(),
+                       "AdamW: weight_decay is -1.000000; it must be a finite number of at least 0",
+                       lockstep::ConfigError);
 }

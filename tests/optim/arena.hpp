@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <lockstep/optim/optimizer.hpp>
@@ -32,16 +33,48 @@ struct Arena {
   [[nodiscard]] lockstep::Index count() const { return static_cast<lockstep::Index>(values.size()); }
 };
 
-/// Steps elements [begin, end) of the arena.
+/// Steps elements [begin, end) of the arena, which belong to a group of this rate and decay.
 template <class O, class T>
 void step(O const& optimizer, lockstep::ThreadPool& pool, Arena<T>& arena, lockstep::Index begin, lockstep::Index end,
-          lockstep::optim::StepScalars<lockstep::HostSpace> scalars) {
+          lockstep::optim::StepScalars<lockstep::HostSpace> scalars, double rate = 1, bool decays = true) {
   std::array<T*, 2> const states{arena.states[0].data() + begin, arena.states[1].data() + begin};
   lockstep::memory::Stream<lockstep::HostSpace> const stream(pool);
-  optimizer.step(stream,
-                 lockstep::optim::Slice<T, lockstep::HostSpace>{begin, end - begin, arena.values.data() + begin,
-                                                                arena.gradients.data() + begin, states.data()},
-                 &scalars);
+  lockstep::optim::Slice<T, lockstep::HostSpace> const slice{.offset = begin,
+                                                             .count = end - begin,
+                                                             .values = arena.values.data() + begin,
+                                                             .gradients = arena.gradients.data() + begin,
+                                                             .states = states.data(),
+                                                             .rate = rate,
+                                                             .decays = decays};
+  optimizer.step(stream, slice, &scalars);
+}
+
+/// A group that does not decay steps as an optimizer without weight decay does, and one of half the rate as at half.
+template <class O>
+[[nodiscard]] bool heeds_groups(O optimizer) {
+  lockstep::ThreadPool pool;
+  auto const stepped = [&](O const& by, double learning_rate, double rate, bool decays) {
+    Arena<float> arena(100);
+    step(by, pool, arena, 0, 100, {.step = 3, .learning_rate = learning_rate}, rate, decays);
+    return arena;
+  };
+  optimizer.weight_decay = 0.1;
+  auto without = optimizer;
+  without.weight_decay = 0;
+  return stepped(optimizer, 0.1, 1, false) == stepped(without, 0.1, 1, true) &&
+         stepped(optimizer, 0.1, 0.5, true) == stepped(optimizer, 0.05, 1, true) &&
+         stepped(optimizer, 0.1, 1, true) != stepped(without, 0.1, 1, true) &&
+         stepped(optimizer, 0.1, 1, true) != stepped(optimizer, 0.05, 1, true);
+}
+
+/// What an optimizer says of itself, "name = value " by "name = value ".
+template <class O>
+[[nodiscard]] std::string described(O const& optimizer) {
+  std::string out;
+  optimizer.describe([&](char const* name, auto value) {
+    out += std::string(name) + " = " + std::to_string(static_cast<double>(value)) + " ";
+  });
+  return out;
 }
 
 }  // namespace lockstep_test

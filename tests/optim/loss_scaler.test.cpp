@@ -44,12 +44,15 @@ TEST_CASE("the scale stays between 1 and 2^64") {
 TEST_CASE("numbers that are no powers of two, or out of range, are refused by name") {
   CHECK_NOTHROW(LossScaler{}.check());
   CHECK_NOTHROW((LossScaler{.start = 1, .growth = 1, .backoff = 0.25, .growth_interval = 1}.check()));
+  CHECK_NOTHROW(LossScaler{.growth_interval = 1'000'000'000}.check());
+  CHECK_THROWS_AS(LossScaler{.growth_interval = 1'000'000'001}.check(), ConfigError);
   auto const refused = [](LossScaler const& scaler, char const* sentence) {
     CHECK_THROWS_WITH_AS(scaler.check(), doctest::Contains(sentence), ConfigError);
   };
   refused({.start = 1000}, "start is 1000.000000; it must be a power of two from 1 to 2^64");
   refused({.start = 0.5}, "start is 0.5");
   refused({.start = 0}, "start is 0.0");
+  refused({.growth = 0.5}, "growth is 0.5");
   refused({.growth = 3}, "growth is 3.0");
   refused({.backoff = 1}, "backoff is 1.000000; it must be a power of two from 2^-64 to 1/2");
   refused({.backoff = 0}, "backoff is 0.0");

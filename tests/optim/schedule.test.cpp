@@ -34,6 +34,16 @@ TEST_CASE("a cosine that is all warm-up is a warm-up") {
   Schedule const schedule{.warmup_steps = 10, .total_steps = 10, .kind = Schedule::Kind::cosine};
   CHECK(schedule.factor(5) == 0.5);
   CHECK(schedule.factor(10) == 1);
+  CHECK(schedule.factor(11) == 1);
+  CHECK(schedule.factor(12) == 0);
+}
+
+TEST_CASE("a schedule without a length takes that of the fit") {
+  Schedule const open{.warmup_steps = 3, .kind = Schedule::Kind::linear};
+  CHECK(open.over(9).total_steps == 9);
+  CHECK(open.over(9).warmup_steps == 3);
+  CHECK(open.over(9).kind == Schedule::Kind::linear);
+  CHECK(Schedule{.total_steps = 5}.over(9).total_steps == 5);
 }
 
 TEST_CASE("a line falls by equal steps, and wastes no step on 0") {

@@ -64,7 +64,8 @@ TEST_CASE_TEMPLATE("Nesterov's momentum looks one step ahead", T, float, double)
   SGD const optimizer{.momentum = 0.9, .weight_decay = 0.1, .kind = SGD::Momentum::nesterov};
   Arena<T> arena(1000);
   auto const before = arena;
-  step(optimizer, pool, arena, 0, arena.count(), {.learning_rate = 0.05});
+  for (auto& g : arena.gradients) g *= 16;
+  step(optimizer, pool, arena, 0, arena.count(), {.learning_rate = 0.05, .weight = 8, .clip = 0.5});  // a sixteenth
   auto const u = static_cast<long double>(std::numeric_limits<T>::epsilon()) / 2;
   for (std::size_t i = 0; i < arena.values.size(); ++i) {
     long double const x = before.values[i], b0 = before.states[0][i],
@@ -90,4 +91,21 @@ TEST_CASE("a momentum without a gradient shrinks to zero, and never to numbers t
     }
     CHECK(arena.states[0] == std::vector<float>(200, 0));
   }
+}
+
+TEST_CASE("SGD begins without momentum and decay, and heeds what a group of parameters asks for") {
+  CHECK(SGD{}.learning_rate == 1e-3);
+  CHECK(lockstep_test::described(SGD{}) ==
+        "momentum = 0.000000 kind of momentum = 0.000000 weight decay = 0.000000 untouched rows = 0.000000 ");
+  for (double momentum : {0.0, 0.9}) CHECK(lockstep_test::heeds_groups(SGD{.momentum = momentum}));
+}
+
+TEST_CASE("settings of SGD that cannot be are refused by name") {
+  CHECK_NOTHROW(SGD{}.check());
+  auto const refused = [](SGD const& sgd, char const* says) {
+    CHECK_THROWS_WITH_AS(sgd.check(), says, lockstep::ConfigError);
+  };
+  refused({.learning_rate = -1}, "SGD: learning_rate is -1.000000; it must be a finite number of at least 0");
+  refused({.momentum = 1}, "SGD: momentum is 1.000000; it must be at least 0 and below 1");
+  refused({.weight_decay = -1}, "SGD: weight_decay is -1.000000; it must be a finite number of at least 0");
 }

@@ -13,7 +13,8 @@ TEST_CASE("a step counts unless it is skipped or nothing was seen") {
   CHECK_FALSE(Scalars{.skip = true}.active());
 }
 
-TEST_CASE("gradients are scaled by clip over weight") {
+TEST_CASE("gradients are scaled by clip over weight, and by nothing unless told") {
+  CHECK(Scalars{}.gradient_scale() == 1);
   CHECK(Scalars{.weight = 8, .clip = 0.5}.gradient_scale() == 0.0625);
   CHECK(Scalars{.weight = 8, .clip = 0.5, .loss_scale = 1024}.gradient_scale() == 0.0625 / 1024);
 }
