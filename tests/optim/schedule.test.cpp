@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+using lockstep::ConfigError;
 using lockstep::Index;
 using lockstep::optim::Schedule;
 
@@ -54,6 +57,24 @@ TEST_CASE("a line falls by equal steps, and wastes no step on 0") {
   CHECK(schedule.factor(6) == 0.25);
   CHECK(schedule.factor(7) == 0);
   CHECK(schedule.factor(1000) == 0);
+}
+
+TEST_CASE("a rule of one's own follows the warm-up, with the steps of the schedule or else of the fit") {
+  double least = 0.1;
+  auto const falls = [&least](Index step, Index steps) {
+    return std::max(least, 1 - static_cast<double>(step) / static_cast<double>(steps));
+  };
+  Schedule const schedule{.warmup_steps = 2, .rule = falls};
+  CHECK(schedule.factor(1, 8) == 0.5);
+  CHECK(schedule.factor(2, 8) == 1);
+  CHECK(schedule.factor(4, 8) == 0.5);
+  CHECK(schedule.factor(8, 8) == 0.1);
+  CHECK(Schedule{.total_steps = 16, .rule = falls}.factor(4, 8) == 0.75);
+  least = -1;
+  CHECK(schedule.factor(8, 8) == 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(schedule.factor(16, 8)),
+                       "schedule.rule gives -1.000000 for step 16 of 8; it must be a finite number of at least 0",
+                       ConfigError);
 }
 
 TEST_CASE("the inverse square root goes on from the warm-up, whatever the length of the run") {

@@ -209,6 +209,8 @@ TEST_CASE("the schedule scales the optimizer's learning rate by step") {
         rates({.warmup_steps = 2, .total_steps = 7, .kind = Kind::linear}));
   CHECK(heard.steps[6].learning_rate == doctest::Approx(0.2 / 5));
   CHECK(rates({.total_steps = 14, .kind = Kind::cosine})[6] > 0.1);
+  auto const rule = [](Index step, Index steps) { return static_cast<double>(10 * steps + step); };
+  CHECK(rates({.warmup_steps = 6, .rule = rule})[6] == 0.2 * 77);
 }
 
 TEST_CASE("the same seed gives the same bits for any number of threads and workers") {

@@ -2,8 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <string>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
@@ -20,16 +23,24 @@ struct Schedule {
   Index total_steps = 0;  ///< warm-up included; only `cosine` and `linear` ask for it. 0: those of the fit
   Kind kind = Kind::constant;
 
-  /// The same schedule in a fit of so many steps.
-  [[nodiscard]] Schedule over(Index steps) const noexcept {
-    return {warmup_steps, total_steps > 0 ? total_steps : steps, kind};
-  }
+  /// In place of `kind`, one of your own: the factor of step t, from 1, of n steps, warm-up included. A pure function
+  /// of both, so that a run goes on as it began.
+  std::function<double(Index step, Index steps)> rule{};
 
-  /// What the learning rate is multiplied by in step t, from 1; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
-  ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t)
-  [[nodiscard]] double factor(Index step) const noexcept {
+  /// What the learning rate is multiplied by in step t, from 1, of a fit of so many steps, which count where
+  /// total_steps is 0; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
+  ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t), or rule(t, n)
+  /// @throws ConfigError when the rule gives a number below 0, or none
+  [[nodiscard]] double factor(Index step, Index steps = 0) const {
+    steps = total_steps > 0 ? total_steps : steps;
     if (step <= warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);
-    auto const length = static_cast<double>(std::max<Index>(1, total_steps - warmup_steps));
+    if (rule) {
+      auto const factor = rule(step, steps);
+      if (factor >= 0 && std::isfinite(factor)) return factor;
+      throw ConfigError("schedule.rule gives " + std::to_string(factor) + " for step " + std::to_string(step) + " of " +
+                        std::to_string(steps) + "; it must be a finite number of at least 0");
+    }
+    auto const length = static_cast<double>(std::max<Index>(1, steps - warmup_steps));
     auto const progress = std::min(1.0, static_cast<double>(step - 1 - warmup_steps) / length);
     switch (kind) {
       case Kind::cosine:

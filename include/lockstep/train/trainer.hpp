@@ -282,7 +282,7 @@ class Trainer {
         micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record,
                    [&](auto... moments) { tracing.after_micro_step(moments...); });
       ++record.steps;
-      auto const rate = optimizer_.learning_rate * options.schedule.over(plan.steps).factor(record.steps);
+      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps);
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
