@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernel/attention_cases.hpp"
@@ -39,8 +40,10 @@ Result<T> run(Batch<T> const& b, int threads, Write write = Write::overwrite, T 
                        .causal = b.options.causal,
                        .mask = b.mask};
   if (!b.bias.empty()) in.bias = view(b.bias, heads, b.distances());
-  std::vector<T> memory(static_cast<std::size_t>(Kernel::scratch<T>(stream, in))),
-      log_sums(static_cast<std::size_t>(b.options.rows * heads * b.options.queries));
+  auto const unset = [](Index count) {
+    return std::vector<T>(static_cast<std::size_t>(count), std::numeric_limits<T>::quiet_NaN());
+  };
+  auto memory = unset(Kernel::scratch<T>(stream, in)), log_sums = unset(b.options.rows * heads * b.options.queries);
   auto const sums = view(log_sums, b.options.rows * heads, b.options.queries);
   auto const out = view(r.out, queries, width);
   Kernel::forward<T>(stream, in, out, sums, view(memory, memory.size()));
@@ -62,7 +65,8 @@ void check(Options const& options, Write write = Write::overwrite, T before = T{
   CAPTURE(options.biased);
   CAPTURE(options.ragged);
   Batch<T> const batch(options);
-  auto const verdict = judge(batch, run(batch, 2, write, before), before);
+  auto const start = write == Write::add ? before : std::numeric_limits<T>::quiet_NaN();
+  auto const verdict = judge(batch, run(batch, 2, write, start), before);
   CAPTURE(verdict.closest);
   CHECK(verdict.agree);
   CHECK(verdict.padding_is_zero);
@@ -104,6 +108,12 @@ TEST_CASE_TEMPLATE("attention: to other sequences, some of them empty", T, float
                   .causal = causal,
                   .biased = true,
                   .ragged = ragged});
+}
+
+TEST_CASE_TEMPLATE("attention: a bias whose gradient is summed in several ranges", T, float, double) {
+  for (auto write : {Write::overwrite, Write::add})
+    check<T>({.rows = 3, .queries = 36, .keys = 33, .heads = 64, .head_width = 1, .biased = true}, write,
+             write == Write::add ? T{0.5} : T{0});
 }
 
 TEST_CASE_TEMPLATE("attention: gradients may be added", T, float, double) {

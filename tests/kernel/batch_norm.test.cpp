@@ -42,7 +42,7 @@ struct Case {
               per_channel(before),
               running,
               running};
-    std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(rows, width)));
+    std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(rows, width)), nothing);
     Kernel::Statistics<T> const s{view(r.mean, width), view(r.reciprocal, width), view(r.scale, width)};
     auto const in = view(x, rows, width);
     Kernel::measure<T>(stream, in, view(weight, width), epsilon, 0.25,
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE("statistics, values and gradients follow their definitions", 
   // what follows from it. n is the rows of one chunk.
   for (Index width : {1, 15, 16, 17, 33}) {
     Index const chunk = 16384 / width;
-    for (Index rows : {Index{1}, Index{2}, Index{31}, chunk, chunk + 1}) {
+    for (Index rows : {Index{1}, Index{2}, Index{31}, chunk, chunk + 1, chunk + chunk / 3}) {
       for (auto activation : {Activation::none, Activation::relu}) {
         for (auto how : {Write::overwrite, Write::add}) {
           Case<T> const k{rows, width};

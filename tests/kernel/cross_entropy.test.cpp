@@ -224,7 +224,17 @@ TEST_CASE("labels outside the classes are refused with row, label and range") {
         static_cast<void>(batch.run(1)),
         doctest::Contains(("row 5 of the batch has label " + std::to_string(label) + ", outside [0, 4)").c_str()),
         DataError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(batch.run(1)), doctest::Contains("cross_entropy: row 5"), DataError);
   }
+  Batch<float> tokens(6, 4, 1);
+  std::vector<std::int32_t> const lengths{2, 3};
+  tokens.layout = Layout::padded(3, view(lengths, 2), {});
+  tokens.labels[2] = -1;  // padding
+  CHECK_NOTHROW(static_cast<void>(tokens.run(1)));
+  tokens.labels[5] = 9;
+  CHECK_THROWS_WITH_AS(static_cast<void>(tokens.run(1)),
+                       doctest::Contains("cross_entropy: token 2 of row 1 of the batch has label 9, outside [0, 4)"),
+                       DataError);
 }
 
 TEST_CASE("a label per row and a weight per class are needed") {

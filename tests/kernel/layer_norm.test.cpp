@@ -50,7 +50,8 @@ Results<T> run(Case<T> const& c, Write write, int threads) {
   Residual<T, HostSpace> const residual{.value = shaped(c.added)};
   LayerNorm<HostSpace>::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), view(c.bias, c.width),
                                    static_cast<T>(epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
-  std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)));
+  std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)),
+                         std::numeric_limits<T>::quiet_NaN());
   LayerNorm<HostSpace>::backward<T>(stream, shaped(c.dy), shaped(r.sum), view(r.moments, c.rows, 2), residual,
                                     view(c.weight, c.width), shaped(r.dx), write, shaped(r.dadded), write,
                                     view(r.dweight, c.width), write, view(r.dbias, c.width), write, partial.data());
@@ -164,7 +165,8 @@ TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit for
   LayerNorm<HostSpace>::forward<T>(stream, shaped(c.x), {}, view(c.weight, c.width), view(c.bias, c.width),
                                    static_cast<T>(epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
   CHECK(std::isnan(r.sum.front()));  // not written
-  std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)));
+  std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)),
+                         std::numeric_limits<T>::quiet_NaN());
   LayerNorm<HostSpace>::backward<T>(stream, shaped(c.dy), shaped(c.x), view(r.moments, c.rows, 2), {},
                                     view(c.weight, c.width), shaped(r.dx), Write::overwrite, {}, Write::overwrite,
                                     view(r.dweight, c.width), Write::overwrite, view(r.dbias, c.width),

@@ -58,7 +58,8 @@ Results<T> run(Case<T> const& c, Write write, int threads) {
   }
   Kernel::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), static_cast<T>(epsilon), shaped(r.sum),
                      view(r.reciprocals, c.rows), shaped(r.y));
-  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width)));
+  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width)),
+                         std::numeric_limits<T>::quiet_NaN());
   Kernel::backward<T>(stream, shaped(c.dy), shaped(r.sum), view(r.reciprocals, c.rows), beside, {},
                       view(c.weight, c.width), shaped(r.dx), write, dadded, write, view(r.dweight, c.width), write,
                       partial.data());

@@ -138,6 +138,21 @@ TEST_CASE("a mean far above the deviation costs no digits: 1e4 with deviation 1 
   CHECK(buffer(t, 1, 0) == doctest::Approx(0.9 + 0.1 * squares / 99'999).epsilon(0.001));
 }
 
+TEST_CASE("what is of the batch gets no gradient, and the parameters get theirs") {
+  auto const of_batch = [](auto& context, auto const& layer, auto x) {
+    x.slot = nullptr;
+    return layer.forward(context, x);
+  };
+  auto learned = trial<double>(rectified(3), Extents<2>{7, 3}, alone),
+       given = trial<double>(rectified(3), Extents<2>{7, 3}, of_batch);
+  CHECK(learned.run(1) == given.run(1));
+  for (std::size_t p : {1u, 2u})
+    for (Index c = 0; c < 3; ++c) {
+      auto const at = static_cast<std::size_t>(learned.layout.entries()[p].offset + c);
+      CHECK(learned.gradients[at] == given.gradients[at]);
+    }
+}
+
 TEST_CASE("a nan is not rectified away") {
   auto t = trial<float>(rectified(1), Extents<2>{3, 1}, alone);
   t.values[static_cast<std::size_t>(t.layout.entries()[0].offset)] = std::numeric_limits<float>::quiet_NaN();
