@@ -228,7 +228,8 @@ TEST_CASE("labels outside the classes are refused with row, label and range") {
   }
   Batch<float> tokens(6, 4, 1);
   std::vector<std::int32_t> const lengths{2, 3};
-  tokens.layout = Layout::padded(3, view(lengths, 2), {});
+  std::vector<Index> const positions{0, 1};
+  tokens.layout = Layout::padded(3, view(lengths, 2), view(positions, 2));
   tokens.labels[2] = -1;  // padding
   CHECK_NOTHROW(static_cast<void>(tokens.run(1)));
   tokens.labels[5] = 9;

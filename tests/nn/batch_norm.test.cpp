@@ -143,8 +143,8 @@ TEST_CASE("what is of the batch gets no gradient, and the parameters get theirs"
     x.slot = nullptr;
     return layer.forward(context, x);
   };
-  auto learned = trial<double>(rectified(3), Extents<2>{7, 3}, alone),
-       given = trial<double>(rectified(3), Extents<2>{7, 3}, of_batch);
+  auto learned = trial<double>(rectified(3), Extents<2>{7, 3}, alone);
+  auto given = trial<double>(rectified(3), Extents<2>{7, 3}, of_batch);
   CHECK(learned.run(1) == given.run(1));
   for (std::size_t p : {1u, 2u})
     for (Index c = 0; c < 3; ++c) {
