@@ -69,13 +69,13 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
       auto block = Gemm<HostSpace>::described<T>(Stream<HostSpace>(pool), 1, x.a_view(), x.a_transpose, x.b_view(),
                                                  x.b_transpose, 0, view(c, shape.m, shape.n));
       block.bias = bias.data();
-      Index elements_done = 0;
-      detail::multiply_block(set, block, [&](Index i, Index rows, Index j, Index columns) {
-        CHECK(i + rows <= shape.m);
-        CHECK(j + columns <= shape.n);
-        elements_done += rows * columns;
-      });
-      CHECK(elements_done == shape.m * shape.n);
+      std::vector<int> done(x.c.size());
+      auto const mark = [&](Index i, Index rows, Index j, Index columns) {
+        for (Index e = 0; e < rows * columns; ++e)
+          ++done[static_cast<std::size_t>((i + e / columns) * shape.n + j + e % columns)];
+      };
+      detail::multiply_block(set, block, mark);
+      CHECK(done == std::vector<int>(x.c.size(), 1));
       // C is now A B + bias; as beta = 1 and C = bias it is a product that the oracle knows.
       x.beta = 1;
       for (Index i = 0; i < shape.m; ++i)
@@ -83,6 +83,27 @@ TEST_CASE_TEMPLATE("every instruction set's tile computes the same product", T, 
           x.c[static_cast<std::size_t>(i * shape.n + j)] = bias[static_cast<std::size_t>(j)];
       CHECK(x.worst_error(c) <= 1);
     }
+  }
+}
+
+TEST_CASE("parts of several threads are told where they lie, and add their part of the bias") {
+  ThreadPool pool(3);
+  auto const bias = lockstep_test::values<float>(600, 4);
+  for (auto shape : {Shape{70, 600, 20}, Shape{300, 520, 8}}) {
+    Case<float> x{.shape = shape, .b_transpose = Transpose::yes};
+    auto c = x.c;
+    auto block = Gemm<HostSpace>::described<float>(Stream<HostSpace>(pool), 1, x.a_view(), x.a_transpose, x.b_view(),
+                                                   x.b_transpose, 0, view(c, shape.m, shape.n));
+    block.bias = bias.data();
+    std::vector<int> done(x.c.size());  // no two threads have an element in common
+    Gemm<HostSpace>::multiply(Stream<HostSpace>(pool), block, [&](Index i, Index rows, Index j, Index columns) {
+      for (Index e = 0; e < rows * columns; ++e)
+        ++done[static_cast<std::size_t>((i + e / columns) * shape.n + j + e % columns)];
+    });
+    CHECK(done == std::vector<int>(x.c.size(), 1));
+    x.beta = 1;
+    for (std::size_t i = 0; i < x.c.size(); ++i) x.c[i] = bias[i % static_cast<std::size_t>(shape.n)];
+    CHECK(x.worst_error(c) <= 1);
   }
 }
 
@@ -170,5 +191,7 @@ TEST_CASE("shapes that disagree are refused with both sides") {
   }
   CHECK(what.find("op(A) is [3, 5], op(B) is [4, 5] and C is [3, 4]") != std::string::npos);
   CHECK_THROWS_AS(call(x.b_view(), view(c, 4, 3)), ShapeError);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 2, 4)), ShapeError);
+  CHECK_THROWS_AS(call(x.b_view(), view(c, 3, 3)), ShapeError);
   CHECK_NOTHROW(call(x.b_view(), view(c, 3, 4)));
 }

@@ -62,6 +62,9 @@ TEST_CASE("buckets lie in range and grow with the distance") {
 
 TEST_CASE("what has no bucket for far or near is not valid") {
   CHECK(RelativeBuckets{}.valid());
+  CHECK(RelativeBuckets{.farthest = 9}.valid());
+  CHECK(RelativeBuckets{.count = 2, .causal = true}.valid());
+  CHECK_FALSE(RelativeBuckets{.farthest = 16, .causal = true}.valid());
   CHECK_FALSE(RelativeBuckets{.count = 2}.valid());
   CHECK_FALSE(RelativeBuckets{.count = 7}.valid());
   CHECK(RelativeBuckets{.count = 7, .causal = true}.valid());

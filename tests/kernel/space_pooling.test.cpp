@@ -62,6 +62,41 @@ TEST_CASE("the largest of each window: ties go to the first, padding never wins,
   CHECK(largest(s, x, 10, Write::add).dx == Numbers{11, 12, 10, 10, 13, 10, 15, 20, 10, 10});
 }
 
+TEST_CASE("windows in three dimensions, of several samples and channels, follow the definition") {
+  ConvolutionShape const s{
+      .rows = 2, .inputs = 3, .extent = {3, 4, 5}, .kernel = {2, 3, 2}, .stride = {1, 2, 3}, .padding = {1, 1, 0}};
+  Index const places = 3 * 4 * 5, out_places = 4 * 2 * 2;
+  REQUIRE(s.output_places() == out_places);
+  Numbers x, expected_dx(2 * places * 3), expected_mean_dx = expected_dx;
+  for (int i = 0; i < 2 * places * 3; ++i) x.push_back(i * 37 % 101);
+  for (Index i = places * 3 + 1; i < 2 * places * 3; i += 3)  // the second sample's second channel
+    x[static_cast<std::size_t>(i)] = -std::numeric_limits<double>::infinity();
+  auto const p = largest(s, x, not_a_number, Write::overwrite), mean = average(s, x, not_a_number, Write::overwrite);
+  for (Index i = 0; i < 2 * out_places * 3; ++i) {
+    CAPTURE(i);
+    Index const row = i / (out_places * 3), place = i / 3 % out_places, channel = i % 3;
+    std::vector<Index> window;  // places of the sample
+    for (Index d = place / 4 - 1; d < place / 4 + 1; ++d)
+      for (Index h = place / 2 % 2 * 2 - 1; h < place / 2 % 2 * 2 + 2; ++h)
+        for (Index w = place % 2 * 3; w < place % 2 * 3 + 2; ++w)
+          if (d >= 0 && d < 3 && h >= 0 && h < 4) window.push_back((d * 4 + h) * 5 + w);
+    auto const at = [&](Index from) { return static_cast<std::size_t>((row * places + from) * 3 + channel); };
+    Index won = window.front();
+    double sum = 0;
+    for (auto from : window) {
+      if (x[at(from)] > x[at(won)]) won = from;
+      sum += x[at(from)];
+      expected_mean_dx[at(from)] += static_cast<double>(i + 1) / 12;
+    }
+    expected_dx[at(won)] += static_cast<double>(i + 1);
+    CHECK(p.winner[static_cast<std::size_t>(i)] == won);
+    CHECK(p.y[static_cast<std::size_t>(i)] == x[at(won)]);
+    CHECK(mean.y[static_cast<std::size_t>(i)] == sum / 12);
+  }
+  CHECK(p.dx == expected_dx);
+  CHECK(mean.dx == expected_mean_dx);
+}
+
 TEST_CASE("a nan is seen, and minus infinity alone is a value") {
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 4}, .kernel = {1, 1, 2}, .stride = {1, 1, 2}};
   auto const p =
