@@ -92,13 +92,16 @@ TEST_CASE("recorded environments are understood") {
       {"a login shell", "HOME=/root LOCKSTEP_DEBUG=info", {}},
       {"a size that nobody started", "WORLD_SIZE=4 MASTER_ADDR=n1 MASTER_PORT=29500", {}},
       {"torchrun", torchrun, {Launcher::torchrun, 1, 2, 1, 2}},
-      {"torchrun, second of two nodes, restarted", torchrun_node_1, {Launcher::torchrun, 7, 8, 3, 4}},
+      {"torchrun, second of two nodes, restarted", torchrun_node_1, {Launcher::torchrun, 7, 8, 3, 4, 1}},
       {"torchrun --nproc-per-node 1",
        "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1",
        {Launcher::torchrun, 0, 1, 0, 1}},
       {"by hand, as for torch", "RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost", {Launcher::torchrun, 0, 1, 0, 1}},
       {"Open MPI 4", openmpi_4, {Launcher::openmpi, 1, 2, 1, 2}},
       {"Open MPI 5, second of two hosts", openmpi_2_hosts, {Launcher::openmpi, 4, 8, 0, 4}},
+      {"mpirun in what torchrun has started anew",
+       openmpi_4 + " TORCHELASTIC_RESTART_COUNT=3",
+       {Launcher::openmpi, 1, 2, 1, 2}},
       {"mpirun -n 1", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 PMIX_RANK=0", {Launcher::openmpi, 0, 1, 0, 1}},
       {"MPICH", mpich, {Launcher::pmi, 1, 2, 1, 2}},
       {"MVAPICH2", mvapich, {Launcher::mvapich, 3, 4, 1, 2}},
@@ -114,7 +117,7 @@ TEST_CASE("recorded environments are understood") {
       {"srun --mpi=pmix", step + "PMIX_RANK=2 PMIX_NAMESPACE=slurm.pmix.7.0", {Launcher::pmix, 2, 4, 2, 4}},
       {"srun --mpi=pmi2", step + "PMI_FD=9 PMI_RANK=2 PMI_SIZE=4 PMI_JOBID=7", {Launcher::pmi, 2, 4, 2, 4}},
       {"torchrun in one task", step_of_one + torchrun, {Launcher::torchrun, 1, 2, 1, 2}},
-      {"torchrun in a task of each node", step_task_per_node + torchrun_node_1, {Launcher::torchrun, 7, 8, 3, 4}},
+      {"torchrun in a task of each node", step_task_per_node + torchrun_node_1, {Launcher::torchrun, 7, 8, 3, 4, 1}},
       {"torchrun in an allocation", allocation + torchrun, {Launcher::torchrun, 1, 2, 1, 2}},
       {"torchrun's variables set from srun's",
        step + "RANK=2 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=4",
@@ -127,13 +130,13 @@ TEST_CASE("recorded environments are understood") {
        {Launcher::torchrun, 1, 16, 1, 4}},
       {"a torchrun for each node of fewer GPUs than processes",
        step_task_per_node + torchrun_node_1 + " SLURM_GPUS_ON_NODE=2",
-       {Launcher::torchrun, 7, 8, 3, 4}},
+       {Launcher::torchrun, 7, 8, 3, 4, 1}},
       {"mpirun whose daemons srun started", step_task_per_node + openmpi_2_hosts, {Launcher::openmpi, 4, 8, 0, 4}},
       {"mpirun in a step of one", step_of_one + openmpi_4, {Launcher::openmpi, 1, 2, 1, 2}},
       {"torchrun under mpirun, one for each host",
        "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 " +
            torchrun_node_1,
-       {Launcher::torchrun, 7, 8, 3, 4}},
+       {Launcher::torchrun, 7, 8, 3, 4, 1}},
       {"settled: a step of four programs apart", step + "LOCKSTEP_LAUNCHER=single", {}},
       {"settled: torchrun's word", step + torchrun + " LOCKSTEP_LAUNCHER=torchrun", {Launcher::torchrun, 1, 2, 1, 2}},
       {"settled: srun's word", step + torchrun + " LOCKSTEP_LAUNCHER=slurm", {Launcher::slurm, 2, 4, 2, 4}},
@@ -148,8 +151,18 @@ TEST_CASE("recorded environments are understood") {
     CHECK(found.local_rank == one.expected.local_rank);
     CHECK(found.local_size == one.expected.local_size);
     CHECK(found.one_host() == (one.expected.size == one.expected.local_size));
+    CHECK(found.restarts == one.expected.restarts);
     CHECK(found.told.empty() == (found.launcher == Launcher::single));
   }
+}
+
+TEST_CASE("what told a rank its place is kept, in the launcher's words") {
+  auto const told = [](std::string const& text) {
+    auto const variables = read(text);
+    return detect(in(variables)).told;
+  };
+  CHECK(told(torchrun) == "RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2");
+  CHECK(told(step + "PMIX_RANK=2") == "PMIX_RANK=2");
 }
 
 TEST_CASE("environments that contradict themselves are refused, with the variables") {
@@ -180,9 +193,12 @@ TEST_CASE("environments that contradict themselves are refused, with the variabl
       {"a rank without a world", "RANK=3", {"RANK=3", "not WORLD_SIZE"}},
       {"torchrun, half passed on", "TORCHELASTIC_RUN_ID=none WORLD_SIZE=2", {"RANK is not"}},
       {"Open MPI, half passed on", "OMPI_COMM_WORLD_RANK=0", {"not OMPI_COMM_WORLD_SIZE"}},
-      {"no place on the host", "RANK=3 WORLD_SIZE=4 MASTER_ADDR=n1", {"LOCAL_RANK, LOCAL_WORLD_SIZE missing"}},
+      {"no place on the host", "RANK=3 WORLD_SIZE=4 MASTER_ADDR=n1", {"(LOCAL_RANK, LOCAL_WORLD_SIZE missing)"}},
       {"a size from nobody", "PMIX_RANK=0 PMIX_NAMESPACE=x", {"PMIX_RANK=0"}},
-      {"PMI without a size", "PMI_RANK=0", {"PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS missing"}},
+      {"PMI without a size", "PMI_RANK=0", {"(PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS missing)"}},
+      {"PMI with a place and without a size",
+       "PMI_RANK=0 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=4",
+       {"MPICH's mpirun started this process (PMI_RANK=0)", "(PMI_SIZE missing)"}},
       {"a rank beyond the world", "RANK=4 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4", {"RANK=4", "from 0 to 3"}},
       {"more local ranks than ranks", "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=4", {"LOCAL_WORLD_SIZE=4"}},
       {"a place that the host has not",

@@ -18,12 +18,19 @@ using lockstep::ConfigError;
 
 TEST_CASE("one rank runs here") {
   auto const here = std::this_thread::get_id();
-  int const code = launch::run({}, [&](World& world) {
+  std::string warned;
+  launch::Options const options{.limits = {.warn_seconds = 7, .stall_seconds = 9},
+                                .warn = [&](std::string const& says) { warned = says; }};
+  int const code = launch::run(options, [&](World& world) {
     CHECK(std::this_thread::get_id() == here);
     CHECK(world.size == 1);
     CHECK(world.engine == launch::Engine::self);
+    CHECK(world.limits.warn_seconds == 7);
+    CHECK(world.limits.stall_seconds == 9);
+    world.warn("slow");
     return 5;
   });
+  CHECK(warned == "slow");
   CHECK(code == 5);
   CHECK_THROWS_WITH_AS(launch::run({}, [](World&) -> int { throw std::domain_error("mine"); }), "mine",
                        std::domain_error);
