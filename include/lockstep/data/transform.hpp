@@ -19,8 +19,10 @@ template <Dataset D, class F>
 class Transform {
   using Input = decltype(std::declval<D const&>().get(Index{}));
   static constexpr bool draws = std::is_invocable_v<F const&, Input, SampleKey const&>;
-  static_assert(draws || std::is_invocable_v<F const&, Input>,
-                "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset");
+  static_assert(
+      draws || std::is_invocable_v<F const&, Input>,
+      "Lockstep: the function of Transform cannot be called, as const, with a sample of the dataset: it takes one "
+      "by value or const&, and returns what becomes of it");
 
  public:
   Transform(D dataset, F function) : dataset_(std::move(dataset)), function_(std::move(function)) {}

@@ -104,5 +104,13 @@ int run(Options const& options, Train&& train) {
   world.warn = options.warn;
   return train(world);
 }
+/// Says what it takes, of anything else.
+template <class Train>
+int run(Options const&, Train&&) {
+  static_assert(std::is_invocable_r_v<int, Train&, World&>,
+                "Lockstep: launch::run takes a function of the rank that returns its exit code, such as "
+                "[&](launch::World& world) { ...; return 0; }; see docs/reference/launch.md");
+  return 2;
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

@@ -80,6 +80,17 @@ class Convolution {
   typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
     return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
   }
+  /// Says which.
+  template <class Context, int Rank>
+  requires(Rank != Dims + 2)  //
+      typename Context::template Variable<Dims + 2> forward(
+          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
+    static_assert(Rank == Dims + 2,
+                  "Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels: Conv1d "
+                  "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) has "
+                  "the same numbers");
+    return {};
+  }
 
  private:
   static std::vector<Index> weight_shape(Index inputs, Index outputs, Options const& o) {

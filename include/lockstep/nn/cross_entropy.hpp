@@ -28,7 +28,8 @@ template <class Context, class Label, int Rank>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
     TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
   static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
-                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row");
+                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row; for numbers, several of "
+                "which may be 1 in a row, there is nn::binary_cross_entropy_with_logits");
   using Operand = LossOperand<Context>;
   Extents<1> const slots{logits.tokens.extent(0)};
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);

@@ -24,6 +24,10 @@ class Frozen {
   /// @shape takes and returns what the block does: Variables or Sequences
   template <class Context, class... Inputs>
   [[nodiscard]] auto forward(Context& context, Inputs const&... inputs) const {
+    static_assert(
+        requires { block_.forward(context, inputs...); },
+        "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; one that predicts of a "
+        "batch gets a forward that its predict calls; see docs/how-to/fine-tune.md");
     auto const mode = context.set_mode(Mode::evaluation);
     auto const made = block_.forward(context, inputs...);
     context.set_mode(mode);

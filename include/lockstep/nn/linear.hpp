@@ -14,6 +14,7 @@
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
@@ -87,7 +88,11 @@ class Linear {
   requires(!std::is_convertible_v<X const&, nn::Variable<typename Context::Scalar, 2, typename Context::Space>> &&
            !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
       typename Context::template Variable<2> forward(Context&, X const&) const {
-    static_assert(!std::is_same_v<X, X>,
+    static_assert(!detail::WholeBatch<X>,
+                  "Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch; if "
+                  "this is a block's, let it take `typename Context::template Variable<2> x`; if not, give Linear "
+                  "context.input(batch[&Sample::member].values)");
+    static_assert(detail::WholeBatch<X>,
                   "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. Of a batch's array column that is "
                   "context.input(column.values), of one of numbers context.input(column.values.reshape(Extents<2>{"
                   "batch.rows(), 1})), of a column of sequences nn::sequence_of");

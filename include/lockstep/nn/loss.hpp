@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/total.hpp>
@@ -11,6 +13,24 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// over micro-batches and ranks. Gradients are those of the sum; the optimizer divides by the weight of the whole step.
 template <class Space>
 struct Loss;
+
+/// Says how losses are joined.
+template <class Space>
+auto operator+(Loss<Space> const&, Loss<Space> const&) {
+  static_assert(!std::is_same_v<Space, Space>,
+                "Lockstep: losses on the same batch are joined by a.with_auxiliary(b), which keeps the weight of a; "
+                "those of other samples by a += b; see docs/how-to/add-a-layer.md");
+}
+template <class Space, class Factor>
+requires std::is_arithmetic_v<Factor>
+auto operator*(Factor, Loss<Space> const&) {
+  static_assert(!std::is_same_v<Space, Space>,
+                "Lockstep: a loss gets its factor where it is computed, so that its gradient has it too: "
+                "nn::cross_entropy(context, logits, labels, {.factor = 0.5}); see docs/how-to/add-a-layer.md");
+}
+template <class Space, class Factor>
+requires std::is_arithmetic_v<Factor>
+auto operator*(Loss<Space> const& loss, Factor factor) { return factor * loss; }
 
 template <>
 struct Loss<HostSpace> {

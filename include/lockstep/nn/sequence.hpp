@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/nn/variable.hpp>
 
@@ -18,6 +20,12 @@ struct Sequence {
   /// The same layout around another activation.
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
+
+/// Says how activations are added.
+template <class Scalar, class Space>
+auto operator+(Sequence<Scalar, Space> const&, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+}
 
 /// The same sequences in another space, `Move::Space`, without a gradient: every tensor is what `move(view)` gives.
 template <class Scalar, class Space, class Move>

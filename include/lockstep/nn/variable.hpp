@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include <lockstep/core/tensor_view.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -33,6 +35,12 @@ struct Variable {
   /// In a backward closure: the gradient of this layer's output, complete.
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
 };
+
+/// Says how activations are added.
+template <class Scalar, int Rank, class Space>
+auto operator+(Variable<Scalar, Rank, Space> const&, Variable<Scalar, Rank, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+}
 
 /// The same tensor in another space, `Move::Space`, without a gradient: what `move(view)` gives.
 template <class Scalar, int Rank, class Space, class Move>

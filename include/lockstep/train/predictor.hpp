@@ -47,6 +47,10 @@ class Predictor {
   /// @throws what the model throws
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
+    static_assert(
+        requires { batch.rows(); },
+        "Lockstep: predict takes a batch, and of samples at hand data::Collated{data::PadCollate{}, "
+        "samples}.batch(); see docs/how-to/predict.md");
     static_assert(nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has no predict(context, batch) const for this batch type; see "
                   "docs/reference/model.md");

@@ -82,7 +82,8 @@ class Trainer {
                 "docs/reference/model.md");
   static_assert(
       optim::Optimizer<Optimizer>,
-      "Lockstep: the optimizer has no `states` or no step(stream, slice, scalars); see docs/reference/optimizer.md");
+      "Lockstep: the second argument is no optimizer: it has no `states`, no `learning_rate` or no step(stream, slice, "
+      "scalars); see docs/reference/optimizer.md");
   static_assert(
       parallel::ParallelPolicy<Policy>,
       "Lockstep: the third argument is no parallel policy (SingleDevice, DataParallel, DistributedDataParallel); "
@@ -130,8 +131,7 @@ class Trainer {
     return metadata;
   }
   train::Metadata load(std::string const& path, std::string_view prefix = {}) { return load(path, prefix, prefix); }
-  /// Saves parameters, buffers and texts for `load` and a Predictor. Of several ranks the first one writes.
-  /// @throws DataError when the file cannot be written
+  /// Saves parameters, buffers and texts for `load` and a Predictor, on the first rank.   @throws DataError
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE texts: Lockstep: cross_entropy got texts as labels
 // CASE numbers: Lockstep: cross_entropy takes integers or enumerators as labels
+// CASE sum: Lockstep: losses on the same batch are joined by a.with_auxiliary(b)
+// CASE factor: Lockstep: a loss gets its factor where it is computed
+// CASE factor_behind: Lockstep: a loss gets its factor where it is computed
 #include <string>
 
 #include <lockstep/data/columns.hpp>
@@ -21,5 +24,13 @@ struct Sample {
 
 double mean(nn::Context<float, HostSpace>& context, data::Columns<Sample> const& batch) {
   auto const logits = context.variable<2>({batch.rows(), 2});
-  return nn::cross_entropy(context, logits, batch[&Sample::label]).mean();
+  auto const loss = nn::cross_entropy(context, logits, batch[&Sample::label]);
+#if defined(CASE_sum)
+  static_cast<void>(loss + loss);
+#elif defined(CASE_factor)
+  static_cast<void>(0.5 * loss);
+#elif defined(CASE_factor_behind)
+  static_cast<void>(loss * 2);
+#endif
+  return loss.mean();
 }

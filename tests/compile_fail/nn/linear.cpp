@@ -5,8 +5,14 @@
 // CASE rms_norm: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE batch_norm: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
 // CASE convolution: Lockstep: a layer takes a Variable, and this is a tensor or a column of a batch
+// CASE other_rank: Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels
+// CASE whole_batch: Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch
+// CASE frozen: Lockstep: the frozen block has no forward(context, inputs...) const for these inputs
+// CASE sum: Lockstep: activations are added by nn::add(context, x, y)
+// CASE sequences: Lockstep: activations are added by nn::add(context, x, y)
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/rms_norm.hpp>
@@ -22,6 +28,31 @@ Context::Variable<2> run(nn::Linear const& linear, Context& context, TensorView<
   return linear.forward(context, context.input(numbers));
 #else
   return linear.forward(context, context.input(values));
+#endif
+}
+
+struct Batch {
+  Index rows() const { return 0; }
+  TensorView<Index const, 1, HostSpace> positions() const { return {}; }
+};
+struct Predicts {
+  nn::Linear linear{2, 2};
+  void visit(auto&& each) { each("linear", linear); }
+};
+auto mistakes(Context& context, [[maybe_unused]] Batch const& batch, Context::Variable<2> x,
+              [[maybe_unused]] nn::Sequence<float, HostSpace> sequence) {
+#if defined(CASE_other_rank)
+  return nn::Conv1d(2, 2).forward(context, x);
+#elif defined(CASE_whole_batch)
+  return nn::Linear(2, 2).forward(context, batch);
+#elif defined(CASE_frozen)
+  return nn::Frozen(Predicts{}).forward(context, x);
+#elif defined(CASE_sum)
+  return x + x;
+#elif defined(CASE_sequences)
+  return sequence + sequence;
+#else
+  return nn::Frozen(nn::Linear(2, 2)).forward(context, x);
 #endif
 }
 

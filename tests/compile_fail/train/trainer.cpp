@@ -2,7 +2,8 @@
 // CASE no_visit: Lockstep: the model has no visit(each)
 // CASE no_forward: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
 // CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
-// CASE no_optimizer: Lockstep: the optimizer has no `states` or no step(stream, slice, scalars)
+// CASE other_loss_of_prediction: Lockstep: the model has predict(context, batch), but no loss(context, prediction
+// CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE no_policy: Lockstep: the third argument is no parallel policy
 // CASE no_loader: Lockstep: the first argument of fit is no data::DataLoader
 // CASE const_loader: Lockstep: the first argument of fit is no data::DataLoader that is not const
@@ -31,7 +32,10 @@ struct Model {
 #if !defined(CASE_no_visit)
   void visit(auto&&) {}
 #endif
-#if !defined(CASE_no_forward)
+#if defined(CASE_other_loss_of_prediction)
+  double predict(auto&, auto const&) const { return 0; }
+  double loss(auto&, double prediction, auto const&) const { return prediction; }
+#elif !defined(CASE_no_forward)
   template <class Context>
 #if defined(CASE_other_loss)
   double

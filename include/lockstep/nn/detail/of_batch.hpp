@@ -17,6 +17,13 @@ concept OfBatch = is_tensor<X> || requires(X const& x) {
   x.values;
 };
 
+/// A batch as a whole, which a layer gets where a block's forward was taken for that of a model.
+template <class X>
+concept WholeBatch = requires(X const& x) {
+  x.rows();
+  x.positions();
+};
+
 /// Says so. Nothing is returned, as it does not compile.
 template <class Variable, class X>
 [[nodiscard]] Variable refuse_batch(X const&) {
