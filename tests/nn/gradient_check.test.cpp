@@ -49,6 +49,18 @@ struct Linear {
   }
   static double weight(std::size_t i) { return 1000 * static_cast<double>(i + 1); }
 };
+/// 1e-7 p, whose gradient is taken for three times as large.
+struct Small {
+  nn::Parameter p{{1}, {}};
+  void visit(auto&& each) { each("p", p); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+    auto const y = context.template variable<1>({1});
+    static_cast<void>(context.gradient(y));
+    context.on_backward(y, std::tie(p), [this](Context& c) { c.gradient(p).data[0] = 3e-7; });
+    return {1e-7 * context.template value<1>(p)(0), 1};
+  }
+};
 struct Empty {
   void visit(auto&&) {}
   nn::Loss<HostSpace> forward(auto&, toy::Batch const&) const { return {1, 1}; }
@@ -76,6 +88,10 @@ TEST_CASE("a gradient that is wrong in the fifth digit, or not a number, is foun
   CHECK_FALSE(off.ok());
   CHECK(off.where.find("scale[0]") == 0);
   CHECK_FALSE(check(Wrong{std::numeric_limits<double>::quiet_NaN()}).ok());
+}
+
+TEST_CASE("small gradients are told with their digits") {
+  CHECK(check(Small{}).where == "p[0]: numeric 1e-07, analytic 3e-07");
 }
 
 TEST_CASE("of all elements the worst is named, and an error counts by the gradient's size") {

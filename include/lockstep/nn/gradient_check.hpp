@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,9 @@ template <class Model, class Batch>
       ++result.checked;
       if (!std::isnan(result.worst) && !(error <= result.worst)) {  // a nan is the worst of all
         result.worst = error;
-        result.where = entry.name + "[" + std::to_string(i) + "]: numeric " + std::to_string(numeric) + ", analytic " +
-                       std::to_string(analytic);
+        char numbers[80];  // small gradients are gradients, too
+        std::snprintf(numbers, sizeof numbers, "]: numeric %.9g, analytic %.9g", numeric, analytic);
+        result.where = entry.name + "[" + std::to_string(i) + numbers;
       }
     }
   }

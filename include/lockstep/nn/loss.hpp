@@ -16,21 +16,23 @@ struct Loss;
 
 /// Says how losses are joined.
 template <class Space>
-auto operator+(Loss<Space> const&, Loss<Space> const&) {
+Loss<Space> operator+(Loss<Space> const& a, Loss<Space> const&) {
   static_assert(!std::is_same_v<Space, Space>,
                 "Lockstep: losses on the same batch are joined by a.with_auxiliary(b), which keeps the weight of a; "
                 "those of other samples by a += b; see docs/how-to/add-a-layer.md");
+  return a;
 }
 template <class Space, class Factor>
-requires std::is_arithmetic_v<Factor>
-auto operator*(Factor, Loss<Space> const&) {
+requires std::is_arithmetic_v<Factor> Loss<Space>
+operator*(Factor, Loss<Space> const& loss) {
   static_assert(!std::is_same_v<Space, Space>,
                 "Lockstep: a loss gets its factor where it is computed, so that its gradient has it too: "
                 "nn::cross_entropy(context, logits, labels, {.factor = 0.5}); see docs/how-to/add-a-layer.md");
+  return loss;
 }
 template <class Space, class Factor>
-requires std::is_arithmetic_v<Factor>
-auto operator*(Loss<Space> const& loss, Factor factor) { return factor * loss; }
+requires std::is_arithmetic_v<Factor> Loss<Space>
+operator*(Loss<Space> const& loss, Factor factor) { return factor * loss; }
 
 template <>
 struct Loss<HostSpace> {

@@ -23,8 +23,9 @@ struct Sequence {
 
 /// Says how activations are added.
 template <class Scalar, class Space>
-auto operator+(Sequence<Scalar, Space> const&, Sequence<Scalar, Space> const&) {
+Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+  return x;
 }
 
 /// The same sequences in another space, `Move::Space`, without a gradient: every tensor is what `move(view)` gives.

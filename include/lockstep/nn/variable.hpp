@@ -38,8 +38,9 @@ struct Variable {
 
 /// Says how activations are added.
 template <class Scalar, int Rank, class Space>
-auto operator+(Variable<Scalar, Rank, Space> const&, Variable<Scalar, Rank, Space> const&) {
+Variable<Scalar, Rank, Space> operator+(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+  return x;
 }
 
 /// The same tensor in another space, `Move::Space`, without a gradient: what `move(view)` gives.
