@@ -57,6 +57,27 @@ TEST_CASE("as many outputs as ranks need not be the inputs") {
   CHECK(b == std::vector<float>{10, 20, 30});
 }
 
+TEST_CASE("a sum may lie in the memory of any one rank, and only its range is written") {
+  for (int const ranks : {1, 2, 3, 4, 5})
+    for (int own = 0; own < ranks; ++own) {
+      CAPTURE(ranks);
+      CAPTURE(own);
+      std::vector<std::vector<float>> data(static_cast<std::size_t>(ranks));
+      std::vector<void const*> in;
+      for (int r = 0; r < ranks; ++r) {
+        for (Index i = 0; i < 600; ++i) data[static_cast<std::size_t>(r)].push_back(input<float>(r, i));
+        in.push_back(data[static_cast<std::size_t>(r)].data());
+      }
+      auto expected = data;
+      for (Index i = 3; i < 590; ++i)
+        expected[static_cast<std::size_t>(own)][static_cast<std::size_t>(i)] =
+            tree(0, ranks, [&](int r) { return input<float>(r, i); });
+      void* const out = data[static_cast<std::size_t>(own)].data();
+      reduce_range(Operation::sum, lockstep::ElementType::float32, in.data(), ranks, &out, 1, 3, 590);
+      CHECK(data == expected);
+    }
+}
+
 TEST_CASE("max spreads nan from either side") {
   float const nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> a{nan, 1, nan}, b{1, nan, nan};
