@@ -22,7 +22,7 @@ struct Spy {
   memory::Block allocate(std::size_t bytes) { return say("allocate " + std::to_string(bytes)), memory::Block{}; }
   void start(comm::Piece& piece) {
     say("start " + std::to_string(static_cast<int>(piece.collective)) + " " + std::to_string(piece.count) + " " +
-        std::to_string(piece.root));
+        lockstep::name(piece.type) + " " + std::to_string(piece.root));
   }
   void progress() { say("progress"); }
   void wait(comm::Piece const& piece) { say("wait " + std::to_string(piece.count)); }
@@ -49,12 +49,12 @@ TEST_CASE("every call reaches the engine with its arguments") {
   any.finish();
   auto part = any.split(4, 6);
   part.progress();
-  CHECK(said == "allocate 64;start 0 9 0;progress;wait 9;finish;split 4 6;progress;");
+  CHECK(said == "allocate 64;start 0 9 float32 0;progress;wait 9;finish;split 4 6;progress;");
   said.clear();
   any.broadcast(nullptr, 7, 2);
   any.all_gather(nullptr, nullptr, 8);
   any.barrier();
-  CHECK(said == "start 3 7 2;finish;start 2 8 0;finish;start 4 0 0;finish;");
+  CHECK(said == "start 3 7 uint8 2;finish;start 2 8 uint8 0;finish;start 4 0 uint8 0;finish;");
 }
 
 TEST_CASE("it moves and does not copy") {

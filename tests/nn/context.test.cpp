@@ -84,6 +84,43 @@ TEST_CASE("the sink hears of a parameter once, after its last use, and never of 
   CHECK_FALSE(f.context.written(0));
 }
 
+TEST_CASE("a forward pass that was given up leaves no use behind that backward would wait for") {
+  Fixture f;
+  int told = 0;
+  f.context.begin_step();
+  f.loss();
+  f.loss();
+  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &told});
+  CHECK(told == 1);
+}
+
+TEST_CASE("only while recompute repeats a pass it is a repetition, also after one that failed") {
+  Fixture f;
+  for (bool fails : {false, true}) {
+    int replays = 0;
+    f.context.begin_step();
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    CHECK_FALSE(f.context.replaying());
+    auto const made = f.context.recompute([&replays, fails](auto& c) {
+      replays += c.replaying();
+      if (c.replaying() && fails) throw DataError("a repetition that fails");
+      auto const y = c.template variable<1>({2});
+      c.on_backward(y, std::tie(), [](auto&) {});
+      return y;
+    });
+    CHECK_FALSE(f.context.replaying());
+    static_cast<void>(f.context.gradient(made));
+    if (fails)
+      CHECK_THROWS_AS(f.context.backward({}), DataError);
+    else
+      f.context.backward({});
+    CHECK(replays == 1);
+    if (!fails) CHECK_FALSE(f.context.replaying());
+  }
+  f.context.begin_micro_batch(nn::Mode::training, 1);
+  CHECK_FALSE(f.context.replaying());
+}
+
 TEST_CASE("a closure that names no parameters tells of each when its last use is over") {
   std::vector<double> values(32), gradients(32, -1);
   Pair pair;
@@ -432,9 +469,12 @@ TEST_CASE("each operation's forward ends where its backward is registered, and b
   f.context.begin_step();
   f.loss();  // scale x, scale of that, their sum
   f.context.end_forward();
-  int told = 0;
-  f.context.backward({[](void* self, Index, Index) { ++*static_cast<int*>(self); }, &told});
-  CHECK(told == 1);
+  std::vector<Index> told;
+  f.context.backward({[](void* self, Index offset, Index count) {
+                        for (auto number : {offset, count}) static_cast<std::vector<Index>*>(self)->push_back(number);
+                      },
+                      &told});
+  CHECK(told == std::vector<Index>{f.scale_at, 1});
 
   auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
   int const scale = 1;           // the ordinal
@@ -465,6 +505,11 @@ TEST_CASE("each operation's forward ends where its backward is registered, and b
   CHECK(leaves[0].begin > backward[2].begin);
   CHECK(leaves[0].end < backward[2].end);
 
+  f.loss();
+  auto const twice = of_kind(timeline, Span::Kind::forward);
+  REQUIRE(twice.size() == 7);  // the loss has not ended
+  for (std::size_t i = 0; i < 3; ++i) CHECK(twice[4 + i].number == static_cast<Index>(i));
+
   auto const written = timeline.size();
   f.context.trace(nullptr, nullptr, nullptr);
   f.loss();
@@ -474,28 +519,31 @@ TEST_CASE("each operation's forward ends where its backward is registered, and b
 
 TEST_CASE("operations that register backward without having made anything in between are one") {
   Fixture f;
-  Timeline timeline(1000);
+  Timeline timeline(1000), no_room(0);
   Ticks ticks;
-  f.context.trace(&timeline, &Ticks::next, &ticks);
+  nn::Parameter first{{1}, {}}, second{{1}, {}}, third{{1}, {}};
+  first.ordinal = 0, second.ordinal = 1, third.ordinal = 2;
   f.context.begin_step();
-  f.context.begin_micro_batch(nn::Mode::training, 1);
-  nn::Parameter first{{1}, {}}, second{{1}, {}};
-  first.ordinal = 0, second.ordinal = 1;
-  auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
-  f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
-  f.context.on_backward(y, std::tie(std::as_const(first)), [](auto&) {});
-  f.context.backward({});
-  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
-  REQUIRE(forward.size() == 1);
-  CHECK(forward[0].first == 0);
-  CHECK(forward[0].last == 1);
-  CHECK(forward[0].amount == 6 * sizeof(double));
-  REQUIRE(backward.size() == 2);
-  for (auto const& span : backward) {
-    CHECK(span.number == 0);
-    CHECK(span.first == 0);
-    CHECK(span.last == 1);
+  for (auto* to : {&no_room, &timeline, &timeline}) {  // the second time after other spans
+    f.context.trace(to, &Ticks::next, &ticks);
+    f.context.begin_micro_batch(nn::Mode::training, 1);
+    auto const x = f.context.variable<1>({3}), y = f.context.variable<1>({3});
+    f.context.on_backward(x, std::tie(std::as_const(second)), [](auto&) {});
+    f.context.on_backward(y, std::tie(std::as_const(first)), [](auto&) {});
+    f.context.on_backward(y, std::tie(std::as_const(third)), [](auto&) {});
+    f.context.backward({});
   }
+  CHECK(no_room.size() == 0);
+  auto const forward = of_kind(timeline, Span::Kind::forward), backward = of_kind(timeline, Span::Kind::backward);
+  REQUIRE(forward.size() == 2);
+  REQUIRE(backward.size() == 6);
+  for (auto const& span : forward) CHECK(span.amount == 6 * sizeof(double));
+  for (auto const* spans : {&forward, &backward})
+    for (auto const& span : *spans) {
+      CHECK(span.number == 0);
+      CHECK(span.first == 0);
+      CHECK(span.last == 2);
+    }
 }
 
 TEST_CASE("what is computed again lies within the backward of what put it off") {

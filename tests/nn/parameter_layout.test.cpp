@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <utility>
 
 using namespace lockstep;
 
@@ -22,6 +23,16 @@ struct Model {
   Stack stack;
   nn::Parameter head{{16}, {}};
   void visit(auto&& each) { each("stack", stack), each("head", head); }
+};
+struct Partly {
+  nn::Parameter table{.shape = {4, 9}, .initializer = {}, .gradient_form = nn::GradientForm::by_rows};
+  nn::Parameter frozen_table = table, weight{{17}, {}}, frozen{{16}, {}};
+  nn::Buffer first{{17}}, second{{2, 8}};
+  Partly() { frozen_table.frozen = frozen.frozen = true; }
+  void visit(auto&& each) {
+    each("frozen_table", frozen_table), each("frozen", frozen), each("table", table), each("weight", weight);
+    each("first", first), each("second", second);
+  }
 };
 struct Empty {
   void visit(auto&&) {}
@@ -56,6 +67,22 @@ TEST_CASE("parameters are named by their path, and lie in the arena in reverse o
   CHECK(model.head.ordinal == 4);
   CHECK(model.stack.layers[0].weight.ordinal == 0);
   CHECK(model.stack.layers[0].weight.offset == entries[0].offset);
+  CHECK(model.stack.layers[1].bias.name == "stack.1.bias");
+}
+
+TEST_CASE("places are padded to 16 elements, what is frozen lies behind all that learns, and buffers lie apart") {
+  for (auto [size, padded] : {std::pair<Index, Index>{0, 0}, {1, 16}, {15, 16}, {16, 16}, {17, 32}})
+    CHECK(nn::ParameterLayout::padded(size) == padded);
+  Partly model;
+  auto const layout = nn::ParameterLayout::of(model);
+  CHECK(layout.size() == 32 + 48 + 16 + 48);
+  CHECK(layout.learned_size() == 32 + 48);
+  CHECK(layout.entries()[0].frozen);
+  CHECK_FALSE(layout.entries()[0].by_rows());  // nobody writes its gradient
+  CHECK(layout.entries()[2].by_rows());
+  CHECK_FALSE(layout.entries()[3].by_rows());
+  CHECK(layout.buffer_size() == 32 + 16);
+  CHECK(model.second.offset == 32);
 }
 
 TEST_CASE("a model without parameters has an empty arena") {

@@ -132,6 +132,9 @@ TEST_CASE("the gradient of a loss is scaled before it is rounded to float16, and
   });
   f.context.backward({});
   CHECK(static_cast<float>(y.slot->data[1]) == 1.0f);  // what follows of it is not scaled again
+  f.context.begin_micro_batch(nn::Mode::training, 2);
+  auto const of_next = f.quarters(2);
+  CHECK_THROWS_AS(static_cast<void>(f.context.gradient(of_next)), ConfigError);
 
   Fixture<bfloat16> other;
   auto const z = other.quarters(2);
@@ -160,11 +163,12 @@ TEST_CASE("an inner one leaves an outer one's memory alone, and neither allocate
     if (round == 1) before = lockstep_test::mallocs;
     nn::Staging outer(f.context);
     auto const from = outer.read(x.value);
+    auto const to = outer.write(z.value);
     {
       nn::Staging inner(f.context);
       std::fill_n(inner.write(y.value).data, 100, 9.0f);
     }
-    std::copy_n(from.data, 100, outer.write(z.value).data);
+    std::copy_n(from.data, 100, to.data);
   }
   if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs == before);
   CHECK(static_cast<float>(y.value.data[99]) == 9.0f);
