@@ -28,6 +28,9 @@ TEST_CASE("a file is there whole after commit, and not at all without") {
 }
 
 TEST_CASE("a place that cannot be written to is named") {
-  CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"), doctest::Contains("/no/such/folder/a: cannot create"),
+  CHECK_THROWS_WITH_AS(train::AtomicFile(""), "a file is to be written, and its path is empty; name one", DataError);
+  CHECK_THROWS_WITH_AS(train::AtomicFile("/no/such/folder/a"),
+                       "/no/such/folder/a: cannot create the file: No such file or directory; make its folder first; ~ "
+                       "is not expanded",
                        DataError);
 }

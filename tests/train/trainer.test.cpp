@@ -661,6 +661,10 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
                        doctest::Contains(" and the weight 0, so nothing was learned; a loss returns both: "), Error);
   CHECK_THROWS_WITH_AS(fit(parallel::DataParallel{.devices = 2, .threads = 1}, {.epochs = 2}),
                        doctest::Contains("up to step 2"), Error);
+  data::DataLoader none{
+      data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  Trainer counts_none{Forgetful{{}, 2}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("come to the sum 0.000000 and the weight 0"), Error);
 }
 
 TEST_CASE("a loss that is no number ends the run, with the step") {

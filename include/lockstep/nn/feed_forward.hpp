@@ -24,7 +24,7 @@ class FeedForward {
  public:
   /// @throws ConfigError unless width and inner are at least 1, 0 <= dropout < 1 and there is an activation
   FeedForward(Index width, Index inner, double dropout = 0, Activation activation = Activation::gelu)
-      : first_(width, inner), second_(inner, width), dropout_(dropout), activation_(activation) {
+      : first_(checked(width, inner), inner), second_(inner, width), dropout_(dropout), activation_(activation) {
     expect<ConfigError>(activation != Activation::none, [] {
       return std::string("FeedForward: activation none; without one both maps are a single linear one: gelu or relu");
     });
@@ -61,6 +61,14 @@ class FeedForward {
   }
 
  private:
+  /// In words of the caller, who knows of no linear maps.
+  static Index checked(Index width, Index inner) {
+    expect<ConfigError>(width >= 1 && inner >= 1, [&] {
+      return "FeedForward: the width is " + std::to_string(width) + " and the one inside (feed_forward) " +
+             std::to_string(inner) + "; both must be at least 1";
+    });
+    return width;
+  }
   /// Keeps only what stands before the activation, which backward applies once more: for as many rows at a time as fit
   /// the cache, so that what stands behind it never is all there.
   template <class Context>

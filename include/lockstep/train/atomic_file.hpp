@@ -20,6 +20,7 @@ class [[nodiscard]] AtomicFile {
  public:
   /// @throws DataError when the place cannot be written to; names the path and the system's reason
   explicit AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".partial") {
+    if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail("create");
   }
@@ -55,7 +56,9 @@ class [[nodiscard]] AtomicFile {
 
  private:
   [[noreturn]] void fail(char const* what) const {
-    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+    auto const reason = errno;
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) +
+                    (reason == ENOENT ? "; make its folder first; ~ is not expanded" : ""));
   }
 
   std::string path_, temporary_;

@@ -308,7 +308,7 @@ class Trainer {
                              rate,         record.samples, seconds, record.samples_per_second()};
       loss_scales.add(session_, done);
       for (auto* observer : options.observers) observer->step(done);
-      if (plan.ends_epoch(record.steps) || over()) train::detail::check_weight(epoch_loss, record.steps);
+      if (plan.ends_epoch(record.steps) || over()) train::detail::check_weight(learns, epoch_loss, record.steps);
       if (plan.ends_epoch(record.steps)) {
         record.train_loss = epoch_loss.mean();
         record.epoch_seconds.push_back(Clock::seconds() - epoch_began);

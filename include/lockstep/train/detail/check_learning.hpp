@@ -26,13 +26,15 @@ bool check_learning(Session& session, nn::ParameterLayout const& layout, nn::Los
 }
 
 /// So would one whose loss never has a weight, for a step of weight 0 changes nothing.
-/// @throws Error when what an epoch's steps found has a sum and no weight
-inline void check_weight(nn::Loss<HostSpace> const& epoch_loss, Index step) {
-  if (epoch_loss.weight != 0 || epoch_loss.sum == 0) return;
-  throw Error("training: up to step " + std::to_string(step) + " the losses of the epoch come to the sum " +
-              std::to_string(epoch_loss.sum) +
-              " and the weight 0, so nothing was learned; a loss returns both: the sum over the batch, and as its "
-              "weight how many samples or elements it is of; see docs/how-to/add-a-layer.md");
+/// @throws Error when an epoch, or a run, is over in which nothing had a weight, and nothing has learned before
+inline void check_weight(bool learns, nn::Loss<HostSpace> const& epoch_loss, Index step) {
+  if (learns || epoch_loss.weight != 0) return;
+  throw Error(
+      "training: up to step " + std::to_string(step) + " the losses of the epoch come to the sum " +
+      std::to_string(epoch_loss.sum) +
+      " and the weight 0, so nothing was learned; a loss returns both: the sum over the batch, and as its "
+      "weight how many samples or elements it is of. Labels that are all ignored, or of classes whose weight is "
+      "0, have none; see docs/how-to/add-a-layer.md");
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
