@@ -161,6 +161,7 @@ TEST_CASE("an inner one leaves an outer one's memory alone, and neither allocate
   long before = 0;
   for (int round = 0; round < 3; ++round) {
     if (round == 1) before = lockstep_test::mallocs;
+    std::fill_n(x.value.data, 100, bfloat16(static_cast<float>(round)));
     nn::Staging outer(f.context);
     auto const from = outer.read(x.value);
     auto const to = outer.write(z.value);
@@ -172,6 +173,6 @@ TEST_CASE("an inner one leaves an outer one's memory alone, and neither allocate
   }
   if (lockstep_test::counts_mallocs) CHECK(lockstep_test::mallocs == before);
   CHECK(static_cast<float>(y.value.data[99]) == 9.0f);
-  CHECK(static_cast<float>(z.value.data[99]) == 25.0f);
+  CHECK(static_cast<float>(z.value.data[99]) == 2.0f);
   CHECK(f.context.activation_bytes() > 0);
 }
