@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <string>
 
@@ -23,9 +22,9 @@ struct Schedule {
   Index total_steps = 0;  ///< warm-up included; only `cosine` and `linear` ask for it. 0: those of the fit
   Kind kind = Kind::constant;
 
-  /// In place of `kind`, one of your own: the factor of step t, from 1, of n steps, warm-up included. A pure function
-  /// of both, so that a run goes on as it began.
-  std::function<double(Index step, Index steps)> rule{};
+  /// In place of `kind`, one of your own: the factor of step t, from 1, of n steps, warm-up included. A plain function
+  /// of both, or a lambda without captures, so that a run goes on as it began.
+  double (*rule)(Index step, Index steps) = nullptr;
 
   /// What the learning rate is multiplied by in step t, from 1, of a fit of so many steps, which count where
   /// total_steps is 0; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
