@@ -325,7 +325,8 @@ TEST_CASE("ranks that were started anew go on where they were, and others where 
   options.epochs = 2;
   CHECK(resumed(1) == 10);
   options.epochs = 3;
-  CHECK(resumed(0) == 0);
+  CHECK_THROWS_WITH_AS(resumed(0), doctest::Contains("and this run begins anew"),
+                       ConfigError);  // as nobody told it to go on
 }
 
 TEST_CASE("a run that is told to end leaves what it has traced") {
