@@ -93,6 +93,16 @@ TEST_CASE("a rank that exits before it joins has failed") {
   CHECK(outcome.report.ends_with("ended with exit code 9"));
 }
 
+TEST_CASE("rank: ends as if it was asked to" * doctest::skip()) {
+  be_rank([](World& world) { return world.rank == 1 ? 128 + SIGTERM : await_failure(world); });
+}
+
+TEST_CASE("an exit code that answers a signal is a failure where ranks are not asked to end") {
+  auto const outcome = run_processes(2, "rank: ends as if it was asked to");
+  CHECK(outcome.code == 128 + SIGTERM);
+  CHECK(outcome.report.ends_with(") ended with exit code 143"));
+}
+
 TEST_CASE("rank: crashes" * doctest::skip()) {
   be_rank([](World& world) {
     if (world.rank == 1) ::raise(SIGKILL);
@@ -147,6 +157,26 @@ TEST_CASE("who ends by itself gets the time to") {
   Scratch const scratch;
   CHECK(run_processes(2, "rank: tidies up").code == 5);
   CHECK(Scratch::read("tidy") == "yes");
+}
+
+TEST_CASE("rank: tidies up when it is terminated" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) return 5;
+    ::signal(SIGTERM, [](int) {
+      ::usleep(100'000);
+      Scratch::write("tidy", "terminated");
+      std::_Exit(1);
+    });
+    sleep_for_ever();
+  });
+}
+
+TEST_CASE("who is terminated gets a moment before it is killed") {
+  Scratch const scratch;
+  launch::Options options;
+  options.grace_seconds = 1;
+  CHECK(run_processes(2, "rank: tidies up when it is terminated", options).code == 5);
+  CHECK(Scratch::read("tidy") == "terminated");
 }
 
 TEST_CASE("rank: notes what it inherited" * doctest::skip()) {
