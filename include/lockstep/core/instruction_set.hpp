@@ -9,7 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// The vector instructions that a loop is compiled for, besides what the build allows anyway.
 enum class InstructionSet {
-  baseline,  ///< the build's own
+  baseline,  ///< the build's own, narrower than the others
   avx2,      ///< 32-byte vectors
   avx512,    ///< 64-byte vectors
 };
@@ -25,23 +25,43 @@ enum class InstructionSet {
   }
 }
 
-// A program that is compiled for its own processor, or quickly, defines LOCKSTEP_ONE_INSTRUCTION_SET: loops are then
-// compiled once, for what the build allows, instead of three times.
-#if defined(__x86_64__) && !defined(__CUDA_ARCH__) && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 1
 #else
 #define LOCKSTEP_HAS_INSTRUCTION_SETS 0
 #endif
 
-/// The widest set that this processor and its operating system support.
+/// The set that the build allows on every processor that it is for, by -march=native for one: loops are compiled for no
+/// narrower one.
+#if !LOCKSTEP_HAS_INSTRUCTION_SETS
+inline constexpr auto least_instruction_set = InstructionSet::baseline;
+#elif defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+inline constexpr auto least_instruction_set = InstructionSet::avx512;
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+inline constexpr auto least_instruction_set = InstructionSet::avx2;
+#else
+inline constexpr auto least_instruction_set = InstructionSet::baseline;
+#endif
+
+// A program that is to be compiled quickly defines LOCKSTEP_ONE_INSTRUCTION_SET.
+/// The widest set that loops are compiled for.
+#if LOCKSTEP_HAS_INSTRUCTION_SETS && !defined(LOCKSTEP_ONE_INSTRUCTION_SET)
+inline constexpr auto widest_instruction_set = InstructionSet::avx512;
+#else
+inline constexpr auto widest_instruction_set = least_instruction_set;
+#endif
+
+/// The widest of these that this processor and its operating system support.
 [[nodiscard]] inline InstructionSet best_instruction_set() noexcept {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
-    return InstructionSet::avx512;
-  if (__builtin_cpu_supports("avx2")) return InstructionSet::avx2;
+  if constexpr (least_instruction_set < widest_instruction_set) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+      return InstructionSet::avx512;
+    if (__builtin_cpu_supports("avx2")) return InstructionSet::avx2;
+  }
 #endif
-  return InstructionSet::baseline;
+  return least_instruction_set;
 }
 
 // clang takes no wide registers as operands of instructions that are spelt out where a function is for any set.
@@ -68,24 +88,15 @@ struct Vectors {};
 
 namespace detail {
 
-/// Calls f, with its vectors if it asks for them. Where that means the same, calls a copy: the compiler then knows that
-/// stores through the body's pointers change none of its captures, and keeps them in registers.
-template <std::size_t bytes, class F>
-[[gnu::always_inline]] inline decltype(auto) call(F& f) {
-  if constexpr (std::is_trivially_copyable_v<F> && std::is_invocable_v<F const&>) {
-    F const copy(f);
-    return copy();
-  } else if constexpr (std::is_invocable_v<F&>) {
-    return f();
-  } else if constexpr (std::is_trivially_copyable_v<F> && std::is_invocable_v<F const&, Vectors<bytes>>) {
-    F const copy(f);
-    return copy(Vectors<bytes>{});
-  } else {
-    return f(Vectors<bytes>{});
-  }
-}
+/// What a body is called as. Where that means the same, as a copy: the compiler then knows that stores through the
+/// body's pointers change none of its captures, and keeps them in registers.
+template <class F, class V>
+using Called = std::conditional_t<std::is_trivially_copyable_v<F> &&
+                                      (std::is_invocable_v<F const&> || std::is_invocable_v<F const&, V>),
+                                  F const, F&>;
 
-// At -O2 g++ 12 vectorises almost nothing, and by default it contracts a * b + c where there are fused instructions, so
+// The body is called here and not by a helper: clang inlines what a `flatten` function calls itself, and no more. At
+// -O2 g++ 12 vectorises almost nothing, and by default it contracts a * b + c where there are fused instructions, so
 // that bits would depend on the processor. clang has no such attribute (and vectorises at -O2): there the build itself
 // must say -ffp-contract=off, as Lockstep's targets do.
 #if defined(__clang__) || defined(__CUDA_ARCH__)
@@ -96,54 +107,74 @@ template <std::size_t bytes, class F>
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
 #endif
 
-#if defined(__AVX512F__)
-#define LOCKSTEP_BASELINE_VECTOR 64
-#elif defined(__AVX__)
-#define LOCKSTEP_BASELINE_VECTOR 32
-#else
-#define LOCKSTEP_BASELINE_VECTOR 16
-#endif
-
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline]])
 decltype(auto) call_baseline(F& f) {
-  return call<LOCKSTEP_BASELINE_VECTOR>(f);
+  Called<F, Vectors<16>> called(f);
+  if constexpr (std::is_invocable_v<F&>) {
+    return called();
+  } else {
+    return called(Vectors<16>{});
+  }
 }
 
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target("avx2")]])
 decltype(auto) call_avx2(F& f) {
-  return call<32>(f);
+  Called<F, Vectors<32>> called(f);
+  if constexpr (std::is_invocable_v<F&>) {
+    return called();
+  } else {
+    return called(Vectors<32>{});
+  }
 }
 
 template <class F>
 LOCKSTEP_COMPILED_FOR([[gnu::flatten, gnu::noinline, gnu::target(LOCKSTEP_AVX512)]])
 decltype(auto) call_avx512(F& f) {
-  return call<64>(f);
+  Called<F, Vectors<64>> called(f);
+  if constexpr (std::is_invocable_v<F&>) {
+    return called();
+  } else {
+    return called(Vectors<64>{});
+  }
 }
 #endif
 
-#undef LOCKSTEP_BASELINE_VECTOR
 #undef LOCKSTEP_AVX512
 #undef LOCKSTEP_COMPILED_FOR
 
 }  // namespace detail
 
-/// f(), or f(Vectors<bytes>{}), compiled for `set`, which the processor must support; `baseline` where the build knows
-/// no other.
+/// f(a std::integral_constant) with `set`, or with the nearest one that loops are compiled for.
+template <class F>
+decltype(auto) with_compiled_set([[maybe_unused]] InstructionSet set, F&& f) {
+  constexpr auto least = least_instruction_set, widest = widest_instruction_set;
+  if constexpr (widest == InstructionSet::avx512 && least != widest)
+    if (set == InstructionSet::avx512) return f(std::integral_constant<InstructionSet, InstructionSet::avx512>{});
+  if constexpr (widest == InstructionSet::avx512 && least == InstructionSet::baseline)
+    if (set == InstructionSet::avx2) return f(std::integral_constant<InstructionSet, InstructionSet::avx2>{});
+  return f(std::integral_constant<InstructionSet, least>{});
+}
+
+/// f(), or f(Vectors<bytes>{}), compiled for `set`, which the processor must support, or for the nearest one that loops
+/// are compiled for.
 /// @determinism bitwise, whatever the set, for a body that does the same arithmetic per element: nothing is contracted
 /// or reassociated. A body that asks for its own width would differ.
 template <class F>
-decltype(auto) with_instructions([[maybe_unused]] InstructionSet set, F&& f) {
+decltype(auto) with_instructions(InstructionSet set, F&& f) {
+  return with_compiled_set(set, [&f](auto compiled) -> decltype(auto) {
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if (set == InstructionSet::avx512) return detail::call_avx512(f);
-  if (set == InstructionSet::avx2) return detail::call_avx2(f);
+    if constexpr (compiled() == InstructionSet::avx512) return detail::call_avx512(f);
+    if constexpr (compiled() == InstructionSet::avx2) return detail::call_avx2(f);
 #endif
-  return detail::call_baseline(f);
+    if constexpr (compiled() == InstructionSet::baseline) return detail::call_baseline(f);
+  });
 }
 
-/// f(), or f(Vectors<bytes>{}), compiled three times and run with the widest vectors that the processor has. Meant for
+/// f(), or f(Vectors<bytes>{}), compiled three times and run with the widest vectors that the processor has; as often
+/// as there are sets from least_instruction_set to widest_instruction_set, to be exact. Meant for
 /// bodies that are a loop and what it calls inline: everything that f calls is inlined into each version, so work that
 /// is not the loop (checks, messages) belongs outside. Capture by value ([=]) what the loop reads: captures then stay
 /// in registers.

@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -26,7 +27,9 @@ struct Add<HostSpace> {
   static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
     stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        for (Index i = begin; i < end; ++i) z.data[i] = x.data[i] + y.data[i];
+        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+          for (Index i = begin; i < end; ++i) to[i] = from[i] + y.data[i];
+        });
       });
     });
   }

@@ -3,6 +3,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/activation_rules.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -36,10 +37,12 @@ struct Elementwise<HostSpace> {
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
     stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        for (Index i = begin; i < end; ++i) {
-          auto const [value, derivative] = Rule{}.at(x.data[i]);
-          y.data[i] = value, slope.data[i] = derivative;
-        }
+        detail::maybe_in_place(x.data, slope.data, [=](T const* from, T* to) {
+          for (Index i = begin; i < end; ++i) {
+            auto const [value, derivative] = Rule{}.at(from[i]);
+            y.data[i] = value, to[i] = derivative;
+          }
+        });
       });
     });
   }
@@ -50,11 +53,13 @@ struct Elementwise<HostSpace> {
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write) {
     stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        if (write == Write::overwrite) {
-          for (Index i = begin; i < end; ++i) dx.data[i] = Rule{}.backward(dy.data[i], kept.data[i]);
-        } else {
-          for (Index i = begin; i < end; ++i) dx.data[i] += Rule{}.backward(dy.data[i], kept.data[i]);
-        }
+        detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
+          if (write == Write::overwrite) {
+            for (Index i = begin; i < end; ++i) to[i] = Rule{}.backward(from[i], kept.data[i]);
+          } else {
+            for (Index i = begin; i < end; ++i) to[i] += Rule{}.backward(from[i], kept.data[i]);
+          }
+        });
       });
     });
   }
@@ -63,7 +68,9 @@ struct Elementwise<HostSpace> {
   template <class Rule, class T>
   static void apply(T const* x, T* y, Index count) {
     with_best_instructions([=] {
-      for (Index i = 0; i < count; ++i) y[i] = Rule{}(x[i]);
+      detail::maybe_in_place(x, y, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) to[i] = Rule{}(from[i]);
+      });
     });
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -44,11 +45,13 @@ struct Gelu<HostSpace> {
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> slope, Vector<T> dx, Write write) {
     stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        if (write == Write::overwrite) {
-          for (Index i = begin; i < end; ++i) dx.data[i] = dy.data[i] * slope.data[i];
-        } else {
-          for (Index i = begin; i < end; ++i) dx.data[i] += dy.data[i] * slope.data[i];
-        }
+        detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
+          if (write == Write::overwrite) {
+            for (Index i = begin; i < end; ++i) to[i] = from[i] * slope.data[i];
+          } else {
+            for (Index i = begin; i < end; ++i) to[i] += from[i] * slope.data[i];
+          }
+        });
       });
     });
   }
@@ -57,18 +60,22 @@ struct Gelu<HostSpace> {
   template <class T>
   static void apply(T const* x, T* y, Index count) {
     with_best_instructions([=] {
-      for (Index i = 0; i < count; ++i) y[i] = x[i] * detail::normal_distribution(x[i]).integral;
+      detail::maybe_in_place(x, y, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) to[i] = from[i] * detail::normal_distribution(from[i]).integral;
+      });
     });
   }
   template <class T>
   static void apply(T const* x, T* y, T* slope, Index count) {
     with_best_instructions([=] {
-      for (Index i = 0; i < count; ++i) {
-        T const at = x[i];
-        auto const normal = detail::normal_distribution(at);
-        y[i] = at * normal.integral;
-        slope[i] = normal.integral + at * normal.density;
-      }
+      detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) {
+          T const at = from[i];
+          auto const normal = detail::normal_distribution(at);
+          y[i] = at * normal.integral;
+          to[i] = normal.integral + at * normal.density;
+        }
+      });
     });
   }
 

@@ -79,8 +79,8 @@ struct SumOfSquares<HostSpace> {
     return std::max(smallest_chunk, (blocks + most_chunks - 1) / most_chunks);
   }
   template <class T>
-  [[nodiscard]] static double of_block(TensorView<T const, 1, HostSpace> x, std::span<TouchedRows const> tables,
-                                       Index number) noexcept {
+  [[nodiscard, gnu::always_inline]] static double of_block(TensorView<T const, 1, HostSpace> x,
+                                                           std::span<TouchedRows const> tables, Index number) noexcept {
     auto const begin = number * block, end = std::min(x.size(), begin + block);
     Lanes sums{};
     for_written(tables, begin, end, [&](Index from, Index to) { add(x.data + begin, from - begin, to - begin, sums); });

@@ -53,7 +53,7 @@ struct TouchedRows {
 
   /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) that are alike, in order.
   template <class F>
-  void for_runs(Index first, Index last, F&& f) const {
+  [[gnu::always_inline]] void for_runs(Index first, Index last, F&& f) const {
     while (first < last) {
       auto const end = std::min(last, end_of_run(first));
       f(first, end, contains(first));
@@ -65,7 +65,7 @@ struct TouchedRows {
 /// Calls f(begin, end) in order for the parts of [begin, end) of an arena whose gradient was written: all of it but the
 /// untouched rows of `tables`, which lie in the order of the arena.
 template <class F>
-void for_written(std::span<TouchedRows const> tables, Index begin, Index end, F&& f) {
+[[gnu::always_inline]] inline void for_written(std::span<TouchedRows const> tables, Index begin, Index end, F&& f) {
   for (auto const& table : tables) {
     if (table.rows * table.width == 0 || table.end() <= begin) continue;
     if (table.offset >= end || begin >= end) break;

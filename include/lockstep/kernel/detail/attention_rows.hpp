@@ -22,7 +22,7 @@ template <class T>
 /// What follows the row's end in its last vector becomes `value`: a choice per lane, because ends vary from row to row
 /// and no processor foresees a loop's.
 template <class T>
-inline void fill_last(T* x, Index count, T value) noexcept {
+[[gnu::always_inline]] inline void fill_last(T* x, Index count, T value) noexcept {
   constexpr Index lanes = LanesOf<T>::count;
   Index const used = count % lanes;
   if (used == 0) return;
@@ -32,21 +32,21 @@ inline void fill_last(T* x, Index count, T value) noexcept {
 
 /// Zeros from the end of the last vector of `count` elements to that of `end`.
 template <class T>
-inline void clear_behind(T* x, Index count, Index end) noexcept {
+[[gnu::always_inline]] inline void clear_behind(T* x, Index count, Index end) noexcept {
   constexpr Lanes<T, 64> zeros{};
   for (Index i = whole<T>(count); i < end; i += LanesOf<T>::count) store(x + i, zeros);
 }
 
 /// x[i] += bias[i] unless that is null.
 template <class T>
-inline void add_bias(T* x, T const* bias, Index count) noexcept {
+[[gnu::always_inline]] inline void add_bias(T* x, T const* bias, Index count) noexcept {
   if (bias)
     for (Index i = 0; i < count; ++i) x[i] += bias[i];
 }
 
 /// x[i] = exp(x[i] - most) for whole vectors; returns their sum, in the order of `sum`.
 template <std::size_t bytes, class T>
-inline T exponentials(Vectors<bytes>, T* x, T most, Index count) noexcept {
+[[gnu::always_inline]] inline T exponentials(Vectors<bytes>, T* x, T most, Index count) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
   Lanes<T, bytes> sums[64 / bytes]{}, next;
   for (Index i = 0; i < count; i += lanes) {
@@ -68,7 +68,8 @@ struct SoftmaxSum {
 
 /// Scores become exponentials, and zeros fill the last vector. A query that meets no key attends to nothing.
 template <std::size_t bytes, class T>
-inline SoftmaxSum<T> softmax_row(Vectors<bytes> vectors, T* row, T const* bias, Index count) noexcept {
+[[gnu::always_inline]] inline SoftmaxSum<T> softmax_row(Vectors<bytes> vectors, T* row, T const* bias,
+                                                        Index count) noexcept {
   constexpr T none = -std::numeric_limits<T>::infinity();
   if (count == 0) return {none, 1};
   add_bias(row, bias, count);
@@ -82,8 +83,9 @@ inline SoftmaxSum<T> softmax_row(Vectors<bytes> vectors, T* row, T const* bias, 
 /// scores, ds = p (drop(dp) - sum over j of p drop(dp)), where the sum, `mean`, equals dout . out. Zeros
 /// fill the last vector.
 template <class T>
-inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, Index count, DropoutMask mask,
-                                std::uint64_t position, std::uint64_t element) noexcept {
+[[gnu::always_inline]] inline void score_gradients_row(T* p, T* ds, T const* bias, T log_sum, T mean, Index count,
+                                                       DropoutMask mask, std::uint64_t position,
+                                                       std::uint64_t element) noexcept {
   add_bias(p, bias, count);
   Index const all = whole<T>(count);
   for (Index j = 0; j < all; ++j) p[j] = exp(p[j] - log_sum);

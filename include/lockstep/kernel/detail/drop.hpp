@@ -5,6 +5,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/masked.hpp>
 #include <lockstep/kernel/detail/philox_bits.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
@@ -44,13 +45,13 @@ template <class T>
   auto const scale = static_cast<T>(mask.scale());
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {
-    auto const* const from = x + done;
-    auto* const to = y + done;
-    if (write == Write::overwrite) {
-      for (Index i = 0; i < here; ++i) to[i] = kept_or_zero(from[i] * scale, bits[i] >= dropped);
-    } else {
-      for (Index i = 0; i < here; ++i) to[i] += kept_or_zero(from[i] * scale, bits[i] >= dropped);
-    }
+    maybe_in_place(x + done, y + done, [=](T const* from, T* to) {
+      if (write == Write::overwrite) {
+        for (Index i = 0; i < here; ++i) to[i] = kept_or_zero(from[i] * scale, bits[i] >= dropped);
+      } else {
+        for (Index i = 0; i < here; ++i) to[i] += kept_or_zero(from[i] * scale, bits[i] >= dropped);
+      }
+    });
   });
 }
 

@@ -206,26 +206,23 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
 /// where factors may be rounded and it has them. k = 0 leaves beta * C + bias.
 template <class T, class Done>
 void multiply_block(InstructionSet set, GemmBlock<T> const& block, Done&& done) {
+  with_compiled_set(set, [&](auto compiled) {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
-  if constexpr (std::is_same_v<T, float>)
-    if (set == InstructionSet::avx512 && block.factors == memory::Factors::bfloat16 && multiplies_bfloat16())
-      return multiply_blocks<T, Bfloat16Tile<>>(block, done);
+    if constexpr (std::is_same_v<T, float> && compiled() == InstructionSet::avx512)
+      if (block.factors == memory::Factors::bfloat16 && multiplies_bfloat16())
+        return multiply_blocks<T, Bfloat16Tile<>>(block, done);
 #endif
-#if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if (set == InstructionSet::avx512) return multiply_blocks<T, Avx512Tile<T>>(block, done);
-  if (set == InstructionSet::avx2) return multiply_blocks<T, Avx2Tile<T>>(block, done);
-#endif
-  static_cast<void>(set);
-  multiply_blocks<T, BaselineTile<T>>(block, done);
+    multiply_blocks<T, TileOf<T, compiled()>>(block, done);
+  });
 }
 
 /// The widest instructions that a tile exists for: the tiles for avx2 also need fused multiply-adds.
 [[nodiscard]] inline InstructionSet gemm_instruction_set() noexcept {
-  auto const best = best_instruction_set();
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
-  if (!__builtin_cpu_supports("fma")) return InstructionSet::baseline;
+  if constexpr (least_instruction_set == InstructionSet::baseline)
+    if (!__builtin_cpu_supports("fma")) return InstructionSet::baseline;
 #endif
-  return best;
+  return best_instruction_set();
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -251,4 +251,22 @@ struct Bfloat16Tile {
 #undef LOCKSTEP_COMPILED_FOR
 #undef LOCKSTEP_INLINED
 
+template <class T, InstructionSet set>
+struct TileFor {
+  using type = BaselineTile<T>;
+};
+#if LOCKSTEP_HAS_INSTRUCTION_SETS
+template <class T>
+struct TileFor<T, InstructionSet::avx2> {
+  using type = Avx2Tile<T>;
+};
+template <class T>
+struct TileFor<T, InstructionSet::avx512> {
+  using type = Avx512Tile<T>;
+};
+#endif
+/// The tile for a set of instructions.
+template <class T, InstructionSet set>
+using TileOf = typename TileFor<T, set>::type;
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
@@ -53,6 +54,20 @@ template <Fold fold, class V>
   }
 }
 
+/// The lower and the upper half of `lanes`. Named by lanes where the compiler can: told by bytes, it keeps a sum in
+/// memory for as long as it is added to, in builds whose own vectors are that wide.
+template <class Vector, class Half, int... lane>
+[[gnu::always_inline]] inline void halve(Vector const& lanes, Half& low, Half& high,
+                                         std::integer_sequence<int, lane...>) noexcept {
+#if defined(LOCKSTEP_HAS_SHUFFLE)
+  low = __builtin_shufflevector(lanes, lanes, lane...);
+  high = __builtin_shufflevector(lanes, lanes, (static_cast<int>(sizeof...(lane)) + lane)...);
+#else
+  __builtin_memcpy(&low, &lanes, sizeof low);
+  __builtin_memcpy(&high, reinterpret_cast<char const*>(&lanes) + sizeof low, sizeof high);
+#endif
+}
+
 /// `bytes` bytes of lanes become one, by halves. In registers: a row's sum is waited for, and a detour through memory
 /// is most of it.
 template <class T, Fold fold, std::size_t bytes, class Vector>
@@ -62,8 +77,7 @@ template <class T, Fold fold, std::size_t bytes, class Vector>
   } else {
     typedef T Half __attribute__((vector_size(bytes / 2)));
     Half low, high;
-    __builtin_memcpy(&low, &lanes, bytes / 2);
-    __builtin_memcpy(&high, reinterpret_cast<char const*>(&lanes) + bytes / 2, bytes / 2);
+    halve(lanes, low, high, std::make_integer_sequence<int, static_cast<int>(bytes / sizeof(T) / 2)>{});
     fold_into<fold>(low, high);
     return folded<T, fold, bytes / 2>(low);
   }

@@ -39,7 +39,8 @@ template <std::size_t bytes, class T>
 
 /// In two passes: the second sums squares of differences, which cannot cancel.
 template <std::size_t bytes, class T>
-[[nodiscard]] inline RowMoments<T> moments_of_row(Vectors<bytes> vectors, T const* x, Index width, T epsilon) noexcept {
+[[nodiscard, gnu::always_inline]] inline RowMoments<T> moments_of_row(Vectors<bytes> vectors, T const* x, Index width,
+                                                                      T epsilon) noexcept {
   auto const count = static_cast<T>(width);
   T const mean = sum(vectors, x, width) / count;
   return {mean, 1 / std::sqrt(sum_of_deviations(vectors, x, mean, width) / count + epsilon)};
@@ -47,7 +48,7 @@ template <std::size_t bytes, class T>
 
 /// x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal deviation.
 template <std::size_t bytes, class T>
-inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noexcept {
+[[gnu::always_inline]] inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noexcept {
   auto const [mean, reciprocal] = moments_of_row(vectors, x, width, epsilon);
   for (Index c = 0; c < width; ++c) x[c] = (x[c] - mean) * reciprocal;
   return reciprocal;
@@ -55,8 +56,8 @@ inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noe
 
 /// y = weight * (x - mean) * reciprocal + bias; y may be x.
 template <std::size_t bytes, class T>
-inline void normalize_and_scale_row(Vectors<bytes>, T const* x, RowMoments<T> moments, T const* weight, T const* bias,
-                                    T* y, Index width) noexcept {
+[[gnu::always_inline]] inline void normalize_and_scale_row(Vectors<bytes>, T const* x, RowMoments<T> moments,
+                                                           T const* weight, T const* bias, T* y, Index width) noexcept {
   constexpr Index each = LanesOf<T, bytes>::count;
   auto const [mean, reciprocal] = moments;
   Index c = 0;
@@ -73,7 +74,7 @@ inline void normalize_and_scale_row(Vectors<bytes>, T const* x, RowMoments<T> mo
 
 /// y = weight * x + bias.
 template <class T>
-inline void scale_row(T const* x, T const* weight, T const* bias, T* y, Index width) noexcept {
+[[gnu::always_inline]] inline void scale_row(T const* x, T const* weight, T const* bias, T* y, Index width) noexcept {
   for (Index c = 0; c < width; ++c) y[c] = weight[c] * x[c] + bias[c];
 }
 
@@ -86,8 +87,9 @@ struct RowMeans {
 /// Also adds the row to the parameters' gradients: dweight += dy * normalized, dbias += dy, where normalized =
 /// (x - mean) * reciprocal. A row that is normalised already has the moments 0 and 1.
 template <std::size_t bytes, class T>
-inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments<T> moments, T const* weight,
-                           T* __restrict dweight, T* __restrict dbias, Index width) noexcept {
+[[gnu::always_inline]] inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments<T> moments,
+                                                  T const* weight, T* __restrict dweight, T* __restrict dbias,
+                                                  Index width) noexcept {
   auto const [mean, reciprocal] = moments;
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
   Lanes<T, bytes> gradients[64 / bytes]{}, projections[64 / bytes]{}, d, x, w, s;
@@ -129,16 +131,18 @@ inline RowMeans<T> add_row(Vectors<bytes>, T const* dy, T const* row, RowMoments
 
 /// For x that is normalised already.
 template <std::size_t bytes, class T>
-inline RowMeans<T> add_row(Vectors<bytes> vectors, T const* dy, T const* normalized, T const* weight,
-                           T* __restrict dweight, T* __restrict dbias, Index width) noexcept {
+[[gnu::always_inline]] inline RowMeans<T> add_row(Vectors<bytes> vectors, T const* dy, T const* normalized,
+                                                  T const* weight, T* __restrict dweight, T* __restrict dbias,
+                                                  Index width) noexcept {
   return add_row(vectors, dy, normalized, RowMoments<T>{0, 1}, weight, dweight, dbias, width);
 }
 
 /// dx = reciprocal * (g - mean of g - normalized * mean of g * normalized), or dx += that, for `count` elements of a
 /// row, where normalized = (x - mean) * scale.
 template <class T>
-inline void differentiate_row(T const* dy, T const* x, T mean, T scale, T const* weight, RowMeans<T> means,
-                              T reciprocal, T* __restrict dx, Index count, Write write) noexcept {
+[[gnu::always_inline]] inline void differentiate_row(T const* dy, T const* x, T mean, T scale, T const* weight,
+                                                     RowMeans<T> means, T reciprocal, T* __restrict dx, Index count,
+                                                     Write write) noexcept {
   auto const [gradient, projection] = means;
   if (write == Write::overwrite) {
     for (Index c = 0; c < count; ++c)
@@ -149,14 +153,15 @@ inline void differentiate_row(T const* dy, T const* x, T mean, T scale, T const*
   }
 }
 template <class T>
-inline void differentiate_row(T const* dy, T const* x, RowMoments<T> moments, T const* weight, RowMeans<T> means,
-                              T* __restrict dx, Index count, Write write) noexcept {
+[[gnu::always_inline]] inline void differentiate_row(T const* dy, T const* x, RowMoments<T> moments, T const* weight,
+                                                     RowMeans<T> means, T* __restrict dx, Index count,
+                                                     Write write) noexcept {
   differentiate_row(dy, x, moments.mean, moments.reciprocal, weight, means, moments.reciprocal, dx, count, write);
 }
 /// dx in the place of dy.
 template <class T>
-inline void differentiate_row(T* __restrict d, T const* x, RowMoments<T> moments, T const* weight, RowMeans<T> means,
-                              Index count) noexcept {
+[[gnu::always_inline]] inline void differentiate_row(T* __restrict d, T const* x, RowMoments<T> moments,
+                                                     T const* weight, RowMeans<T> means, Index count) noexcept {
   auto const [mean, reciprocal] = moments;
   auto const [gradient, projection] = means;
   for (Index c = 0; c < count; ++c)
@@ -164,8 +169,9 @@ inline void differentiate_row(T* __restrict d, T const* x, RowMoments<T> moments
 }
 /// For x that is normalised already.
 template <class T>
-inline void differentiate_row(T const* dy, T const* normalized, T const* weight, RowMeans<T> means, T reciprocal,
-                              T* __restrict dx, Index count, Write write) noexcept {
+[[gnu::always_inline]] inline void differentiate_row(T const* dy, T const* normalized, T const* weight,
+                                                     RowMeans<T> means, T reciprocal, T* __restrict dx, Index count,
+                                                     Write write) noexcept {
   differentiate_row(dy, normalized, T(0), T(1), weight, means, reciprocal, dx, count, write);
 }
 

@@ -46,12 +46,9 @@ struct PackedProduct {
 /// f(PackedProduct) with the best tile for this processor.
 template <class T, class F>
 decltype(auto) with_packed_product(F&& f) {
-#if LOCKSTEP_HAS_INSTRUCTION_SETS
-  auto const set = gemm_instruction_set();
-  if (set == InstructionSet::avx512) return f(PackedProduct<T, typename Avx512Tile<T>::Narrow>{});
-  if (set == InstructionSet::avx2) return f(PackedProduct<T, typename Avx2Tile<T>::Narrow>{});
-#endif
-  return f(PackedProduct<T, typename BaselineTile<T>::Narrow>{});
+  return with_compiled_set(gemm_instruction_set(), [&f](auto compiled) -> decltype(auto) {
+    return f(PackedProduct<T, typename TileOf<T, compiled()>::Narrow>{});
+  });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -81,19 +81,10 @@ LOCKSTEP_INLINED void fill_philox(std::uint64_t key, std::uint64_t position, std
 }
 #undef LOCKSTEP_INLINED
 
-/// The vectors of the build's own instructions.
-#if defined(__AVX512F__) && defined(__AVX512VL__)
-inline constexpr std::size_t baseline_bytes = 64;
-#elif defined(__AVX2__)
-inline constexpr std::size_t baseline_bytes = 32;
-#else
-inline constexpr std::size_t baseline_bytes = 16;
-#endif
-
 // Apart from the loops that call them: those are compiled for each set from one body, which cannot name instructions.
 [[gnu::noinline]] inline void philox_baseline(std::uint64_t key, std::uint64_t position, std::uint64_t first,
                                               Index blocks, std::uint16_t* bits) noexcept {
-  fill_philox<baseline_bytes>(key, position, first, blocks, bits);
+  fill_philox<16>(key, position, first, blocks, bits);
 }
 #if LOCKSTEP_HAS_INSTRUCTION_SETS
 [[gnu::noinline, gnu::target("avx2")]] inline void philox_avx2(std::uint64_t key, std::uint64_t position,

@@ -12,7 +12,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// y = weight * x / root, where root = sqrt(mean of x^2 + epsilon). Returns 1 / root.
 template <std::size_t bytes, class T>
-inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon, T* y, Index width) noexcept {
+[[gnu::always_inline]] inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon, T* y,
+                                        Index width) noexcept {
   T const reciprocal = 1 / std::sqrt(dot(vectors, x, x, width) / static_cast<T>(width) + epsilon);
   for (Index c = 0; c < width; ++c) y[c] = weight[c] * (x[c] * reciprocal);
   return reciprocal;
@@ -20,8 +21,8 @@ inline T rms_row(Vectors<bytes> vectors, T const* x, T const* weight, T epsilon,
 
 /// dweight += dy * n for n = x * reciprocal; returns the mean over c of dy * weight * n.
 template <std::size_t bytes, class T>
-inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T reciprocal, T* __restrict dweight,
-                     Index width) noexcept {
+[[gnu::always_inline]] inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T reciprocal,
+                                            T* __restrict dweight, Index width) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
   Lanes<T, bytes> projections[64 / bytes]{}, d, s, w, sum;
   Index c = 0;
@@ -50,8 +51,9 @@ inline T add_rms_row(Vectors<bytes>, T const* dy, T const* x, T const* weight, T
 /// to = reciprocal * (dy * weight - n * projection) + beside for `count` elements of a row. What else flows into x,
 /// `beside`, may be null.
 template <class T>
-inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal, T projection, T const* beside,
-                                  T* __restrict to, Index count) noexcept {
+[[gnu::always_inline]] inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T reciprocal,
+                                                         T projection, T const* beside, T* __restrict to,
+                                                         Index count) noexcept {
   T const slope = reciprocal * projection;
   for (Index c = 0; c < count; ++c) to[c] = reciprocal * (dy[c] * weight[c] - x[c] * slope);
   if (beside)
@@ -60,7 +62,7 @@ inline void differentiate_rms_row(T const* dy, T const* x, T const* weight, T re
 
 /// to = x, or to += x.
 template <class T>
-inline void write_row(T const* __restrict x, T* to, Index count, Write write) noexcept {
+[[gnu::always_inline]] inline void write_row(T const* __restrict x, T* to, Index count, Write write) noexcept {
   if (write == Write::overwrite) {
     for (Index c = 0; c < count; ++c) to[c] = x[c];
   } else {

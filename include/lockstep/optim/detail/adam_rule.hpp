@@ -34,7 +34,8 @@ class AdamRule {
 
   [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
 
-  constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
+  [[gnu::always_inline]] constexpr void operator()(Index n, T* values, T const* gradients,
+                                                   std::array<T*, 2> state) const {
     Index at = 0;
     for (; at + tile <= n; at += tile) update(tile, values + at, gradients + at, state[0] + at, state[1] + at);
     if (at < n) update(n - at, values + at, gradients + at, state[0] + at, state[1] + at);

@@ -23,8 +23,8 @@ class SGDRule {
 
   [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
 
-  constexpr void operator()(Index n, T* __restrict values, T const* __restrict gradients,
-                            std::array<T*, 1> state) const {
+  [[gnu::always_inline]] constexpr void operator()(Index n, T* __restrict values, T const* __restrict gradients,
+                                                   std::array<T*, 1> state) const {
     T* __restrict b = state[0];
     if (momentum_ == 0) {
       for (Index i = 0; i < n; ++i) values[i] -= rate_ * (gradients[i] * scale_ + decay_ * values[i]);

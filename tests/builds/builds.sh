@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# builds.sh COMPILER FOLDER: a training step has the same bits however it is compiled, and every loop that is compiled
+# for wide vectors holds all that it calls: what is left outside would run with the narrowest ones.
+set -euo pipefail
+compiler=$1 folder=$2
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+mkdir -p "$folder"
+failed=0
+
+build() { # NAME FLAG…
+  local name=$1
+  shift
+  "$compiler" -std=c++20 -pthread -ffp-contract=off -I "$root/include" "$@" "$root/tests/builds/step.cpp" -o "$folder/$name"
+}
+
+# Functions that a loop's body calls, but those compiled for each set by themselves, and C's.
+calls_of_loops() {
+  objdump --disassemble --demangle --no-show-raw-insn "$1" | awk '
+    /^[0-9a-f]+ <.*>:$/ { loop = /::detail::call_(baseline|avx2|avx512)</; name = $0 }
+    loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::philox_|_float16|__clang_call_terminate|_Unwind/ {
+      sub(/.*[ \t](call|jmp) +[0-9a-f]+ /, ""); print name, "calls", $0
+    }'
+}
+
+build plain -O2 &
+build native -O2 -march=native
+wait $!
+expected=$("$folder/plain")
+for name in plain native; do
+  if [[ $("$folder/$name") != "$expected" ]]; then
+    echo "$name: other parameters than those of -O2 alone" >&2
+    failed=1
+  fi
+  if [[ $(objdump --disassemble "$folder/$name" | grep -c 'call.*call_') == 0 ]]; then
+    echo "$name: no loop was found; this test looks for another name than they have" >&2
+    failed=1
+  fi
+  if calls=$(calls_of_loops "$folder/$name") && [[ -n $calls ]]; then
+    printf '%s: not inlined; [[gnu::always_inline]] is missing:\n%s\n' "$name" "$calls" >&2
+    failed=1
+  fi
+done
+exit $failed
