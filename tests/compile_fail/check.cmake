@@ -11,6 +11,17 @@ if(NOT cases)
   message(FATAL_ERROR "${SOURCE} has no line `// CASE name: text`")
 endif()
 
+# A wrapped line, or a bracket without its other half, would make several cases one.
+file(READ "${SOURCE}" source)
+string(REGEX MATCHALL "defined\\(CASE_[a-z_0-9]+" expected "${source}")
+list(REMOVE_DUPLICATES expected)
+list(LENGTH expected expected)
+list(LENGTH cases count)
+if(NOT count EQUAL expected)
+  message(FATAL_ERROR "${SOURCE} asks for ${expected} names as defined(CASE_name), and has ${count} lines like "
+                      "`// CASE name: text`, of which each is to be whole, with its brackets in pairs")
+endif()
+
 file(STRINGS "${SOURCE}" includes REGEX "^#include <")
 list(JOIN includes "\n" includes)
 file(WRITE "${WORK}/includes.hpp" "${includes}\n")
@@ -45,5 +56,4 @@ foreach(case IN LISTS cases)
     message(SEND_ERROR "case ${name}: takes ${lines} lines to say so, and may take ${most}:\n${says}")
   endif()
 endforeach()
-list(LENGTH cases count)
 message(STATUS "${count} cases and their control")

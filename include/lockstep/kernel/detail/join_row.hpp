@@ -26,14 +26,10 @@ template <class T>
   for (Index c = 0; c < width; ++c) to[c] += x[c];
 }
 
-/// to = x + dropout(the residual's row), which may be `to`.
+/// to = x + dropout(the row of a residual that there is), which may be `to`.
 template <class T>
 [[gnu::always_inline]] inline void join_row(T const* x, Residual<T, HostSpace> const& residual, Index row, Index width,
                                             T* to) noexcept {
-  if (!residual.value.data) {
-    std::copy_n(x, width, to);
-    return;
-  }
   auto const* const value = residual.value.data + row * width;
   if (value == to) {
     if (residual.dropout.mask.active()) drop_row(residual.dropout, row, width, 0, width, value, to, Write::overwrite);
