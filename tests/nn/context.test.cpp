@@ -523,6 +523,7 @@ TEST_CASE("operations that register backward without having made anything in bet
   Ticks ticks;
   nn::Parameter first{{1}, {}}, second{{1}, {}}, third{{1}, {}};
   first.ordinal = 0, second.ordinal = 1, third.ordinal = 2;
+  f.context.bind(f.values.data(), f.gradients.data(), 3);
   f.context.begin_step();
   for (auto* to : {&no_room, &timeline, &timeline}) {  // the second time after other spans
     f.context.trace(to, &Ticks::next, &ticks);
