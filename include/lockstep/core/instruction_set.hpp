@@ -173,11 +173,10 @@ decltype(auto) with_instructions(InstructionSet set, F&& f) {
   });
 }
 
-/// f(), or f(Vectors<bytes>{}), compiled three times and run with the widest vectors that the processor has; as often
-/// as there are sets from least_instruction_set to widest_instruction_set, to be exact. Meant for
-/// bodies that are a loop and what it calls inline: everything that f calls is inlined into each version, so work that
-/// is not the loop (checks, messages) belongs outside. Capture by value ([=]) what the loop reads: captures then stay
-/// in registers.
+/// f(), or f(Vectors<bytes>{}), compiled for each set from least_instruction_set to widest_instruction_set, and run
+/// with the widest vectors of these that the processor has. Meant for bodies that are a loop and what it calls inline:
+/// everything that f calls is inlined into each version, so work that is not the loop (checks, messages) belongs
+/// outside. Capture by value ([=]) what the loop reads: captures then stay in registers.
 /// @determinism bitwise, whatever the processor; see with_instructions
 template <class F>
 decltype(auto) with_best_instructions(F&& f) {
