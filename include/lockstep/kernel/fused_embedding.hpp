@@ -65,8 +65,7 @@ struct FusedEmbedding<HostSpace> {
         [=](Index row, Index token, Index slot, Index count) {
           with_best_instructions([=](auto vectors) {
             auto* const to = out.data + slot * width;
-            for (Index k = 0; k < count; ++k)
-              detail::embed(vectors, *in, row, in->assembly.place(row, token + k), token + k, to + k * width, width);
+            detail::embed(vectors, *in, row, token, count, to, width);
             if (in->mask.active())
               detail::drop(in->mask, static_cast<std::uint64_t>(in->assembly.layout.positions.data[row]),
                            static_cast<std::uint64_t>(token * width), count * width, to, to);

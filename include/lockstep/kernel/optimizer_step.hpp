@@ -20,7 +20,8 @@ struct OptimizerStep {
 
 template <>
 struct OptimizerStep<HostSpace> {
-  /// Calls rule(n, values, gradients, states) for consecutive blocks of n <= `block` elements of the slice; `states` is
+  /// Calls rule(n, values, gradients, states), or rule(vectors, n, ...) where it takes the width of vectors that it is
+  /// compiled for, for consecutive blocks of n <= `block` elements of the slice; `states` is
   /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read;
   /// or, where rule.leaves_untouched_rows(), passed over. Where the slice has a shadow, it receives the new values.
   /// Does nothing when the step is not active. `make_rule(scalars)` is called once. An elementwise rule gives the same
@@ -33,7 +34,7 @@ struct OptimizerStep<HostSpace> {
     if (!scalars->active()) return;
     auto const rule = make_rule(*scalars);
     stream.pool().for_ranges(slice.count, grain, [&](Index begin, Index end) {
-      with_best_instructions([&] {
+      with_best_instructions([&](auto vectors) {
         for (Index at = begin; at < end;) {
           auto const [written, stop] = run_at(slice.touched, slice.offset, at, end);
           if (!written && rule.leaves_untouched_rows()) at = stop;
@@ -41,7 +42,12 @@ struct OptimizerStep<HostSpace> {
             n = std::min(block, stop - at);
             std::array<T*, static_cast<std::size_t>(states_count)> here{};
             for (std::size_t s = 0; s < here.size(); ++s) here[s] = slice.states[s] + at;
-            rule(n, slice.values + at, written ? slice.gradients + at : zeros<T>.data(), here);
+            auto const* const gradients = written ? slice.gradients + at : zeros<T>.data();
+            if constexpr (requires { rule(vectors, n, slice.values, gradients, here); }) {
+              rule(vectors, n, slice.values + at, gradients, here);
+            } else {
+              rule(n, slice.values + at, gradients, here);
+            }
             if (slice.shadow)
               for (Index i = at; i < at + n; ++i) slice.shadow.put(i, static_cast<float>(slice.values[i]));
           }

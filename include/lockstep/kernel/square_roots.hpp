@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
-#if defined(__SSE2__)
+#include <cstddef>
+#if defined(__x86_64__)
 #include <xmmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// x[i] = sqrt(x[i]), correctly rounded. Spelt out because std::sqrt may set errno, which keeps compilers from
-/// vectorising a loop over it, and a header cannot ask for -fno-math-errno. constexpr, like what calls it in
-/// optimizers, so that a device may call it.
-constexpr void square_roots(float* x, Index count) noexcept {
+/// x[i] = sqrt(x[i]), correctly rounded, so many bytes at a time as the vectors have. Spelt out because std::sqrt may
+/// set errno, which keeps compilers from vectorising a loop over it, and a header cannot ask for -fno-math-errno. By
+/// operands in memory: clang takes no wide registers for a function that is compiled for any set. To be called inside
+/// with_best_instructions, with its vectors. constexpr, like what calls it in optimizers, so that a device may call it.
+template <std::size_t bytes>
+[[gnu::always_inline]] constexpr void square_roots(Vectors<bytes>, float* x, Index count) noexcept {
   Index i = 0;
-#if defined(__CUDA_ARCH__)
-#elif defined(__SSE2__)
-  for (; i + 4 <= count; i += 4) _mm_storeu_ps(x + i, _mm_sqrt_ps(_mm_loadu_ps(x + i)));
+#if defined(__x86_64__) && !defined(__CUDA_ARCH__)
+  struct Lanes {
+    float values[bytes / sizeof(float)];
+  };
+  for (constexpr Index lanes = bytes / sizeof(float); i + lanes <= count; i += lanes) {
+    auto& here = *reinterpret_cast<Lanes*>(x + i);
+    if constexpr (bytes == 64) {
+      asm("vsqrtps %0, %%zmm0\n\tvmovups %%zmm0, %0" : "+m"(here) : : "xmm0");
+    } else if constexpr (bytes == 32) {
+      asm("vsqrtps %0, %%ymm0\n\tvmovups %%ymm0, %0" : "+m"(here) : : "xmm0");
+    } else {
+      _mm_storeu_ps(here.values, _mm_sqrt_ps(_mm_loadu_ps(here.values)));
+    }
+  }
 #elif defined(__aarch64__)
   for (; i + 4 <= count; i += 4) vst1q_f32(x + i, vsqrtq_f32(vld1q_f32(x + i)));
 #endif
   for (; i < count; ++i) x[i] = std::sqrt(x[i]);
 }
 
-constexpr void square_roots(double* x, Index count) noexcept {
+template <std::size_t bytes>
+[[gnu::always_inline]] constexpr void square_roots(Vectors<bytes>, double* x, Index count) noexcept {
   for (Index i = 0; i < count; ++i) x[i] = std::sqrt(x[i]);
 }
 

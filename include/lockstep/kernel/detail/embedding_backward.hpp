@@ -136,7 +136,7 @@ struct EmbeddingBackward {
   [[gnu::always_inline]] void differentiate(auto vectors, Index row, Place place, Index token, T const* d, T* sums,
                                             Sums const& at, T* target) const noexcept {
     auto* const x = sums + at.normalized * width;
-    sum_of_parts(vectors, in, row, place, token, x, width);
+    TokenRows<T>(in, row, token, {place.segment, place.step, 0, 1, 1}, width).sum(vectors, x);
     auto const reciprocal = normalize(vectors, in, x, width);
     auto means = add_row(vectors, d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted

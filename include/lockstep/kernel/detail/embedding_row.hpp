@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
@@ -19,9 +22,9 @@ struct NextRows {
 };
 
 /// `vectors` lanes of to = the sum of `count` rows, from column c on. All of them are read before one is written, so
-/// that no store waits in front of a load.
-template <std::size_t vectors, std::size_t bytes, class T>
-[[gnu::always_inline]] inline void add_up_lanes(Vectors<bytes>, T const* const* rows, int count, NextRows<T> next,
+/// that no store waits in front of a load. `count` is an int, or a constant that keeps the rows in registers.
+template <std::size_t vectors, std::size_t bytes, class T, class Count>
+[[gnu::always_inline]] inline void add_up_lanes(Vectors<bytes>, T const* const* rows, Count count, NextRows<T> next,
                                                 Index c, T* __restrict to) noexcept {
   constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
   Lanes<T, bytes> sums[vectors], other;
@@ -46,8 +49,8 @@ template <std::size_t vectors, std::size_t bytes, class T>
 }
 
 /// to = the sum of `count` >= 1 rows, in order.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline void add_up(Vectors<bytes> vectors, T const* const* rows, int count, NextRows<T> next,
+template <std::size_t bytes, class T, class Count>
+[[gnu::always_inline]] inline void add_up(Vectors<bytes> vectors, T const* const* rows, Count count, NextRows<T> next,
                                           T* __restrict to, Index width) noexcept {
   constexpr Index lanes = LanesOf<T, bytes>::count, together = 8;
   Index c = 0;
@@ -61,42 +64,125 @@ template <std::size_t bytes, class T>
   }
 }
 
-/// The row that a segment's first table gives two entries later, or `otherwise`. In padding, ids may be anything.
-template <class T>
-[[gnu::always_inline]] inline T const* next_of_table(EmbeddingInputs<T, HostSpace> const& in, int segment, Index entry,
-                                                     T const* otherwise) noexcept {
-  constexpr Index ahead = 2;  // further ahead, reads only wait for one another
-  auto const first = in.first_part[segment];
-  if (first == in.first_part[segment + 1]) return otherwise;
-  auto const& part = in.parts[first];
-  if (!part.is_table || entry + ahead >= in.assembly.segments[segment].slots) return otherwise;
-  auto const id = static_cast<Index>(part.ids[entry + ahead]);
-  return id >= 0 && id < part.rows.extent[0] ? part.rows.data + id * part.rows.extent[1] : otherwise;
+/// Tokens of one sequence that are of one segment: `count` of them, whose steps within it follow one another.
+struct Stretch {
+  int segment;
+  Index step;    // of its first token
+  Index first;   // token, counted from where the run begins
+  Index stride;  // tokens from one to the next
+  Index count;
+};
+
+/// each(stretch) for the parts of a run of `count` tokens of sequence `row`, from `token` on.
+template <class Each>
+[[gnu::always_inline]] inline void for_stretches(Assembly<HostSpace> const& assembly, Index row, Index token,
+                                                 Index count, Each const& each) noexcept {
+  if (assembly.arrangement == Arrangement::interleaved) {
+    Index const stride = assembly.count;
+    for (Index first = 0; first < std::min(stride, count); ++first) {
+      auto const [segment, step] = assembly.place(row, token + first);
+      each(Stretch{segment, step, first, stride, (count - first + stride - 1) / stride});
+    }
+    return;
+  }
+  for (Index first = 0; first < count;) {
+    auto const [segment, step] = assembly.place(row, token + first);
+    auto const rest = count - first;
+    bool const last = segment + 1 == assembly.count;
+    auto const here = last ? rest : std::min(rest, assembly.segments[segment].tokens(row) - step);
+    each(Stretch{segment, step, first, 1, here});
+    first += here;
+  }
 }
 
-/// What a token is before normalisation.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline void sum_of_parts(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in,
-                                                Index row, typename Assembly<HostSpace>::Place place, Index token,
-                                                T* to, Index width) noexcept {
-  T const* rows[EmbeddingInputs<T, HostSpace>::most_parts + 2];
-  rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
-  int count = 0;
-  auto const entry = in.assembly.entry(row, place);
-  NextRows<T> const next{next_of_table(in, place.segment, entry, to), to + width};
-  for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
-    auto const& part = in.parts[p];
-    rows[count++] = part.rows.data + (part.is_table ? static_cast<Index>(part.ids[entry]) : entry) * width;
+/// The rows that a stretch's tokens are the sum of. What they have in common is found once: a token is little work.
+template <class T>
+class TokenRows {
+ public:
+  [[gnu::always_inline]] TokenRows(EmbeddingInputs<T, HostSpace> const& in, Index row, Index token,
+                                   Stretch const& stretch, Index width) noexcept
+      : tokens_(stretch.count), width_(width), scale_(in.scale), stride_(stretch.stride * width) {
+    auto const entry = in.assembly.entry(row, {stretch.segment, stretch.step});
+    auto const first_part = in.first_part[stretch.segment];
+    for (int p = first_part; p < in.first_part[stretch.segment + 1]; ++p) {
+      auto const& part = in.parts[p];
+      if (part.is_table) {
+        add(part.rows.data, width, part.ids + entry);
+        if (p != first_part) continue;
+        foreseen_ = in.assembly.segments[stretch.segment].slots - entry;
+        vocabulary_ = static_cast<std::uint64_t>(part.rows.extent[0]);
+      } else {
+        add(part.rows.data + entry * width, width);
+      }
+    }
+    scaled_ = in.scale != T(1) ? count_ : 0;
+    if (in.position.data && in.counted == Counted::tokens)
+      add(in.position.data + (token + stretch.first) * width, stretch.stride * width);
+    else if (in.position.data)
+      add(in.position.data + stretch.step * width, width);
+    if (in.type.data) add(in.type.data + stretch.segment * width, 0);
   }
-  auto const scaled = in.scale != T(1) ? count : 0;
-  if (in.position.data) rows[count++] = in.position.data + (in.counted == Counted::tokens ? token : place.step) * width;
-  if (in.type.data) rows[count++] = in.type.data + place.segment * width;
-  add_up(vectors, rows, scaled > 0 ? scaled : count, next, to, width);
-  if (scaled == 0) return;
-  for (Index i = 0; i < width; ++i) to[i] *= in.scale;
-  for (int k = scaled; k < count; ++k)
-    for (Index i = 0; i < width; ++i) to[i] += rows[k][i];
-}
+
+  /// What the tokens are before normalisation, each where it stands in the run; `to` is where the first one does.
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void sum(Vectors<bytes> vectors, T* to) const noexcept {
+    if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
+    if (scaled_ == 0 && count_ == 3) return sum_few<3>(vectors, to);
+    T const* rows[most];
+    rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
+    for (Index k = 0; k < tokens_; ++k, to += stride_) {
+      for (int s = 0; s < count_; ++s) rows[s] = sources_[s].row(k);
+      add_up(vectors, rows, scaled_ > 0 ? scaled_ : count_, {next_of_table(k, to), to + stride_}, to, width_);
+      if (scaled_ == 0) continue;
+      for (Index i = 0; i < width_; ++i) to[i] *= scale_;
+      for (int s = scaled_; s < count_; ++s)
+        for (Index i = 0; i < width_; ++i) to[i] += rows[s][i];
+    }
+  }
+
+ private:
+  static constexpr int most = EmbeddingInputs<T, HostSpace>::most_parts + 2;
+
+  struct Source {
+    T const* rows;
+    Index stride;             // elements from one row to the next
+    std::int32_t const* ids;  // which row each token takes; null: one after the other
+    [[gnu::always_inline]] T const* row(Index k) const noexcept {
+      return rows + (ids ? static_cast<Index>(ids[k]) : k) * stride;
+    }
+  };
+
+  [[gnu::always_inline]] void add(T const* rows, Index stride, std::int32_t const* ids = nullptr) noexcept {
+    sources_[count_++] = {rows, stride, ids};
+  }
+  /// Of so few rows that all that says where they are stays in registers.
+  template <int count, std::size_t bytes>
+  [[gnu::always_inline]] void sum_few(Vectors<bytes> vectors, T* to) const noexcept {
+    Source sources[count];
+    for (int s = 0; s < count; ++s) sources[s] = sources_[s];
+    for (Index k = 0; k < tokens_; ++k, to += stride_) {
+      T const* rows[count];
+      for (int s = 0; s < count; ++s) rows[s] = sources[s].row(k);
+      add_up(vectors, rows, std::integral_constant<int, count>{}, {next_of_table(k, to), to + stride_}, to, width_);
+    }
+  }
+  /// The row that the segment's first table, where its first part is one, gives two entries later. In padding, ids may
+  /// be anything.
+  [[gnu::always_inline]] T const* next_of_table(Index k, T const* otherwise) const noexcept {
+    constexpr Index ahead = 2;  // further ahead, reads only wait for one another
+    if (k + ahead >= foreseen_) return otherwise;
+    auto const id = static_cast<Index>(sources_[0].ids[k + ahead]);
+    return static_cast<std::uint64_t>(id) < vocabulary_ ? sources_[0].rows + id * width_ : otherwise;
+  }
+
+  Index tokens_, width_;
+  T scale_;
+  Index stride_;        // elements from one token to the next
+  Index foreseen_ = 0;  // ids of the first part that may be read
+  std::uint64_t vocabulary_ = 0;
+  int count_ = 0, scaled_ = 0;  // sources, and those that are scaled
+  Source sources_[most];
+};
 
 /// x = its normalised form without weight and bias; returns the factor that did it.
 template <std::size_t bytes, class T>
@@ -108,16 +194,24 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// What a token is before dropout.
+/// What a run of `count` tokens of sequence `row`, from `token` on, is before dropout.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
-                                         typename Assembly<HostSpace>::Place place, Index token, T* to,
-                                         Index width) noexcept {
-  sum_of_parts(vectors, in, row, place, token, to, width);
+                                         Index token, Index count, T* to, Index width) noexcept {
+  for_stretches(in.assembly, row, token, count, [=, &in](Stretch const& stretch) {
+    TokenRows<T> const rows(in, row, token, stretch, width);
+    rows.sum(vectors, to + stretch.first * width);
+  });
   if (in.norm == Norm::none) return;
-  normalize(vectors, in, to, width);
-  if (in.bias.data) return scale_row(to, in.weight.data, in.bias.data, to, width);
-  for (Index i = 0; i < width; ++i) to[i] *= in.weight.data[i];
+  for (Index k = 0; k < count; ++k) {
+    auto* const x = to + k * width;
+    normalize(vectors, in, x, width);
+    if (in.bias.data) {
+      scale_row(x, in.weight.data, in.bias.data, x, width);
+    } else {
+      for (Index i = 0; i < width; ++i) x[i] *= in.weight.data[i];
+    }
+  }
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 template <class Tokens, class Padding>
 void for_token_runs(ThreadPool& pool, SequenceLayout<HostSpace> const& layout, Tokens const& tokens,
                     Padding const& padding) {
-  constexpr Index slots_per_task = 32;
+  constexpr Index slots_per_task = 64;
   pool.for_ranges(layout.slots, slots_per_task, [&](Index begin, Index end) {
     for (auto row = layout.row_of(begin); begin < end; ++row) {
       auto const first = layout.start(row), border = first + layout.tokens(row);

@@ -2,8 +2,10 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <cstddef>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/optim/detail/flush.hpp>
 #include <lockstep/optim/untouched_rows.hpp>
@@ -34,11 +36,16 @@ class AdamRule {
 
   [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return stays_; }
 
-  [[gnu::always_inline]] constexpr void operator()(Index n, T* values, T const* gradients,
+  template <std::size_t bytes>
+  [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
                                                    std::array<T*, 2> state) const {
     Index at = 0;
-    for (; at + tile <= n; at += tile) update(tile, values + at, gradients + at, state[0] + at, state[1] + at);
-    if (at < n) update(n - at, values + at, gradients + at, state[0] + at, state[1] + at);
+    for (; at + tile <= n; at += tile) update(vectors, tile, values + at, gradients + at, state[0] + at, state[1] + at);
+    if (at < n) update(vectors, n - at, values + at, gradients + at, state[0] + at, state[1] + at);
+  }
+  /// On a device, whose threads take an element each.
+  constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, 2> state) const {
+    (*this)(Vectors<16>{}, n, values, gradients, state);
   }
 
  private:
@@ -47,8 +54,8 @@ class AdamRule {
   /// compiler unroll all of it.
   static constexpr Index tile = 64;
 
-  [[gnu::always_inline]] constexpr void update(Index n, T* __restrict values, T const* __restrict gradients,
-                                               T* __restrict m, T* __restrict v) const {
+  [[gnu::always_inline]] constexpr void update(auto vectors, Index n, T* __restrict values,
+                                               T const* __restrict gradients, T* __restrict m, T* __restrict v) const {
     alignas(64) T root[tile];
     for (Index i = 0; i < n; ++i) {
       auto g = gradients[i] * scale_;
@@ -57,7 +64,7 @@ class AdamRule {
       root[i] = v[i] =
           flush_positive<16>(keep2_ * v[i] + blend2_ * g * g);  // 8e-34: its root is lost beside any epsilon
     }
-    kernel::square_roots(root, n);
+    kernel::square_roots(vectors, root, n);
     for (Index i = 0; i < n; ++i) {
       auto const kept = decay == Decay::coupled ? values[i] : decay_ * values[i];
       values[i] = kept - rate_ * m[i] / (root[i] * root_scale_ + epsilon_);
