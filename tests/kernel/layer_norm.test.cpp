@@ -151,6 +151,28 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
   }
 }
 
+TEST_CASE_TEMPLATE("a row has the same bits among others as alone", T, float, double) {
+  for (Index const width : {5, 32, 133, 256, 300}) {  // short rows are summed several at once, long ones alone
+    Index const rows = 7;
+    Case<T> const all{.rows = rows, .width = width};
+    auto const together = run(all, Write::overwrite, 1);
+    for (Index row = 0; row < rows; ++row) {
+      Case<T> one{.rows = 1, .width = width};
+      auto const of = [&](std::vector<T> const& v, Index size) {
+        return std::vector<T>(v.begin() + row * size, v.begin() + (row + 1) * size);
+      };
+      one.x = of(all.x, width), one.added = of(all.added, width), one.dy = of(all.dy, width);
+      auto const alone = run(one, Write::overwrite, 1);
+      CAPTURE(width);
+      CAPTURE(row);
+      CHECK(alone.y == of(together.y, width));
+      CHECK(alone.sum == of(together.sum, width));
+      CHECK(alone.moments == of(together.moments, 2));
+      CHECK(alone.dx == of(together.dx, width));
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit for bit", T, float, double) {
   Case<T> c{.rows = 130, .width = 37};
   std::fill(c.added.begin(), c.added.end(), T(0));

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include <lockstep/core/bfloat16.hpp>
@@ -55,23 +56,21 @@ struct LayerNorm<HostSpace> {
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
-        constexpr Index line = 64 / Index{sizeof(T)};
-        for (Index row = begin; row < end; ++row) {
-          auto const at = row * width;
+        auto const norm = [=](Index first, auto count) __attribute__((always_inline)) {
+          auto const at = first * width;
           auto const* from = x.data + at;
-          for (Index c = 0; c < width; c += line) __builtin_prefetch(from + width + c);  // the next row
           if (residual.value.data) {
             auto* const joined = (sum.data ? sum.data : y.data) + at;
-            detail::join_row(from, residual, row, width, joined);
+            for (Index row = 0; row < static_cast<Index>(count()); ++row)
+              detail::join_row(from + row * width, residual, first + row, width, joined + row * width);
             from = joined;
           }
-          auto const of_row = detail::moments_of_row(vectors, from, width, epsilon);
-          if (moments.data) {
-            moments.data[2 * row] = of_row.mean;
-            moments.data[2 * row + 1] = of_row.reciprocal;
-          }
-          detail::normalize_and_scale_row(vectors, from, of_row, weight.data, bias.data, y.data + at, width);
-        }
+          detail::RowMoments<T> of_rows[count()];
+          detail::moments_of_rows(vectors, from, width, epsilon, of_rows);
+          if (moments.data) std::memcpy(moments.data + 2 * first, of_rows, sizeof of_rows);
+          detail::normalize_and_scale_rows(vectors, from, of_rows, weight.data, bias.data, y.data + at, width);
+        };
+        detail::for_rows_at_once(vectors, begin, end, static_cast<std::size_t>(width) * sizeof(T), norm);
       });
     });
   }

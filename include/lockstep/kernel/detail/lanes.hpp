@@ -93,22 +93,63 @@ template <class T, Fold fold, std::size_t values, class Vector>
   return folded<T, fold, sizeof(Vector)>(lanes[0]);
 }
 
-/// Sum over i of x[i], by lanes, then over the lanes.
-template <std::size_t bytes, class T>
-[[nodiscard, gnu::always_inline]] inline T sum(Vectors<bytes>, T const* x, Index count) noexcept {
+/// f(row, how many from there on: a std::integral_constant) for rows from `begin` to `end`, several at once where they
+/// are short: what the sum of one waits for, those of the others hide. Long ones would push one another out of the
+/// first-level cache between the passes over them.
+template <std::size_t bytes, class F>
+[[gnu::always_inline]] inline void for_rows_at_once(Vectors<bytes>, Index begin, Index end, std::size_t row_bytes,
+                                                    F const& f) noexcept {
+  constexpr std::size_t several = bytes < 32 ? 2 : 4;  // whose sums stay in registers
+  for (; row_bytes <= 1024 && begin + static_cast<Index>(several) <= end; begin += static_cast<Index>(several))
+    f(begin, std::integral_constant<std::size_t, several>{});
+  for (; begin < end; ++begin) f(begin, std::integral_constant<std::size_t, 1>{});
+}
+
+/// totals[r] = the sum over i < count of what term(x, r, i) puts into x, by lanes, then over the lanes; x is a T, or
+/// lanes from i on.
+template <std::size_t rows, std::size_t bytes, class T, class Term>
+[[gnu::always_inline]] inline void sum_up(Vectors<bytes>, T (&totals)[rows], Index count, Term const& term) noexcept {
   constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  Lanes<T, bytes> sums[64 / bytes]{}, next;
+  Lanes<T, bytes> sums[rows][64 / bytes]{}, next;
   Index i = 0;
   for (; i + lanes <= count; i += lanes) {
 #pragma GCC unroll 4
-    for (Index p = 0; p < lanes; p += each) {
-      load(next, x + i + p);
-      sums[p / each] += next;
+    for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+      for (Index p = 0; p < lanes; p += each) {
+        term(next, r, i + p);
+        sums[r][p / each] += next;
+      }
     }
   }
-  T total = folded<T, Fold::sum>(sums);
-  for (; i < count; ++i) total += x[i];
-  return total;
+#pragma GCC unroll 4
+  for (std::size_t r = 0; r < rows; ++r) totals[r] = folded<T, Fold::sum>(sums[r]);
+  for (T x; i < count; ++i)
+    for (std::size_t r = 0; r < rows; ++r) term(x, r, i), totals[r] += x;
+}
+
+/// Sum over i of x[i].
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T sum(Vectors<bytes> vectors, T const* x, Index count) noexcept {
+  T total[1];
+  sum_up(
+      vectors, total,
+      count, [=](auto& next, std::size_t, Index i) __attribute__((always_inline)) { load(next, x + i); });
+  return total[0];
+}
+
+/// Sum over i of x[i] * y[i].
+template <std::size_t bytes, class T>
+[[nodiscard, gnu::always_inline]] inline T dot(Vectors<bytes> vectors, T const* x, T const* y, Index count) noexcept {
+  T total[1];
+  sum_up(
+      vectors, total, count, [=](auto& next, std::size_t, Index i) __attribute__((always_inline)) {
+        auto other = next;
+        load(next, x + i);
+        load(other, y + i);
+        next = next * other;
+      });
+  return total[0];
 }
 
 /// The largest x[i]; minus infinity of none. A nan may or may not be passed over.
@@ -131,25 +172,6 @@ template <std::size_t bytes, class T>
   }
   for (; i < count; ++i) most = x[i] > most ? x[i] : most;
   return most;
-}
-
-/// Sum over i of x[i] * y[i], in the order of `sum`.
-template <std::size_t bytes, class T>
-[[nodiscard, gnu::always_inline]] inline T dot(Vectors<bytes>, T const* x, T const* y, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  Lanes<T, bytes> sums[64 / bytes]{}, a, b;
-  Index i = 0;
-  for (; i + lanes <= count; i += lanes) {
-#pragma GCC unroll 4
-    for (Index p = 0; p < lanes; p += each) {
-      load(a, x + i + p);
-      load(b, y + i + p);
-      sums[p / each] += a * b;
-    }
-  }
-  T total = folded<T, Fold::sum>(sums);
-  for (; i < count; ++i) total += x[i] * y[i];
-  return total;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -15,61 +15,63 @@ struct RowMoments {
   T mean, reciprocal;
 };
 
-/// Sum over c of (x[c] - mean)^2, in the order of `dot`.
-template <std::size_t bytes, class T>
-[[nodiscard, gnu::always_inline]] inline T sum_of_deviations(Vectors<bytes>, T const* x, T mean, Index width) noexcept {
-  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  Lanes<T, bytes> sums[64 / bytes]{}, next;
-  Index c = 0;
-  for (; c + lanes <= width; c += lanes) {
-#pragma GCC unroll 4
-    for (Index p = 0; p < lanes; p += each) {
-      load(next, x + c + p);
-      next -= mean;
-      sums[p / each] += next * next;
-    }
-  }
-  T total = folded<T, Fold::sum>(sums);
-  for (; c < width; ++c) {
-    T const deviation = x[c] - mean;
-    total += deviation * deviation;
-  }
-  return total;
-}
-
-/// In two passes: the second sums squares of differences, which cannot cancel.
-template <std::size_t bytes, class T>
-[[nodiscard, gnu::always_inline]] inline RowMoments<T> moments_of_row(Vectors<bytes> vectors, T const* x, Index width,
-                                                                      T epsilon) noexcept {
+/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel. The
+/// first asks for the rows behind them.
+template <std::size_t rows, std::size_t bytes, class T>
+[[gnu::always_inline]] inline void moments_of_rows(Vectors<bytes> vectors, T const* x, Index width, T epsilon,
+                                                   RowMoments<T> (&moments)[rows]) noexcept {
   auto const count = static_cast<T>(width);
-  T const mean = sum(vectors, x, width) / count;
-  return {mean, 1 / std::sqrt(sum_of_deviations(vectors, x, mean, width) / count + epsilon)};
+  T sums[rows], means[rows];
+  sum_up(
+      vectors, sums, width, [=](auto& next, std::size_t row, Index c) __attribute__((always_inline)) {
+        load(next, x + static_cast<Index>(row) * width + c);
+      });
+#pragma GCC unroll 4
+  for (std::size_t row = 0; row < rows; ++row) means[row] = sums[row] / count;
+  sum_up(
+      vectors, sums, width, [ =, &means ](auto& next, std::size_t row, Index c) __attribute__((always_inline)) {
+        load(next, x + static_cast<Index>(row) * width + c);
+        next -= means[row];
+        next = next * next;
+      });
+#pragma GCC unroll 4
+  for (std::size_t row = 0; row < rows; ++row) moments[row] = {means[row], 1 / std::sqrt(sums[row] / count + epsilon)};
 }
 
 /// x = (x - mean) / sqrt(variance + epsilon), in place. Returns the reciprocal deviation.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline T normalize_row(Vectors<bytes> vectors, T* x, Index width, T epsilon) noexcept {
-  auto const [mean, reciprocal] = moments_of_row(vectors, x, width, epsilon);
+  RowMoments<T> moments[1];
+  moments_of_rows(vectors, x, width, epsilon, moments);
+  auto const [mean, reciprocal] = moments[0];
   for (Index c = 0; c < width; ++c) x[c] = (x[c] - mean) * reciprocal;
   return reciprocal;
 }
 
-/// y = weight * (x - mean) * reciprocal + bias; y may be x.
-template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline void normalize_and_scale_row(Vectors<bytes>, T const* x, RowMoments<T> moments,
-                                                           T const* weight, T const* bias, T* y, Index width) noexcept {
+/// y = weight * (x - mean) * reciprocal + bias, of rows behind each other; y may be x.
+template <std::size_t rows, std::size_t bytes, class T>
+[[gnu::always_inline]] inline void normalize_and_scale_rows(Vectors<bytes>, T const* x, RowMoments<T> (&moments)[rows],
+                                                            T const* weight, T const* bias, T* y,
+                                                            Index width) noexcept {
   constexpr Index each = LanesOf<T, bytes>::count;
-  auto const [mean, reciprocal] = moments;
   Index c = 0;
   for (Lanes<T, bytes> n, w, b; c + each <= width; c += each) {
-    load(n, x + c);
     load(w, weight + c);
     load(b, bias + c);
-    n = (n - mean) * reciprocal;
-    b = w * n + b;
-    store(y + c, b);
+#pragma GCC unroll 4
+    for (std::size_t row = 0; row < rows; ++row) {
+      auto const at = static_cast<Index>(row) * width + c;
+      load(n, x + at);
+      n = w * ((n - moments[row].mean) * moments[row].reciprocal) + b;
+      store(y + at, n);
+    }
   }
-  for (; c < width; ++c) y[c] = weight[c] * ((x[c] - mean) * reciprocal) + bias[c];
+  for (; c < width; ++c) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      auto const at = static_cast<Index>(row) * width + c;
+      y[at] = weight[c] * ((x[at] - moments[row].mean) * moments[row].reciprocal) + bias[c];
+    }
+  }
 }
 
 /// y = weight * x + bias.
@@ -112,12 +114,7 @@ template <std::size_t bytes, class T>
       store(dbias + c + p, s);
     }
   }
-  RowMeans<T> sums{0, 0};
-#pragma GCC unroll 16
-  for (Index lane = 0; lane < lanes; ++lane) {
-    sums.gradient += gradients[lane / each][lane % each];
-    sums.projection += projections[lane / each][lane % each];
-  }
+  RowMeans<T> sums{folded<T, Fold::sum>(gradients), folded<T, Fold::sum>(projections)};
   for (; c < width; ++c) {
     T const g = dy[c] * weight[c], normalized = (row[c] - mean) * reciprocal;
     sums.gradient += g;
