@@ -48,7 +48,7 @@ TEST_CASE_TEMPLATE("sum, dot and largest at all sizes around the lanes, with eve
 
 TEST_CASE("rows are met once each and in order, several at once where they are short") {
   for (Index const count : {0, 1, 3, 4, 5, 11})
-    for (std::size_t const row_bytes : {4, 1024, 1025}) {
+    for (auto const row_bytes : {std::size_t{4}, std::size_t{1024}, std::size_t{1025}}) {
       Index next = 2;
       std::size_t most = 0;
       kernel::detail::for_rows_at_once(Vectors<64>{}, next, next + count, row_bytes, [&](Index row, auto together) {
