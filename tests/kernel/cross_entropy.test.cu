@@ -151,7 +151,7 @@ TEST_CASE("class weights come to the device while another thread records a strea
   memory::CudaStream const recorded, other;
   memory::CudaGraph const graph(recorded.view(), [&] {
     std::thread([&] {
-      CHECK_NOTHROW(static_cast<void>(other.view().kept<kernel::detail::DeviceClassWeights>().of(weights)));
+      CHECK_NOTHROW(static_cast<void>(other.view().kept<kernel::detail::DeviceWeights>().of(weights)));
     }).join();
   });
   CHECK(graph);

@@ -67,7 +67,12 @@ struct Pair {
     for (Index i = 0; i < layout.slots * width; ++i) {
       auto const at = static_cast<std::size_t>(i);
       bool const counts = layout.is_token(i / width);
-      auto const here = counts ? rule(prediction[at], target[at]) : kernel::LossAt<T>{};
+      kernel::LossAt<T> here{};
+      if constexpr (kernel::LossByColumn<Rule>) {
+        if (counts) here = rule(prediction[at], target[at], T{rule.columns[at % rule.columns.size()]});
+      } else if (counts) {
+        here = rule(prediction[at], target[at]);
+      }
       sum += here.value;
       counted += counts;
       gradients = gradients && result.gradient[at] == here.slope;
@@ -107,6 +112,22 @@ TEST_CASE_TEMPLATE("loss, weight and gradient are those of the rule", T, float, 
   check(kernel::AbsoluteError{});
   check(kernel::HuberLoss{0.5});
   check(kernel::BinaryCrossEntropy{3});
+}
+
+TEST_CASE_TEMPLATE("a rule gets the number of each element's column", T, float, double) {
+  for (Index width : {1, 5, 33, 256, 257, 600}) {
+    CAPTURE(width);
+    auto const weights = values<float>(width, 7, 4);
+    using Checked = Pair<T, kernel::BinaryCrossEntropyByColumn>;
+    std::vector<float> columns;
+    for (auto w : weights) columns.push_back(std::abs(w));
+    Checked const rows(Layout::vectors(33), width, {columns}), with_padding(padded(5), width, {columns});
+    CHECK(rows.agrees(rows.run(2)));
+    CHECK(with_padding.agrees(with_padding.run(1)));
+    std::vector<float> const equal(static_cast<std::size_t>(width), 3);
+    Pair<T, kernel::BinaryCrossEntropy> const all(padded(5), width, {3});
+    CHECK(Checked(padded(5), width, {equal}).run(1) == all.run(1));
+  }
 }
 
 TEST_CASE("a target that the rule does not take is named with its place, but not in padding") {

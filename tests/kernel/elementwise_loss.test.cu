@@ -19,13 +19,13 @@ namespace {
 
 /// The rule's losses and gradients on both; `exact` where slopes have the host's bits, and nothing is contracted.
 template <class T, class Rule>
-void check_losses(Rule rule, bool exact) {
+void check_losses(Rule rule, bool exact, std::vector<Index> const& widths = {1, 33, 700}) {
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   ThreadPool pool(1);
   memory::CudaStream const stream;
   for (auto const& lengths : lockstep_test::some_lengths)
     for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
-      for (Index width : {1, 33, 700})
+      for (Index width : widths)
         for (auto write : {Write::overwrite, Write::add}) {
           TwinLayout const twin(kind, lengths);
           auto const slots = twin.slots();
@@ -67,6 +67,9 @@ TEST_CASE_TEMPLATE("losses of single elements on CUDA are the host's, but for ro
   check_losses<T>(kernel::AbsoluteError{}, true);
   check_losses<T>(kernel::HuberLoss{0.5}, true);
   check_losses<T>(kernel::BinaryCrossEntropy{3}, false);
+  std::vector<float> const weights{0.5f, 3, 0, 1, 2}, others{1, 2, 3, 0, 0.25f};
+  check_losses<T>(kernel::BinaryCrossEntropyByColumn{weights}, false, {5});
+  check_losses<T>(kernel::BinaryCrossEntropyByColumn{others}, false, {5});
 }
 
 TEST_CASE("a target that the rule does not take makes loss and gradient nan on CUDA") {

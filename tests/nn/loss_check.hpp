@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "nn/sequence_model.hpp"
@@ -42,7 +43,8 @@ struct Model {
 
 inline TokenBatch const batch({4, 0, 1, 2}, 4, 11);
 
-/// `of(x, t)` is the loss's definition; gradients are checked with used once and twice, and with a factor.
+/// `of(x, t)`, or of(x, t, column), is the loss's definition; gradients are checked with used once and twice, and with
+/// a factor.
 template <class Apply, class Definition>
 void check(Apply apply, Definition of) {
   for (int uses : {1, 2})
@@ -54,9 +56,13 @@ void check(Apply apply, Definition of) {
   Trial<Model<Apply>, double> trial(Model(batch, 5, apply));
   auto const loss = trial.step(batch);
   double expected = 0;
-  for (std::size_t i = 0; i < 16 * 5; ++i)
-    if (batch.layout().is_token(static_cast<Index>(i) / 5))
+  for (std::size_t i = 0; i < 16 * 5; ++i) {
+    if (!batch.layout().is_token(static_cast<Index>(i) / 5)) continue;
+    if constexpr (std::is_invocable_v<Definition, double, double, std::size_t>)
+      expected += of(trial.values[i], static_cast<double>(trial.model.target[i]), i % 5);
+    else
       expected += of(trial.values[i], static_cast<double>(trial.model.target[i]));
+  }
   CHECK(loss.weight == 7 * 5);
   // 35 terms of a few roundings each, all of one sign.
   CHECK(std::abs(loss.sum - expected) <= 64 * 0x1p-53 * expected);

@@ -9,7 +9,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
-#include <lockstep/kernel/detail/class_weights.cuh>
+#include <lockstep/kernel/detail/device_weights.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -88,7 +88,7 @@ struct CrossEntropy<CudaSpace> {
     });
     options.check(classes);
     detail::CrossEntropyTerms terms(options, classes);
-    terms.class_weights = stream.kept<detail::DeviceClassWeights>().of(options.class_weights);
+    terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch("kernel::CrossEntropy", stream, layout.slots * Team::size,

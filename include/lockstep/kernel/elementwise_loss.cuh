@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/device_weights.cuh>
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/elementwise_loss.hpp>
@@ -24,13 +25,18 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
       if (gradient && write == Write::overwrite) gradient[i] = T{0};
       continue;
     }
-    auto [value, slope] = rule(static_cast<Sum>(prediction[i]), static_cast<Sum>(target[i]));
+    auto const x = static_cast<Sum>(prediction[i]), t = static_cast<Sum>(target[i]);
+    LossAt<Sum> at;
+    if constexpr (LossByColumn<Rule>)
+      at = rule(x, t, static_cast<Sum>(rule.columns.data()[i % width]));
+    else
+      at = rule(x, t);
     if constexpr (requires { Rule::targets; })
-      if (!rule.takes(static_cast<double>(target[i]))) value = slope = std::numeric_limits<Sum>::quiet_NaN();
-    sum += static_cast<double>(value);
+      if (!rule.takes(static_cast<double>(target[i]))) at.value = at.slope = std::numeric_limits<Sum>::quiet_NaN();
+    sum += static_cast<double>(at.value);
     count += 1;
     if (!gradient) continue;
-    Sum const here = product(factor, slope);
+    Sum const here = product(factor, at.slope);
     gradient[i] = static_cast<T>(write == Write::add ? static_cast<Sum>(gradient[i]) + here : here);
   }
   sum = BlockTeam::sum(sum);
@@ -59,6 +65,8 @@ struct ElementwiseLoss<CudaSpace> {
                                TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
                                Write write) {
     auto const width = prediction.extent[1];
+    if constexpr (LossByColumn<Rule>)
+      rule.columns = {stream.kept<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
     detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
                         detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
                         ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,

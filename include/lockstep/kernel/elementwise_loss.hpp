@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include <lockstep/core/contract.hpp>
@@ -37,7 +38,7 @@ struct ElementwiseLoss<HostSpace> {
   /// is not read.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
-  /// @shape gradient as prediction; a null one is left out
+  /// @shape gradient as prediction; a null one is left out   @shape rule.columns [width], where it has them
   /// @determinism bitwise, for any number of threads
   /// @throws RowError (at Contract::normal) for a target that the rule does not take
   /// @source direct from the definition
@@ -57,7 +58,7 @@ struct ElementwiseLoss<HostSpace> {
         auto const at = slot * width, count = (next - slot) * width;
         auto* const to = gradient.data ? gradient.data + at : nullptr;
         if (token) {
-          sum += run(rule, prediction.data + at, target.data + at, count, factor, to, write);
+          sum += run(rule, prediction.data + at, target.data + at, width, count, factor, to, write);
           tokens += next - slot;
         } else if (to && write == Write::overwrite) {
           std::fill_n(to, count, T{0});
@@ -71,17 +72,26 @@ struct ElementwiseLoss<HostSpace> {
  private:
   static constexpr Index elements_per_chunk = 4096, block = 256;
 
-  /// Sums are of type T within a block and doubles across blocks.
+  /// Whole slots. Sums are of type T within a block and doubles across blocks.
   template <class T, class U, class Rule>
-  static double run(Rule rule, T const* prediction, U const* target, Index count, T factor, T* gradient, Write write) {
+  static double run(Rule rule, T const* prediction, U const* target, Index width, Index count, T factor, T* gradient,
+                    Write write) {
     return with_best_instructions([=](auto vectors) {
       T values[block], slopes[block];
+      [[maybe_unused]] T columns[block];
       double total = 0;
       for (Index first = 0; first < count; first += block) {
         Index const here = std::min(block, count - first);
+        if constexpr (LossByColumn<Rule>)
+          for (Index i = 0, column = first % width; i < here; ++i, column = column + 1 == width ? 0 : column + 1)
+            columns[i] = static_cast<T>(rule.columns[static_cast<std::size_t>(column)]);
         for (Index i = 0; i < here; ++i) {
-          auto const [value, slope] = rule(prediction[first + i], static_cast<T>(target[first + i]));
-          values[i] = value, slopes[i] = slope;
+          LossAt<T> at;
+          if constexpr (LossByColumn<Rule>)
+            at = rule(prediction[first + i], static_cast<T>(target[first + i]), columns[i]);
+          else
+            at = rule(prediction[first + i], static_cast<T>(target[first + i]));
+          values[i] = at.value, slopes[i] = at.slope;
         }
         total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
+#include <span>
+
 #include <lockstep/kernel/detail/logistic.hpp>
 
 /// What ElementwiseLoss is made of: a loss of one prediction x against one target t, as a function object. All it needs
 /// is a name for messages and, where a target may be outside its range, `takes` and `targets`. It is called on the host
-/// and on devices, so it is constexpr, and T is float or double.
+/// and on devices, so it is constexpr, and T is float or double. One that has
+/// `columns` gets the number of the element's column as a third argument.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// A loss at one element, and its derivative by the prediction.
 template <class T>
 struct LossAt {
   T value, slope;
+};
+
+/// A rule with a number for each column of the prediction: columns is [width], on the host. Devices get a copy.
+template <class Rule>
+concept LossByColumn = requires(Rule& rule) {
+  { rule.columns } -> std::same_as<std::span<float const>&>;
 };
 
 /// (x - t)^2
@@ -56,9 +66,28 @@ struct BinaryCrossEntropy {
   }
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t) const noexcept {
+    return of(x, t, static_cast<T>(positive_weight));
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] static constexpr LossAt<T> of(T x, T t, T weight) noexcept {
     auto const at = detail::logistic(x);
-    T const ones = static_cast<T>(positive_weight) * t;
+    T const ones = weight * t;
     return {ones * at.softplus_of_negative + (1 - t) * at.softplus, (1 - t) * at.at - ones * at.mirrored};
+  }
+};
+
+/// The same with the positive weight of the column.
+struct BinaryCrossEntropyByColumn {
+  static constexpr char const* name = BinaryCrossEntropy::name;
+  static constexpr char const* targets = BinaryCrossEntropy::targets;
+  std::span<float const> columns;  // positive weights
+  template <class T>
+  [[nodiscard]] static constexpr bool takes(T t) noexcept {
+    return BinaryCrossEntropy::takes(t);
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t, T weight) const noexcept {
+    return BinaryCrossEntropy::of(x, t, weight);
   }
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <iterator>
 #include <string>
 #include <type_traits>
 
@@ -19,7 +20,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @shape prediction.tokens [slots, width]   @shape target [slots, width], any extents with as many numbers, outermost
 /// first
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when target has another number of elements
+/// @throws ShapeError when target has another number of elements, or the rule another number of columns
 /// @throws RowError (at Contract::normal, on the host) for a target that the rule does not take, with its place
 template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(
@@ -33,6 +34,11 @@ template <class Context, class Rule, class Target, int Rank>
     return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
            to_string(target.extent) + "; each element of the prediction needs one of the target";
   });
+  if constexpr (kernel::LossByColumn<Rule>)
+    expect<ShapeError>(std::ssize(rule.columns) == extent[1], [&] {
+      return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
+             std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
+    });
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
   auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
   Staging work(context);

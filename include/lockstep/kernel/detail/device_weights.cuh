@@ -10,8 +10,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A stream's copies of class weights, found by what they say: a model has one set of them or two.
-class DeviceClassWeights {
+/// A stream's copies of weights of classes and columns, found by what they say: a model has one set of them or two.
+class DeviceWeights {
  public:
   /// Null for none.
   [[nodiscard]] float const* of(std::span<float const> weights) {
