@@ -108,6 +108,10 @@ struct EmbeddingBackward {
     bool const normed = in.norm != Norm::none;
     if (in.mask.active() && !normed)
       drop(row, token, end - token, dy + (start + token) * width, dx + (start + token) * width);
+    if (only_positions()) {
+      auto const* const d = (in.mask.active() ? dx : dy) + (start + token) * width;
+      return add(d, sums + (at.positions + token - first_step) * width, (end - token) * width);
+    }
     for (; token < end; ++token) {
       auto const slot = (start + token) * width;
       auto const place = in.assembly.place(row, token);
@@ -121,8 +125,8 @@ struct EmbeddingBackward {
         d = dx + slot;
       }
       auto const step = (in.counted == Counted::tokens ? token : place.step) - first_step;
-      if (in.position.data) add(d, sums + (at.positions + step) * width);
-      if (in.type.data) add(d, sums + (at.types + place.segment) * width);
+      if (in.position.data) add(d, sums + (at.positions + step) * width, width);
+      if (in.type.data) add(d, sums + (at.types + place.segment) * width, width);
       pass_on(row, place, d);
       if (in.scale != T(1))
         for (Index c = 0; c < width; ++c) dx[slot + c] = in.scale * d[c];
@@ -142,8 +146,14 @@ struct EmbeddingBackward {
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted
     differentiate_row(d, x, in.weight.data, means, reciprocal, target, width, Write::overwrite);
   }
-  [[gnu::always_inline]] void add(T const* d, T* __restrict sum) const noexcept {
-    for (Index c = 0; c < width; ++c) sum[c] += d[c];
+  /// Whether d goes to positions, each of which counts tokens, and to nothing else: that of a run is one sum.
+  [[nodiscard]] bool only_positions() const noexcept {
+    if (in.norm != Norm::none || in.scale != T(1) || in.type.data || !in.position.data || in.counted != Counted::tokens)
+      return false;
+    return std::none_of(to.dense, to.dense + in.first_part[in.assembly.count], [](auto part) { return part.data; });
+  }
+  [[gnu::always_inline]] void add(T const* d, T* __restrict sum, Index count) const noexcept {
+    for (Index c = 0; c < count; ++c) sum[c] += d[c];
   }
   /// To the dense parts of the token.
   [[gnu::always_inline]] void pass_on(Index row, Place place, T const* d) const noexcept {
