@@ -141,7 +141,7 @@ class TokenRows {
   }
 
  private:
-  static constexpr int most = EmbeddingInputs<T, HostSpace>::most_parts + 2;
+  static constexpr std::size_t most = EmbeddingInputs<T, HostSpace>::most_parts + 2;
 
   struct Source {
     T const* rows;
@@ -156,14 +156,15 @@ class TokenRows {
     sources_[count_++] = {rows, stride, ids};
   }
   /// Of so few rows that all that says where they are stays in registers.
-  template <int count, std::size_t bytes>
+  template <std::size_t count, std::size_t bytes>
   [[gnu::always_inline]] void sum_few(Vectors<bytes> vectors, T* to) const noexcept {
     Source sources[count];
-    for (int s = 0; s < count; ++s) sources[s] = sources_[s];
+    for (std::size_t s = 0; s < count; ++s) sources[s] = sources_[s];
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
       T const* rows[count];
-      for (int s = 0; s < count; ++s) rows[s] = sources[s].row(k);
-      add_up(vectors, rows, std::integral_constant<int, count>{}, {next_of_table(k, to), to + stride_}, to, width_);
+      for (std::size_t s = 0; s < count; ++s) rows[s] = sources[s].row(k);
+      add_up(vectors, rows, std::integral_constant<int, static_cast<int>(count)>{},
+             {next_of_table(k, to), to + stride_}, to, width_);
     }
   }
   /// The row that the segment's first table, where its first part is one, gives two entries later. In padding, ids may
