@@ -118,3 +118,19 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
   // What a later step left stays in its place until this run has something better.
   CHECK(train_to(6, "loss", train::checkpoint_path(folder / "saved", "step_10")).put_aside.empty());
 }
+
+TEST_CASE("a fit without evaluations is refused before its first step, a dry run too") {
+  lockstep_test::TemporaryFolder const folder;
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, folder / "of/best.safetensors");
+  char const* const sentence =
+      "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass one, "
+      "let evaluate_every be at least 1, or leave the observer out";
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}}), sentence, ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}, .dry_run = true}), sentence, ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again}, {.evaluate_every = 0, .observers = {&best}}),
+                       sentence, ConfigError);
+  CHECK(trainer.values()[0] == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / "of"));
+}

@@ -15,7 +15,8 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// Saves a trainer's parameters and buffers, with `metadata`, whenever an evaluation is the best so far by
 /// `FitOptions::judge_by`: the file is always that of the best, whole or not at all. Where a run goes on that is judged
 /// by something else than before, and another evaluation was the best by that, its file is put aside. Its folder is
-/// made before the first step. For one rank only; the trainer outlives it.
+/// made before the first step. A fit without evaluations is refused with it. For one rank only; the trainer outlives
+/// it.
 /// @throws DataError, which ends the run, when the folder cannot be made or the file cannot be written
 template <class Trainer>
 class KeepBest final : public Observer {
@@ -38,6 +39,7 @@ class KeepBest final : public Observer {
     metadata.emplace_back(key, std::to_string(report.step));
     save_parameters(path_, trainer_->layout(), trainer_->values(), metadata, trainer_->buffers());
   }
+  [[nodiscard]] bool needs_evaluations() const override { return true; }
 
   /// Where the file is that was found at the start and is not of the best evaluation; empty: there was none.
   [[nodiscard]] std::string const& put_aside() const noexcept { return put_aside_; }

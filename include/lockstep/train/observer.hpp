@@ -57,6 +57,8 @@ class Observer {
   virtual void step(StepReport const&) {}
   virtual void evaluation(EvaluationReport const&) {}
   virtual void finish(RunRecord const&) {}
+  /// Whether it would do nothing in a fit without evaluations, which is then refused before its first step.
+  [[nodiscard]] virtual bool needs_evaluations() const { return false; }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -77,6 +77,11 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
   if (options.patience > 0 && !evaluates)
     throw ConfigError("fit: patience is " + std::to_string(options.patience) +
                       ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
+  for (auto const* observer : options.observers)
+    if (observer->needs_evaluations() && !evaluates)
+      throw ConfigError(
+          "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
+          "one, let evaluate_every be at least 1, or leave the observer out");
   if (!judges)
     throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
                       "\", which they do not count; name one of " + known);
