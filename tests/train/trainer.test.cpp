@@ -321,7 +321,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
 TEST_CASE("options that no run can have are refused before anything is trained") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  auto const refuses = [&](FitOptions const& options, char const* sentence) {
+  auto const refuses = [&](FitOptions const& options, auto sentence) {
     CHECK_THROWS_WITH_AS(trainer.fit(loader, options), sentence, ConfigError);
   };
   refuses({.epochs = -1}, "fit: epochs is -1; it must be at least 0");
@@ -330,6 +330,11 @@ TEST_CASE("options that no run can have are refused before anything is trained")
   refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
   refuses({.schedule = {.warmup_steps = 5, .total_steps = 4}},
           "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and counts them, too");
+  refuses({.epochs = 3, .schedule = {.warmup_steps = 7}},
+          "fit: schedule.warmup_steps is 7, and the fit has 6 steps, so that the learning rate would never be reached; "
+          "warm up for fewer, or, in a part of a longer training, give schedule.total_steps of all of it");
+  refuses({.epochs = 9, .max_steps = 6, .schedule = {.warmup_steps = 7}},
+          doctest::Contains("is 7, and the fit has 6 steps"));
   refuses({.checkpoints = {.every = -2}}, "fit: checkpoints.every is -2; it must be at least 0");
   refuses({.checkpoints = {.every = 5}},
           "fit: checkpoints.every is 5 and checkpoints.folder is empty, so that nothing would be saved; name a folder");

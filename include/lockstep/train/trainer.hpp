@@ -140,9 +140,9 @@ class Trainer {
   /// Who asks by `options.stop` waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
   /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
-  /// same loader, or `options` judge by a metric that it does not count, or wait for evaluations that there are none
-  /// of; DataError when checkpoints have no folder and none can be made; Error when the loss is no finite number,
-  /// leaves no parameter a gradient, or has no weight
+  /// same loader, `options` judge by a metric that it does not count, or patience or an observer needs evaluations that
+  /// there are none of, or the warm-up is longer than the fit; DataError when checkpoints have no folder and none can
+  /// be made; Error when the loss is no finite number, leaves no parameter a gradient, or has no weight
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
@@ -244,9 +244,7 @@ class Trainer {
           "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
           std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
-    train::detail::FitPlan const plan(loader.samples(), loader.steps(split()),
-                                      loader.options().batch_size * policy_.all_shards(), options.accumulation,
-                                      options.epochs, options.max_steps);
+    auto const plan = train::detail::plan_of(loader, split(), options);
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);

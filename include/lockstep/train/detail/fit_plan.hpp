@@ -2,8 +2,11 @@
 #pragma once
 #include <algorithm>
 #include <limits>
+#include <string>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/split.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -38,5 +41,19 @@ struct FitPlan {
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
 };
+
+/// @throws ConfigError when the learning rate would rise for longer than the fit has steps
+template <class Loader, class FitOptions>
+[[nodiscard]] FitPlan plan_of(Loader const& loader, data::Split const& split, FitOptions const& options) {
+  FitPlan const plan(loader.samples(), loader.steps(split), loader.options().batch_size * split.all,
+                     options.accumulation, options.epochs, options.max_steps);
+  auto const& schedule = options.schedule;
+  if (schedule.total_steps == 0 && schedule.warmup_steps > plan.steps)
+    throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(schedule.warmup_steps) + ", and the fit has " +
+                      std::to_string(plan.steps) +
+                      " steps, so that the learning rate would never be reached; warm up for fewer, or, in a part of a "
+                      "longer training, give schedule.total_steps of all of it");
+  return plan;
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
