@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -36,8 +37,11 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// @collective constructing a session, micro_step with `last`, update, all_reduce and share_buffers are, on all ranks
 /// in the same order
 /// @determinism bitwise, and in float32 equal to DataParallel over as many devices
-template <comm::Communicator Communicator>
+template <class Communicator>
 struct DistributedDataParallel {
+  static_assert(comm::Communicator<Communicator>,
+                "Lockstep: DistributedDataParallel needs what joins its ranks first, DistributedDataParallel{"
+                "comm::connect(world)}, in what launch::run calls; see docs/reference/parallel.md");
   Communicator communicator;
   std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
   int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks
@@ -391,5 +395,6 @@ struct DistributedDataParallel {
 };
 template <class C, class... Option>
 DistributedDataParallel(C, Option...) -> DistributedDataParallel<C>;
+DistributedDataParallel()->DistributedDataParallel<std::nullptr_t>;  // for the sentence above
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel
