@@ -57,6 +57,17 @@ TEST_CASE("a loader that is waited for comes first, with how many workers would 
   CHECK(contains(said(diagnosis), "a larger --prefetch"));
 }
 
+TEST_CASE("a loader that gives next to nothing, or nothing that was measured") {
+  auto diagnosis = starved();
+  diagnosis.loader_samples_per_second = 1e-8;  // 22 thousand million workers
+  CHECK(contains(said(diagnosis), "the model takes 200: --num-workers 220000000"));
+  diagnosis.on_host = false;
+  CHECK(contains(said(diagnosis), "the model takes 200: --num-workers 220000000"));
+  diagnosis.loader_samples_per_second = 0;
+  CHECK(contains(said(diagnosis), "the loader gives 0 samples/s, the model takes 200: samples that are cheaper"));
+  CHECK_FALSE(contains(said(diagnosis), "--num-workers"));
+}
+
 TEST_CASE("a loader that keeps up costs what replayed steps are faster, on the host") {
   auto diagnosis = fed();
   CHECK_FALSE(contains(said(diagnosis), "making batches"));

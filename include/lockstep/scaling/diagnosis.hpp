@@ -133,11 +133,14 @@ struct Diagnosis {
                        detail::number(replayed, 0) + ": ";
     if (num_workers == 0) return rates + "--num-workers 1 or more would load beside training";
     if (loader >= 1.1 * replayed) return rates + "a larger --prefetch would outlast slow samples";
-    auto const wanted = static_cast<int>(std::ceil(1.1 * num_workers * replayed / std::max(loader, 1e-9)));
+    std::string const cheaper = "samples that are cheaper to make, or data::Cache";
+    if (!(loader > 0)) return rates + cheaper;
+    auto const wanted = std::ceil(1.1 * num_workers * replayed / loader);  // may be more than an int holds
+    auto const workers = "--num-workers " + detail::number(wanted, 0);
     if (on_host && wanted * ranks_here + threads() > cores)
-      return rates + "--num-workers " + std::to_string(wanted) + " where there are cores for them, these " +
-             std::to_string(cores) + " are taken; else samples that are cheaper to make, or data::Cache";
-    return rates + "--num-workers " + std::to_string(wanted);
+      return rates + workers + " where there are cores for them, these " + std::to_string(cores) + " are taken; else " +
+             cheaper;
+    return rates + workers;
   }
 };
 
