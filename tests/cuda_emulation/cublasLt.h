@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What Lockstep uses of cuBLASLt, on the host: products from their definition, by columns.
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,14 +55,23 @@ struct cublasLtMatmulPreferenceOpaque_t {
   std::uint32_t alignment;
 };
 struct cublasLtMatmulAlgo_t {
-  std::uint32_t alignment;
+  std::uint32_t alignment, number;
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
+  std::size_t workspaceSize;
 };
 struct cublasLtContext : cuda_emulation::OfDevice {};
 using cublasLtHandle_t = cublasLtContext*;
 
+namespace cuda_emulation {
+/// There are three algorithms, which sum from one end, or from the other; the heuristics think of the first one first.
+inline constexpr std::uint32_t lt_algorithms = 3;
+/// Whether all but the second take two pieces of work.
+inline std::atomic<bool> lt_second_is_fastest = false;
+}  // namespace cuda_emulation
+
+inline std::size_t cublasLtGetVersion() { return 130000; }
 inline char const* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_SUCCESS:
@@ -144,15 +154,23 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
     return CUBLAS_STATUS_NOT_SUPPORTED;
   // Which algorithm fits may depend on where the bias lies.
   if (operation->epilogue == CUBLASLT_EPILOGUE_BIAS && !operation->bias) return CUBLAS_STATUS_NOT_SUPPORTED;
-  results[0].algo.alignment = preference->alignment;
-  *found = 1;
+  for (; *found < wanted && *found < static_cast<int>(cuda_emulation::lt_algorithms); ++*found)
+    results[*found] = {{preference->alignment, static_cast<std::uint32_t>(*found)}, 0};
   return CUBLAS_STATUS_SUCCESS;
+}
+inline cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDescOpaque_t const*,
+                                              cublasLtMatrixLayoutOpaque_t const*, cublasLtMatrixLayoutOpaque_t const*,
+                                              cublasLtMatrixLayoutOpaque_t const*, cublasLtMatrixLayoutOpaque_t const*,
+                                              cublasLtMatmulAlgo_t const* algorithm,
+                                              cublasLtMatmulHeuristicResult_t* result) {
+  if (algorithm->number >= cuda_emulation::lt_algorithms) return CUBLAS_STATUS_INVALID_VALUE;
+  return *result = {*algorithm, 0}, CUBLAS_STATUS_SUCCESS;
 }
 
 namespace cuda_emulation {
 
 template <class T, class C, class Sum = lockstep::Accumulate<T>>
-void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
+void multiply(cublasLtMatmulAlgo_t algorithm, cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a,
               cublasLtMatrixLayoutOpaque_t const& a_layout, void const* b, cublasLtMatrixLayoutOpaque_t const& b_layout,
               Sum keep, void* d, cublasLtMatrixLayoutOpaque_t const& d_layout) {
   auto const at = [](void const* x, cublasLtMatrixLayoutOpaque_t const& layout, cublasOperation_t turned,
@@ -164,8 +182,10 @@ void multiply(cublasLtMatmulDescOpaque_t const& operation, Sum by, void const* a
   for (std::uint64_t column = 0; column < d_layout.columns; ++column)
     for (std::uint64_t row = 0; row < d_layout.rows; ++row) {
       Sum sum = 0;
-      for (std::uint64_t p = 0; p < depth; ++p)
+      for (std::uint64_t i = 0; i < depth; ++i) {
+        auto const p = algorithm.number == 0 ? i : depth - 1 - i;
         sum += at(a, a_layout, operation.transpose_a, row, p) * at(b, b_layout, operation.transpose_b, p, column);
+      }
       sum *= by;
       auto& to = static_cast<C*>(d)[row + column * static_cast<std::uint64_t>(d_layout.stride)];
       if (keep != 0) sum += keep * static_cast<Sum>(to);
@@ -188,14 +208,16 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   if (c != d || bits % algorithm->alignment != 0 || !handle->is_current()) return CUBLAS_STATUS_INVALID_VALUE;
   for (void const* const each : {a, b, static_cast<void const*>(d), operation->bias})
     if (cuda_emulation::is_of_another_device(each)) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (cuda_emulation::lt_second_is_fastest && algorithm->number != 1) cuda_emulation::queue(stream, [] {});
   // The factors and what describes the matrices are read at once, the matrices when their time comes.
   auto const run = [=](auto element, auto product) {
     using Sum = lockstep::Accumulate<decltype(element)>;
-    auto const status = cuda_emulation::queue(stream, [=, operation = *operation, by = *static_cast<Sum const*>(alpha),
-                                                       a_is = *a_layout, b_is = *b_layout,
-                                                       keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
-      cuda_emulation::multiply<decltype(element), decltype(product)>(operation, by, a, a_is, b, b_is, keep, d, d_is);
-    });
+    auto const status = cuda_emulation::queue(
+        stream, [=, how = *algorithm, operation = *operation, by = *static_cast<Sum const*>(alpha), a_is = *a_layout,
+                 b_is = *b_layout, keep = *static_cast<Sum const*>(beta), d_is = *d_layout] {
+          cuda_emulation::multiply<decltype(element), decltype(product)>(how, operation, by, a, a_is, b, b_is, keep, d,
+                                                                         d_is);
+        });
     return status == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
   };
   if (a_layout->type == CUDA_R_64F) return run(double{}, double{});

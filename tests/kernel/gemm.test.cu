@@ -108,6 +108,51 @@ TEST_CASE("products on CUDA of matrices that begin anywhere") {
   CHECK(x.worst_error(c.values()) <= 1);
 }
 
+TEST_CASE(
+    "products whose algorithm was chosen by time equal their definition, and other streams' that take the choice") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const first, second;
+  Case<float> const cases[]{{.shape = {33, 20, 17}, .alpha = 0.5F, .beta = 1},
+                            {.shape = {33, 20, 17}, .b_transpose = Transpose::yes},
+                            {.shape = {64, 128, 96}},
+                            {.shape = {64, 128, 96}, .a_transpose = Transpose::yes}};
+  auto const bias = lockstep_test::values<float>(20, 4);
+  for (auto const& x : cases) static_cast<void>(product(first, x));
+  static_cast<void>(product(first, cases[1], &bias));
+  auto const moves = first.view().memory_moves();
+  auto const choices = Gemm<CudaSpace>::choose_by_time(first.view());
+  CHECK(first.view().memory_moves() > moves);
+  CHECK(std::ranges::count(choices, '\n') == 1 + 5);  // the machine's line, and the kinds'
+  Gemm<CudaSpace>::take_choices(second.view(), choices);
+  for (auto const& x : cases) {
+    auto const c = product(first, x);
+    CHECK(x.worst_error(c) <= 1);
+    CHECK(product(second, x) == c);
+  }
+  CHECK(product(second, cases[1], &bias) == product(first, cases[1], &bias));
+  CHECK(Gemm<CudaSpace>::choose_by_time(lockstep::memory::CudaStream().view()).find('\n') == choices.find('\n'));
+}
+
+TEST_CASE("choices of products from elsewhere are left alone, damaged ones refused with their line") {
+  if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
+  lockstep::memory::CudaStream const stream, other;
+  Case<float> const x{.shape = {33, 20, 17}};
+  auto const before = product(stream, x);
+  auto choices = Gemm<CudaSpace>::choose_by_time(stream.view());
+  auto const take = [&](std::string const& text) { Gemm<CudaSpace>::take_choices(other.view(), text); };
+  take("another machine" + choices.substr(choices.find('\n')));
+  CHECK(product(other, x) == before);
+  CHECK_THROWS_WITH_AS(take(choices + "0 0 1\n"),
+                       doctest::Contains("line 3 of the chosen products is '0 0 1', which is no kind of product"),
+                       lockstep::DataError);
+  choices.replace(choices.size() - 3, 2, "zz");
+  CHECK_THROWS_AS(take(choices), lockstep::DataError);
+  // An algorithm that there is not: the library refuses it, and its heuristics decide.
+  choices.replace(choices.rfind(' ') + 1, std::string::npos, std::string(2 * sizeof(cublasLtMatmulAlgo_t), 'f') + "\n");
+  take(choices);
+  CHECK(x.worst_error(product(other, x)) <= 1);
+}
+
 TEST_CASE("shapes that disagree are refused with both sides, on CUDA too") {
   if (!lockstep_test::has_gpu("kernel::Gemm<CudaSpace>")) return;
   lockstep::memory::CudaStream const stream;

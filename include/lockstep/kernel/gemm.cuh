@@ -62,6 +62,24 @@ struct Gemm<CudaSpace> {
     if (k == 0 || (bias && !fused_bias)) detail::scale_and_add<C>(stream, k > 0 ? Accumulate<T>{1} : beta, c, bias);
   }
 
+  /// Times for each kind of product that the stream has made so far the algorithms that cuBLASLt offers, up to eight,
+  /// on matrices of its own, and takes the fastest from here on. Waits for the stream.
+  /// @returns the choices, for `take_choices` of other streams of such a GPU, and of runs to come
+  /// @determinism not promised: two runs may choose differently, and differ in bits; the choices make them alike
+  /// @throws CudaError, std::bad_alloc
+  [[nodiscard]] static std::string choose_by_time(Stream stream) {
+    auto choices = stream.kept<detail::LtProducts>().choose_by_time(stream);
+    stream.memory_moved();  // recorded products are those of before
+    return choices.to_text();
+  }
+  /// Takes what `choose_by_time` returned, from here on; what was chosen on another kind of GPU or by another version
+  /// of cuBLASLt is left alone, as are products of other kinds.
+  /// @throws DataError when the text is none that `choose_by_time` returned
+  static void take_choices(Stream stream, std::string const& choices) {
+    stream.kept<detail::LtProducts>().take(detail::LtChoices::from_text(choices));
+    stream.memory_moved();
+  }
+
  private:
   /// The largest power of two up to 16 that divides all addresses: more changes no algorithm.
   [[nodiscard]] static std::uint32_t alignment(void const* a, void const* b, void const* c) noexcept {

@@ -2,17 +2,22 @@
 #pragma once
 #include <cublasLt.h>
 
-#include <compare>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/kernel/detail/lt_choices.cuh>
+#include <lockstep/kernel/detail/lt_trial.cuh>
 #include <lockstep/memory/cuda.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -31,17 +36,8 @@ inline constexpr cudaDataType_t lt_type = [] {
   return std::is_same_v<T, bfloat16> ? CUDA_R_16BF : CUDA_R_32F;
 }();
 
-/// Everything that decides how a product is made: two products of the same kind share descriptors and algorithm.
-struct LtProduct {
-  cudaDataType_t type, c_type;  // of the factors, and of their product and the bias
-  bool a_transposed, b_transposed, bias;
-  Index m, n, k;
-  std::uint32_t alignment;  // bytes that all addresses are multiples of
-  auto operator<=>(LtProduct const&) const = default;
-};
-
-/// A stream's products by cuBLASLt: a handle, a workspace, and for each kind of product its descriptors and the
-/// algorithm that cuBLASLt's heuristics chose when it was first met.
+/// A stream's products by cuBLASLt: a handle, a workspace, and for each kind of product its descriptors and its
+/// algorithm: the one that was chosen by time, or else cuBLASLt's heuristics' when it was first met.
 class LtProducts {
  public:
   LtProducts() : workspace_(memory::CudaResource{}.allocate(workspace_bytes)) {
@@ -60,17 +56,50 @@ class LtProducts {
     auto& plan = found->second;
     if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
     check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
-                                &plan.algorithm, workspace_.data(), workspace_.bytes(), stream.get()),
+                                &plan.algorithm.value, workspace_.data(), workspace_.bytes(), stream.get()),
                  "cublasLtMatmul");
+  }
+
+  /// Times for each kind of product that was met what cuBLASLt offers for it, in memory of its own, and takes the
+  /// fastest from here on. Waits for the stream.
+  [[nodiscard]] LtChoices choose_by_time(memory::Stream<CudaSpace> stream) {
+    LtChoices choices{machine(), {}};
+    for (auto& [kind, plan] : plans_) {
+      LtTrial const trial(stream, kind);
+      if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, trial.bias());
+      auto least = std::numeric_limits<double>::infinity();
+      for (auto const& offer : offers(plan, kind, most_offers)) {
+        auto const took = trial.milliseconds([&] {
+          double const one = 1, none = 0;
+          float const float_one = 1, float_none = 0;
+          bool const wide = kind.type == CUDA_R_64F;
+          void const *const alpha = wide ? static_cast<void const*>(&one) : &float_one,
+                            *const beta = wide ? static_cast<void const*>(&none) : &float_none;
+          return cublasLtMatmul(handle_, &plan.operation, alpha, trial.b(), &plan.b, trial.a(), &plan.a, beta,
+                                trial.c(), &plan.c, trial.c(), &plan.c, &offer.value, workspace_.data(),
+                                workspace_.bytes(), stream.get()) == CUBLAS_STATUS_SUCCESS;
+        });
+        if (took < least) least = took, plan.algorithm = offer;
+      }
+      choices.algorithms[kind] = plan.algorithm;
+    }
+    return choices;
+  }
+  /// From here on. Those of another machine are left alone.
+  void take(LtChoices choices) {
+    if (choices.machine != machine()) return;
+    chosen_ = std::move(choices.algorithms);
+    plans_.clear();
   }
 
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+  static constexpr int most_offers = 8;
 
   struct Plan {
     cublasLtMatmulDescOpaque_t operation{};
     cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
-    cublasLtMatmulAlgo_t algorithm{};
+    LtAlgorithm algorithm{};
   };
 
   template <class Value>
@@ -108,6 +137,21 @@ class LtProducts {
     describe(plan.b, kind.type, kind.b_transposed ? kind.n : kind.k, kind.b_transposed ? kind.k : kind.n);
     describe(plan.c, kind.c_type, kind.m, kind.n);
 
+    cublasLtMatmulHeuristicResult_t checked{};
+    if (auto const chosen = chosen_.find(kind);
+        chosen != chosen_.end() &&
+        cublasLtMatmulAlgoCheck(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c, &chosen->second.value,
+                                &checked) == CUBLAS_STATUS_SUCCESS &&
+        checked.workspaceSize <= workspace_.bytes()) {
+      plan.algorithm = chosen->second;
+      return plan;
+    }
+    plan.algorithm = offers(plan, kind, 1).front();
+    return plan;
+  }
+
+  /// The algorithms that cuBLASLt's heuristics offer, at most so many and at least one, the most promising first.
+  [[nodiscard]] std::vector<LtAlgorithm> offers(Plan& plan, LtProduct const& kind, int most) const {
     cublasLtMatmulPreferenceOpaque_t preference{};
     check_cublas(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_.bytes());
@@ -117,21 +161,36 @@ class LtProducts {
     for (auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       set(preference, matrix, kind.alignment);
-    cublasLtMatmulHeuristicResult_t best{};
+    cublasLtMatmulHeuristicResult_t results[most_offers];
     int found = 0;
     auto const status = cublasLtMatmulAlgoGetHeuristic(handle_, &plan.operation, &plan.b, &plan.a, &plan.c, &plan.c,
-                                                       &preference, 1, &best, &found);
+                                                       &preference, std::min(most, most_offers), results, &found);
     if (status != CUBLAS_STATUS_SUCCESS || found == 0)
       throw CudaError("Gemm: cuBLASLt has no algorithm for a product of [" + std::to_string(kind.m) + ", " +
                       std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
                       "]: " + cublasLtGetStatusString(status));
-    plan.algorithm = best.algo;
-    return plan;
+    std::vector<LtAlgorithm> offers;
+    for (int i = 0; i < found; ++i) offers.push_back({results[i].algo});
+    return offers;
+  }
+
+  [[nodiscard]] static std::string machine() {
+    int device = 0;
+    memory::check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    auto const attribute = [&](cudaDeviceAttr which) {
+      int value = 0;
+      memory::check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+      return std::to_string(value);
+    };
+    return "cuBLASLt " + std::to_string(cublasLtGetVersion()) + ", compute capability " +
+           attribute(cudaDevAttrComputeCapabilityMajor) + "." + attribute(cudaDevAttrComputeCapabilityMinor) + ", " +
+           attribute(cudaDevAttrMultiProcessorCount) + " multiprocessors";
   }
 
   memory::Block workspace_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<LtProduct, Plan> plans_;
+  std::map<LtProduct, LtAlgorithm> chosen_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

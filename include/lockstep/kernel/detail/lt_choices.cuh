@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Everything that decides how a product is made: two products of the same kind share descriptors and algorithm.
+struct LtProduct {
+  cudaDataType_t type, c_type;  // of the factors, and of their product and the bias
+  bool a_transposed, b_transposed, bias;
+  Index m, n, k;
+  std::uint32_t alignment;  // bytes that all addresses are multiples of
+  auto operator<=>(LtProduct const&) const = default;
+};
+
+/// In a type with a name: nvcc cannot destroy one that has none in a container.
+struct LtAlgorithm {
+  cublasLtMatmulAlgo_t value;
+};
+
+/// Which algorithm each kind of product takes on one kind of machine.
+struct LtChoices {
+  std::string machine;  // GPU and version of cuBLASLt: an algorithm means nothing to others
+  std::map<LtProduct, LtAlgorithm> algorithms;
+
+  /// A line for the machine and one for each product, whose algorithm is written in hexadecimal digits.
+  [[nodiscard]] std::string to_text() const {
+    std::ostringstream out;
+    out << machine << '\n';
+    for (auto const& [kind, algorithm] : algorithms) {
+      out << int{kind.type} << ' ' << int{kind.c_type} << ' ' << kind.a_transposed << ' ' << kind.b_transposed << ' '
+          << kind.bias << ' ' << kind.m << ' ' << kind.n << ' ' << kind.k << ' ' << kind.alignment << ' ';
+      unsigned char bytes[sizeof algorithm];
+      std::memcpy(bytes, &algorithm, sizeof algorithm);
+      for (auto const byte : bytes) out << digits[byte / 16] << digits[byte % 16];
+      out << '\n';
+    }
+    return std::move(out).str();
+  }
+  /// @throws DataError when the text is none of to_text; says the line
+  [[nodiscard]] static LtChoices from_text(std::string const& text) {
+    static_assert(std::is_trivially_copyable_v<LtAlgorithm>);
+    LtChoices out;
+    std::istringstream in(text);
+    std::getline(in, out.machine);
+    int number = 1;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      std::istringstream words(line);
+      LtProduct kind{};
+      int type = 0, c_type = 0;
+      std::string algorithm;
+      words >> type >> c_type >> kind.a_transposed >> kind.b_transposed >> kind.bias >> kind.m >> kind.n >> kind.k >>
+          kind.alignment >> algorithm;
+      kind.type = static_cast<cudaDataType_t>(type), kind.c_type = static_cast<cudaDataType_t>(c_type);
+      unsigned char bytes[sizeof(LtAlgorithm)];
+      if (!words || !read(algorithm, bytes))
+        throw DataError("Gemm: line " + std::to_string(number) + " of the chosen products is '" + line +
+                        "', which is no kind of product and its algorithm; let them be chosen again");
+      std::memcpy(&out.algorithms[kind], bytes, sizeof bytes);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr char digits[] = "0123456789abcdef";
+
+  template <std::size_t size>
+  [[nodiscard]] static bool read(std::string const& word, unsigned char (&to)[size]) {
+    if (word.size() != 2 * size || word.find_first_not_of(digits) != std::string::npos) return false;
+    auto const digit = [&](std::size_t i) { return std::strchr(digits, word[i]) - digits; };
+    for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<unsigned char>(16 * digit(2 * i) + digit(2 * i + 1));
+    return true;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

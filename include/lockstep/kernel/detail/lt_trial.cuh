@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include <lockstep/kernel/detail/lt_choices.cuh>
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Matrices of a kind of product, on which its algorithms are timed: in memory of their own, so that nothing of the
+/// training is read or written.
+class LtTrial {
+ public:
+  LtTrial(memory::Stream<CudaSpace> stream, LtProduct const& kind) : stream_(stream) {
+    auto const take = [&](memory::Block& block, Index elements, cudaDataType_t type) {
+      auto const bytes = static_cast<std::size_t>(elements) * size_of(type);
+      block = memory::CudaResource{}.allocate(bytes);
+      // In each of the types a number near 0.01 or 1: zeros would take less power, and so less time.
+      memory::check_cuda(cudaMemsetAsync(block.data(), 0x3c, bytes, stream.get()), "cudaMemsetAsync");
+    };
+    take(a_, kind.m * kind.k, kind.type), take(b_, kind.k * kind.n, kind.type), take(c_, kind.m * kind.n, kind.c_type);
+    take(bias_, kind.n, kind.c_type);
+    for (auto& event : events_)
+      memory::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
+  }
+  LtTrial(LtTrial const&) = delete;
+  LtTrial& operator=(LtTrial const&) = delete;
+  ~LtTrial() {
+    for (auto const event : events_)
+      if (event) cudaEventDestroy(event);
+  }
+
+  [[nodiscard]] void const* a() const noexcept { return a_.data(); }
+  [[nodiscard]] void const* b() const noexcept { return b_.data(); }
+  [[nodiscard]] void* c() const noexcept { return c_.data(); }
+  [[nodiscard]] void const* bias() const noexcept { return bias_.data(); }
+
+  /// What the fastest of three rounds of `queue()` took; infinity where that says it could not be queued.
+  template <class Queue>
+  [[nodiscard]] double milliseconds(Queue const& queue) const {
+    constexpr auto never = std::numeric_limits<double>::infinity();
+    constexpr int rounds = 3, in_a_round = 8;
+    if (!queue()) return never;  // the first one may load code
+    auto least = never;
+    for (int round = 0; round < rounds; ++round) {
+      memory::check_cuda(cudaEventRecord(events_[0], stream_.get()), "cudaEventRecord");
+      for (int i = 0; i < in_a_round; ++i)
+        if (!queue()) return never;
+      memory::check_cuda(cudaEventRecord(events_[1], stream_.get()), "cudaEventRecord");
+      memory::check_cuda(cudaEventSynchronize(events_[1]), "cudaEventSynchronize");
+      float took = 0;
+      memory::check_cuda(cudaEventElapsedTime(&took, events_[0], events_[1]), "cudaEventElapsedTime");
+      least = std::min(least, static_cast<double>(took));
+    }
+    return least;
+  }
+
+ private:
+  [[nodiscard]] static std::size_t size_of(cudaDataType_t type) noexcept {
+    return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+  }
+
+  memory::Stream<CudaSpace> stream_;
+  memory::Block a_, b_, c_, bias_;
+  cudaEvent_t events_[2]{};
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

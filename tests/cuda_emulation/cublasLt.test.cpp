@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cublasLt.h>
+
+#define __CUDA_ARCH_LIST__ 0  // NOLINT: nvcc's
+#include <lockstep/kernel/gemm.cuh>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "kernel/values.hpp"
+#include "memory/device.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+
+TEST_CASE("the algorithm that takes least time is chosen, and no other product's") {
+  using Gemm = kernel::Gemm<CudaSpace>;
+  constexpr auto no = kernel::Transpose::no;
+  memory::CudaStream const stream, like;
+  Index const m = 9, k = 64, n = 5;
+  OnDevice<float> const a(lockstep_test::values<float>(m * k, 1)), b(lockstep_test::values<float>(k * n, 2));
+  auto const product = [&](memory::CudaStream const& on, Index rows) {
+    OnDevice<float> const c(std::vector<float>(static_cast<std::size_t>(rows * n)));
+    Gemm::multiply<float>(on.view(), 1, {a.view(m, k).data, {rows, k}}, no, b.view(k, n), no, 0, c.view(rows, n));
+    return c.values();
+  };
+  auto const first = product(stream, m);
+  cuda_emulation::lt_second_is_fastest = true;
+  auto const choices = Gemm::choose_by_time(stream.view());
+  cuda_emulation::lt_second_is_fastest = false;
+  auto const second = product(stream, m);
+  CHECK(second != first);  // it sums from the other end
+  CHECK(product(like, m) == first);
+  Gemm::take_choices(like.view(), choices);
+  CHECK(product(like, m) == second);
+  memory::CudaStream const other;
+  auto const fewer = product(other, m - 1);
+  Gemm::take_choices(other.view(), choices);
+  CHECK(product(other, m - 1) == fewer);
+  CHECK(product(other, m) == second);
+}
