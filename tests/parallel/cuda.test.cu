@@ -209,6 +209,36 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   }
 }
 
+TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keeps them") {
+  if (!lockstep_test::has_gpu("products chosen by time")) return;
+  using parallel::OnCuda;
+  auto const on_one = [](FitOptions const& options) {
+    return fit(OnCuda{parallel::SingleDevice{}}, Classifier(), 0.1, options);
+  };
+  lockstep_test::TemporaryFolder const folder;
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  auto const plain = on_one({});
+  cuda_emulation::lt_second_is_fastest = true;
+  auto const whole = on_one({.timed_products = true});
+  CHECK(whole.losses[0] == plain.losses[0]);  // the first step goes before the choice
+  CHECK(whole.values != plain.values);
+#endif
+  FitOptions const timed{.check_replicas_every = 1, .timed_products = true};
+  auto const ddp = fit_on_ranks(2, timed);
+  auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}}, Classifier(), 0.1, timed);
+  on_one({.max_steps = 5, .checkpoints = {.folder = folder / "saved"}, .timed_products = true});
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(ddp.values == dp.values);  // on a GPU two runs may choose differently
+  cuda_emulation::lt_second_is_fastest = false;
+#endif
+  FitOptions const resume{.checkpoints = {.resume = train::newest_checkpoint(folder / "saved")}};
+  auto const rest = on_one(resume);
+  CHECK(on_one(resume).values == rest.values);
+#if defined(LOCKSTEP_CUDA_EMULATION)
+  CHECK(rest.values == whole.values);
+#endif
+}
+
 TEST_CASE("on CUDA, too, bits can be had that do not depend on the number of replicas") {
   if (!lockstep_test::has_gpu("reproducible training")) return;
   using parallel::OnCuda, parallel::Reproducible;

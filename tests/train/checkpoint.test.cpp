@@ -511,7 +511,8 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
                             {2, 4},
                             {{4, 1, 9, 0.25, {{"accuracy", 0.5}, {"f1", std::nan("")}}, 0.5, true}},
                             {1, 8, 23, "abc"},
-                            optim::LossScaler::State{0x1p64f, 5, 2}};
+                            optim::LossScaler::State{0x1p64f, 5, 2},
+                            "a machine\n0 1 ff\n"};
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
@@ -522,6 +523,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK(std::isnan(is.evaluations[0].metrics[1].second));
   CHECK(is.data == was.data);
   CHECK(is.loss_scale == was.loss_scale);
+  CHECK(is.timed_products == was.timed_products);
   CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(R"({"version":2})", "x")),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);

@@ -51,6 +51,7 @@ struct Progress {
   std::vector<EvaluationReport> evaluations;
   data::LoaderState data;                    ///< where the data goes on
   optim::LossScaler::State loss_scale = {};  ///< where activations are float16
+  std::string timed_products = {};           ///< which algorithms GPUs took, where they were chosen by time
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -61,6 +62,7 @@ struct Progress {
       out.member("loss_scale", static_cast<double>(loss_scale.scale)).member("good_steps", loss_scale.good_steps);
       out.member("skipped_steps", loss_scale.skipped);
     }
+    if (!timed_products.empty()) out.member("timed_products", timed_products);
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
     for (auto const& each : evaluations) {
@@ -97,6 +99,7 @@ struct Progress {
       out.loss_scale.scale = static_cast<float>(number);
       whole(out.loss_scale.good_steps, "good_steps"), whole(out.loss_scale.skipped, "skipped_steps");
     }
+    if (auto const* products = value.find("timed_products")) out.timed_products = products->string();
     auto const& seed = value.at("seed").string();
     auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);

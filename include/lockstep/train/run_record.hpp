@@ -49,6 +49,7 @@ struct RunRecord {
   double pass_began = 0;  ///< Clock::seconds() when the last step had its first batch: zero of the buckets' times
   double train_loss = 0;  ///< mean over the last epoch
   std::vector<EvaluationReport> evaluations;
+  std::string timed_products;           ///< which algorithms GPUs took, where they were chosen by time
   optim::LossScaler::State loss_scale;  ///< at the end, where activations are float16
 
   /// The step at which this part of the run began.

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <stop_token>
@@ -37,6 +36,7 @@
 #include <lockstep/train/detail/fits.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
+#include <lockstep/train/detail/product_choices.hpp>
 #include <lockstep/train/detail/record_of_policy.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/tracing.hpp>
@@ -63,6 +63,9 @@ struct FitOptions {
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
   std::vector<train::Observer*> observers{};
+  /// On GPUs, takes after the first step the algorithms that were fastest for its products, of those that the library
+  /// offers; rank 0 times them, all take them, checkpoints keep them. Bits then differ from run to run.
+  bool timed_products = false;
   bool dry_run = false;           ///< does all that comes before the first step, computes one batch, and learns nothing
   train::Trace* trace = nullptr;  ///< filled by some of the steps; on all ranks, or on none
   /// What else all ranks must have alike, such as {"dropout", "0.1"}: what a model computes, and its shapes do not
@@ -249,6 +252,7 @@ class Trainer {
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
     train::detail::set_loss_scale(session_, record.loss_scale);
+    train::detail::take_products(session_, record.timed_products);
     train::BestEvaluation best(options.judge_by, train::detail::best_value(evaluation, options.judge_by));
     Index best_step = 0;
     for (auto& report : record.evaluations)  // which may have been judged by something else
@@ -288,13 +292,7 @@ class Trainer {
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
-      if (!std::isfinite(loss.sum)) {
-        auto const where = train::detail::where_not_finite(session_, rank(), ranks(), record.devices);
-        throw Error("training: the loss of step " + std::to_string(record.steps) + " is " + std::to_string(loss.sum) +
-                    where + (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
-                    "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
-                    (scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
-      }
+      train::detail::check_finite(session_, loss, record.steps, rank(), ranks(), record.devices);
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
@@ -325,6 +323,10 @@ class Trainer {
         epoch_began = Clock::seconds();
       }
       record.stopped = session_.stops() && !over();
+      if (!Space::host_accessible && options.timed_products && record.timed_products.empty()) {
+        record.timed_products = broadcast(train::detail::choose_products(session_, rank()), 0);
+        train::detail::take_products(session_, record.timed_products);
+      }
       checkpoints.leave(record, epoch_loss, record.stopped || over());
     }
     record.phases = session_.take_phases();

@@ -15,6 +15,7 @@
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/gemm.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/cuda.cuh>
@@ -145,6 +146,15 @@ class Device<CudaSpace> {
       context.set_written(start.written);
     }
     return false;
+  }
+  /// See kernel::Gemm<CudaSpace>.
+  [[nodiscard]] std::string choose_products() const {
+    enter();
+    return kernel::Gemm<CudaSpace>::choose_by_time(stream());
+  }
+  void take_products(std::string const& choices) const {
+    enter();
+    kernel::Gemm<CudaSpace>::take_choices(stream(), choices);
   }
   /// Waits for the device; lives until the next call.
   template <class Prediction>

@@ -70,6 +70,7 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("steps between checks of replicas", options.check_replicas_every);
   agreement.add("epochs between evaluations", options.evaluate_every);
   agreement.add("patience", options.patience);
+  agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});
   agreement.add("trace", Index{options.trace != nullptr});
   agreement.add("what evaluations are judged by", options.judge_by);

@@ -71,6 +71,7 @@ class Checkpointing {
     record.resumed_at = std::move(progress.resumed_at);
     record.resumed_at.push_back(progress.steps);
     record.evaluations = std::move(progress.evaluations);
+    record.timed_products = std::move(progress.timed_products);
     record.train_loss = progress.epoch_loss.mean();
     if (record.loss_scale && progress.loss_scale) record.loss_scale = progress.loss_scale;
     return progress.epoch_loss;
@@ -108,7 +109,8 @@ class Checkpointing {
                      .resumed_at = record.resumed_at,
                      .evaluations = record.evaluations,
                      .data = place(record.steps),
-                     .loss_scale = loss_scale_of(session_)},
+                     .loss_scale = loss_scale_of(session_),
+                     .timed_products = record.timed_products},
                     options_.metadata);
     if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }

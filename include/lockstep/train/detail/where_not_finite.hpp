@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/core/version.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/memory/space.hpp>
+#include <lockstep/nn/loss.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -27,6 +30,17 @@ template <class Session>
     if (bad[place] != 0) places += (count++ == 0 ? "" : ", ") + std::to_string(place);
   if (count == 0 || count == among) return "";
   return (ranks > 1 ? " on rank" : " on device") + std::string(count == 1 ? " " : "s ") + places;
+}
+
+/// @throws Error when the mean loss of a step is not finite   @collective with DistributedDataParallel
+template <class Session>
+void check_finite(Session& session, nn::Loss<HostSpace> const& loss, Index step, int rank, int ranks, int devices) {
+  if (std::isfinite(loss.sum)) return;
+  auto const where = where_not_finite(session, rank, ranks, devices);
+  throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
+              (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
+              "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
+              (Session::DeviceReplica::scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
