@@ -207,6 +207,9 @@ TEST_CASE("attention layer: batches without rows or tokens") {
     Trial<Model, float> trial(Model(batch, 6, 2, 0.1));
     CHECK(trial.step(batch).sum == 0);
     for (float g : trial.gradients) CHECK(g == 0);
+    Trial<CrossModel, float> with_bias(CrossModel(batch.layout(), batch.layout(), {.width = 6, .heads = 2}));
+    CHECK(with_bias.step(batch).sum == 0);
+    for (float g : with_bias.gradients) CHECK(g == 0);
   }
 }
 

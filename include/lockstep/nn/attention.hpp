@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -73,7 +74,7 @@ class MultiHeadAttention {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
     check(x.layout.rows, memory.layout.rows, bias.value.extent,
-          bias.value.data ? x.layout.length + memory.layout.length - 1 : 0);
+          bias.value.data ? std::max<Index>(0, x.layout.length + memory.layout.length - 1) : 0);
     auto const query = query_.forward(context, x.tokens);
     auto const key = key_.forward(context, memory.tokens);
     auto const value = value_.forward(context, memory.tokens);
