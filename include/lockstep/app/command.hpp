@@ -44,7 +44,7 @@ class Command {
 
   /// A flag whose text `take(name, text)` reads; `names` may hold aliases: "--parallel,--multi-gpu".
   void add(std::string const& names, std::string const& help,
-           std::function<void(std::string const&, std::string const&)> take, Takes takes = Takes::value) {
+           std::function<void(std::string const&, std::string const&)> const& take, Takes takes = Takes::value) {
     auto& flag = enter(names, take, takes);
     flag.option = app_.add_option_function<std::string>(
         names, [name = flag.name, take](std::string const& text) { take(name, text); }, help);

@@ -50,16 +50,16 @@ class ProgressBar final : public Observer {
   }
 
   void finish(RunRecord const& record) override {
-    Index best_epoch = -1;  // of a run that went on, those before count too
+    Index best_epoch = 0;  // counted from 1; of a run that went on, those before count too
     for (auto const& each : record.evaluations)
-      if (each.best) best_epoch = each.epoch;
+      if (each.best) best_epoch = each.epoch + 1;
     if (record.stopped) {
       std::fprintf(out_, "%sstopped after step %lld of %lld, as asked\n", terminal_ ? "\r\x1b[K" : "",
                    static_cast<long long>(record.steps), static_cast<long long>(steps_));
       std::fflush(out_);
-    } else if (record.steps < steps_ && best_epoch >= 0) {
+    } else if (record.steps < steps_ && best_epoch > 0) {
       std::fprintf(out_, "ends here: no evaluation was better than that after epoch %lld\n",
-                   static_cast<long long>(best_epoch + 1));
+                   static_cast<long long>(best_epoch));
       std::fflush(out_);
     }
     std::string names;

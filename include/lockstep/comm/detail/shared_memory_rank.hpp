@@ -119,6 +119,7 @@ class SharedMemoryRank {
       order.insert(at, r);
     }
     std::vector<GroupMemory::Member> members;
+    members.reserve(order.size());
     for (int const r : order)
       members.push_back(
           {memory_.run_rank(r), reinterpret_cast<RankBlock*>(memory_.at(all[static_cast<std::size_t>(r)].block))});

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,8 @@ inline constexpr Index worth_knowing_bytes = Index{1} << 12;
 
 template <Number T>
 bool all_bytes_zero(T value) noexcept {
-  constexpr T zero{};
-  return std::memcmp(&value, &zero, sizeof value) == 0;
+  using Bytes = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bytes>(value) == Bytes{};
 }
 
 template <Number T, std::size_t N, class Sample>

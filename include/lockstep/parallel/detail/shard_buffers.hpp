@@ -33,6 +33,7 @@ class ShardBuffers {
   [[nodiscard]] std::span<float> mean(Device<Space> const& device) {
     auto const all = all_.on_host(device);
     std::vector<float*> each;
+    each.reserve(static_cast<std::size_t>(shards_));
     for (int shard = 0; shard < shards_; ++shard) each.push_back(all.data() + shard * size_);
     tree_sum_into_first<float>(each, 0, size_);
     auto const mean = all.first(static_cast<std::size_t>(size_));
