@@ -56,21 +56,20 @@ struct LayerNorm<HostSpace> {
     });
     stream.pool().for_ranges(x.extent[0], chunk_rows, [&](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
+        auto const* const from = residual.value.data ? (sum.data ? sum.data : y.data) : x.data;
         auto const norm = [=](Index first, auto count) __attribute__((always_inline)) {
           auto const at = first * width;
-          auto const* from = x.data + at;
-          if (residual.value.data) {
-            auto* const joined = (sum.data ? sum.data : y.data) + at;
-            for (Index row = 0; row < static_cast<Index>(count()); ++row)
-              detail::join_row(from + row * width, residual, first + row, width, joined + row * width);
-            from = joined;
-          }
           detail::RowMoments<T> of_rows[count()];
-          detail::moments_of_rows(vectors, from, width, epsilon, of_rows);
+          detail::moments_of_rows(vectors, from + at, width, epsilon, of_rows);
           if (moments.data) std::memcpy(moments.data + 2 * first, of_rows, sizeof of_rows);
-          detail::normalize_and_scale_rows(vectors, from, of_rows, weight.data, bias.data, y.data + at, width);
+          detail::normalize_and_scale_rows(vectors, from + at, of_rows, weight.data, bias.data, y.data + at, width);
         };
-        detail::for_rows_at_once(vectors, begin, end, static_cast<std::size_t>(width) * sizeof(T), norm);
+        for (Index row = begin, next; row < end; row = next) {
+          next = residual.value.data ? std::min(end, row + rows_near) : end;
+          for (Index r = row; residual.value.data && r < next; ++r)
+            detail::join_row(x.data + r * width, residual, r, width, (sum.data ? sum.data : y.data) + r * width);
+          detail::for_rows_at_once(vectors, row, next, static_cast<std::size_t>(width) * sizeof(T), norm);
+        }
       });
     });
   }
@@ -125,7 +124,8 @@ struct LayerNorm<HostSpace> {
   }
 
  private:
-  static constexpr Index block = 256;  // elements whose gradient waits for its mask
+  static constexpr Index block = 256;    // elements whose gradient waits for its mask
+  static constexpr Index rows_near = 4;  // that are joined with their residuals, and normalised while they are near
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

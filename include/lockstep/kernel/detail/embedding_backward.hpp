@@ -89,13 +89,13 @@ struct EmbeddingBackward {
   /// The tokens of a row whose position lies in the block from `step` on.
   [[gnu::always_inline]] void pass(auto vectors, Index row, Index step, T* sums) const noexcept {
     auto const& assembly = in.assembly;
-    auto const end = step + steps_per_task;
-    if (in.counted == Counted::tokens)
-      return pass_run(vectors, row, step, std::min(end, assembly.layout.tokens(row)), sums, step);
-    bool const interleaved = assembly.arrangement == Arrangement::interleaved;
-    for (int segment = 0; segment < (interleaved ? 1 : assembly.count); ++segment) {
-      auto const last = std::min(end, assembly.segments[segment].tokens(row));
-      Index const first_token = assembly.token(row, {segment, step}), each = interleaved ? assembly.count : 1;
+    bool const by_tokens = in.counted == Counted::tokens,
+               interleaved = assembly.arrangement == Arrangement::interleaved;
+    for (int segment = 0; segment < (by_tokens || interleaved ? 1 : assembly.count); ++segment) {
+      auto const& steps = by_tokens ? assembly.layout : assembly.segments[segment];
+      auto const last = std::min(step + steps_per_task, steps.tokens(row));
+      auto const first_token = by_tokens ? step : assembly.token(row, {segment, step});
+      Index const each = !by_tokens && interleaved ? assembly.count : 1;
       pass_run(vectors, row, first_token, first_token + (last - step) * each, sums, step);
     }
   }
@@ -140,7 +140,7 @@ struct EmbeddingBackward {
   [[gnu::always_inline]] void differentiate(auto vectors, Index row, Place place, Index token, T const* d, T* sums,
                                             Sums const& at, T* target) const noexcept {
     auto* const x = sums + at.normalized * width;
-    TokenRows<T>(in, row, token, {place.segment, place.step, 0, 1, 1}, width).sum(vectors, x);
+    TokenRows<T>(in, row, token, {place.segment, place.step, 0, 1, 1}, width).sum_any(vectors, x);
     auto const reciprocal = normalize(vectors, in, x, width);
     auto means = add_row(vectors, d, x, in.weight.data, sums + at.weight * width, sums + at.bias * width, width);
     if (in.norm == Norm::rms) means.gradient = 0;  // no mean was subtracted

@@ -128,6 +128,11 @@ class TokenRows {
   [[gnu::always_inline]] void sum(Vectors<bytes> vectors, T* to) const noexcept {
     if (scaled_ == 0 && count_ == 2) return sum_few<2>(vectors, to);
     if (scaled_ == 0 && count_ == 3) return sum_few<3>(vectors, to);
+    sum_any(vectors, to);
+  }
+  /// The same in fewer instructions, and more time for each token.
+  template <std::size_t bytes>
+  [[gnu::always_inline]] void sum_any(Vectors<bytes> vectors, T* to) const noexcept {
     T const* rows[most];
     rows[0] = nullptr;  // there is a part, a position or a type; the compiler cannot know
     for (Index k = 0; k < tokens_; ++k, to += stride_) {
