@@ -7,11 +7,19 @@
 #include <utility>
 #include <vector>
 #include <lockstep/data/collated.hpp>
+#include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/pre_norm.hpp>
+#include <lockstep/nn/relative_position_bias.hpp>
+#include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/trainer.hpp>
@@ -111,4 +119,171 @@ TEST_CASE("parameters of another model are refused") {
   CHECK_THROWS_WITH_AS((train::Predictor{large, std::span<float const>(values)}),
                        doctest::Contains("give those of the same model"), ShapeError);
   CHECK_THROWS_AS((train::Predictor{Model{}, folder / "none.safetensors"}), DataError);
+}
+
+namespace {
+
+struct Text {
+  std::vector<std::int32_t> tokens;
+};
+constexpr Index vocabulary = 17, longest = 9;
+
+/// Layers with a norm before each part and one that is used twice; and layers with a bias by distance.
+struct LanguageModel {
+  void visit(auto&& each) {
+    each("embedding", embedding), each("layers", layers), each("twice", twice);
+    each("bias", bias), each("attention", attention), each("head", head);
+  }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    x = twice.forward(context, twice.forward(context, layers.forward(context, x)));
+    return head.forward(context, attention.forward(context, x, bias.forward(context, x)));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8, .norm = nn::Norm::layer}};
+  nn::TransformerEncoder layers{
+      {.layers = 2, .width = 8, .heads = 2, .feed_forward = 12, .dropout = 0.5, .causal = true, .norm_first = true}};
+  nn::TransformerEncoderLayer twice{{.width = 8, .heads = 4, .feed_forward = 12, .causal = true}};
+  nn::RelativePositionBias bias{{.heads = 2, .buckets = 4, .farthest = 6, .causal = true}};
+  nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention> attention{
+      nn::RMSNorm(8), nn::MultiHeadAttention({.width = 8, .heads = 2, .causal = true}), 0.1};
+  nn::Linear head{8, vocabulary};
+};
+
+template <class M>
+[[nodiscard]] std::vector<float> initial_values(M model) {
+  auto const layout = nn::ParameterLayout::of(model);
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  nn::initialize(layout, 3, values.data());
+  for (auto& value : values) value *= 2;  // so that each token tells
+  return values;
+}
+template <class M>
+[[nodiscard]] train::Predictor<M> predictor_of(M model, int threads = 1) {
+  auto const values = initial_values(model);
+  return train::Predictor<M>(model, std::span<float const>(values), {}, threads);
+}
+
+/// The tokens [from, to) of so many texts.
+[[nodiscard]] std::vector<Text> texts(Index rows, Index from, Index to) {
+  std::vector<Text> all(static_cast<std::size_t>(rows));
+  for (Index row = 0; row < rows; ++row)
+    for (Index i = from; i < to; ++i)
+      all[static_cast<std::size_t>(row)].tokens.push_back(
+          static_cast<std::int32_t>((5 * row + 3 * i + i * i) % vocabulary));
+  return all;
+}
+template <class Collate = data::PadCollate>
+[[nodiscard]] data::Collated<Collate, Text> batch_of(Index rows, Index from, Index to) {
+  return {Collate{}, texts(rows, from, to)};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole sequences", M, LanguageModel,
+                   nn::InBfloat16<LanguageModel>) {
+  M const model = [] {
+    if constexpr (std::is_same_v<M, LanguageModel>)
+      return M{};
+    else
+      return M(LanguageModel{});
+  }();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
+    for (Index tokens = first; tokens <= longest; ++tokens) {
+      CAPTURE(rows);
+      CAPTURE(tokens);
+      auto const all = batch_of<Collate>(rows, 0, tokens);
+      auto const expected = whole.predict(all.batch()).tokens.value;
+      bool const begins = tokens == first;
+      auto const some = batch_of<Collate>(rows, begins ? 0 : tokens - 1, tokens);
+      auto const got = (begins ? by_token.begin(some.batch()) : by_token.next(some.batch())).tokens.value;
+      Index const here = begins ? tokens : 1;
+      REQUIRE(got.extent == Extents<2>{rows * here, vocabulary});
+      bool equal = true;
+      for (Index row = 0; row < rows; ++row)
+        for (Index i = 0; i < here * vocabulary; ++i)
+          equal = equal && got.data[row * here * vocabulary + i] ==
+                               expected.data[(row * tokens + tokens - here) * vocabulary + i];
+      CHECK(equal);
+      // What is predicted in between changes nothing.
+      CHECK(by_token.predict(all.batch()).tokens.value(0, 3) == expected(0, 3));
+    }
+  };
+  check(data::PadCollate{}, 1, 1);
+  check(data::PadCollate{}, 1, 4);
+  check(data::PadCollate{}, 3, 2);
+  check(data::RaggedCollate{}, 3, 3);
+  check(data::PadCollate{}, 2, longest);
+}
+
+TEST_CASE("what cannot go on token by token is refused, and does not go on after an error") {
+  auto predictor = predictor_of(LanguageModel{});
+  auto const refuses = [&]<class Error>(Error const&, auto const& f, char const* sentence) {
+    CHECK_THROWS_WITH_AS(static_cast<void>(f()), doctest::Contains(sentence), Error);
+  };
+  auto const begin = [&](auto const& batch) { return predictor.begin(batch.batch()); };
+  auto const next = [&](auto const& batch) { return predictor.next(batch.batch()); };
+  auto const one = batch_of(1, 3, 4), three = batch_of(1, 0, 3);
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "next goes on with the sequences of begin, and there are none");
+  auto unequal = texts(2, 0, 4);
+  unequal[1].tokens.pop_back();
+  data::Collated const differ{data::PadCollate{}, unequal};
+  refuses(
+      ShapeError(""), [&] { return begin(differ); }, "sequence 1 of the batch has 3 tokens where there is room for 4");
+  refuses(
+      ConfigError(""), [&] { return begin(batch_of(0, 0, 3)); }, "nothing was kept of this batch");
+
+  static_cast<void>(begin(three));
+  refuses(
+      ShapeError(""), [&] { return next(batch_of(1, 3, 5)); }, "takes one token of each sequence, and the batch has 2");
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "call begin first, and again after an error");
+  static_cast<void>(begin(three));
+  refuses(
+      ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "goes on with 2 sequences of width 8");
+  static_cast<void>(begin(batch_of(1, 0, longest)));
+  refuses(
+      DataError(""), [&] { return next(one); }, "there are 9 positions, and as many tokens come before");
+}
+
+namespace {
+
+/// A model with `part(context, x, embedding, batch)` behind its embedding.
+template <class Part>
+struct Behind {
+  explicit Behind(Part p) : part(p) {}
+  void visit(auto&& each) { each("embedding", embedding), each("attention", attention); }
+  auto predict(auto& context, auto const& batch) const {
+    return part(context, embedding.forward(context, batch[&Text::tokens], batch.positions()), *this, batch);
+  }
+  Part part;
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::MultiHeadAttention attention{{.width = 8, .heads = 2}};
+};
+
+}  // namespace
+
+TEST_CASE("layers that take whole sequences say so token by token") {
+  auto const batch = batch_of(1, 0, 3);
+  auto const refuses = [&](auto part, char const* sentence) {
+    auto predictor = predictor_of(Behind(part));
+    static_cast<void>(predictor.predict(batch.batch()));
+    CHECK_THROWS_WITH_AS(static_cast<void>(predictor.begin(batch.batch())), doctest::Contains(sentence), ConfigError);
+  };
+  refuses([](auto& context, auto x, auto const& model, auto const&) { return model.attention.forward(context, x); },
+          "attention: the model is to predict token by token");
+  refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
+          "mean_pool: the model");
+  refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },
+          "first_token: the model");
+  refuses(
+      [](auto& context, auto, auto const& model, auto const& given) {
+        auto const& tokens = given[&Text::tokens];
+        return model.embedding.forward(context, nn::interleave(tokens, tokens), given.positions());
+      },
+      "FusedEmbedding of several segments: the model");
+  refuses([](auto&, auto x, auto const&, auto const&) { return x; }, "the model has no causal attention");
 }

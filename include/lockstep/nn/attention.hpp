@@ -19,7 +19,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// Multi-head attention of the tokens of each sequence, to each other or to those of another sequence, the memory:
 /// out = output(attention(query(x), key(memory), value(memory))), with dropout on the attention weights. Padding
-/// neither attends nor is attended to; a token without anything to attend to receives output(0).
+/// neither attends nor is attended to; a token without anything to attend to receives output(0). Where a Predictor goes
+/// on token by token, tokens attend to those of earlier passes, too, whose keys and values the context has kept.
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
@@ -73,12 +74,22 @@ class MultiHeadAttention {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
-    check(x.layout.rows, memory.layout.rows, bias.value.extent,
-          bias.value.data ? std::max<Index>(0, x.layout.length + memory.layout.length - 1) : 0);
     auto const query = query_.forward(context, x.tokens);
-    auto const key = key_.forward(context, memory.tokens);
-    auto const value = value_.forward(context, memory.tokens);
-    auto const queries = x.layout, keys = memory.layout;
+    auto key = key_.forward(context, memory.tokens);
+    auto value = value_.forward(context, memory.tokens);
+    auto const queries = x.layout;
+    auto keys = memory.layout;
+    bool causal = causal_;
+    if constexpr (Context::Space::host_accessible) {
+      if (context.keeps_tokens()) {
+        if (!causal_ || x.tokens.value.data != memory.tokens.value.data) context.expect_whole_sequences("attention");
+        key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
+        causal = context.earlier_tokens() == 0;  // one that comes behind others meets all of them
+        keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
+      }
+    }
+    check(queries.rows, keys.rows, bias.value.extent,
+          bias.value.data ? std::max<Index>(0, queries.length + keys.length - 1) : 0);
     auto const inputs = [=, this, mask = dropout_.mask(context)](auto& work) {
       return typename Kernel::template Inputs<Operand>{.query = work.read(query.value),
                                                        .key = work.read(key.value),
@@ -87,7 +98,7 @@ class MultiHeadAttention {
                                                        .keys = keys,
                                                        .heads = heads_,
                                                        .scale = scale_,
-                                                       .causal = causal_,
+                                                       .causal = causal,
                                                        .bias = work.read(bias.value),
                                                        .mask = mask};
     };

@@ -24,6 +24,7 @@
 #include <lockstep/memory/stream.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/detail/activation_memory.hpp>
+#include <lockstep/nn/detail/earlier_tokens.hpp>
 #include <lockstep/nn/detail/kept_objects.hpp>
 #include <lockstep/nn/detail/loss_scale.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
@@ -52,10 +53,9 @@ enum class Mode {
 /// more makes room in it: gradients and values that backward is done with, and what layers `release` or `set_aside`.
 ///
 /// Activations and their gradients are stored as Scalar: float, double, bfloat16 or float16. Parameters, their
-/// gradients and buffers are Real: float for the last two, else Scalar. Layers compute in Real, on what nn::Staging
-/// hands them.
+/// gradients and buffers are Real: float for the last two, else Scalar. Layers compute in Real, by nn::Staging.
 template <class Scalar_, class Space_>
-class Context : public detail::LossScale<Scalar_> {
+class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<Scalar_> {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
                     std::is_same_v<Scalar_, bfloat16> || std::is_same_v<Scalar_, float16>,
                 "Lockstep: activations are float, double, bfloat16 or float16");

@@ -137,10 +137,25 @@ class FusedEmbedding {
     inputs.norm = options_.norm;
     inputs.epsilon = static_cast<Real>(options_.epsilon);
     inputs.mask = dropout_.mask(context);
-    if (options_.length > 0) inputs.position = context.template value<2>(position_);
+    if (options_.length > 0) inputs.position = positions(context);
+    if (inputs.assembly.count > 1) context.expect_whole_sequences("FusedEmbedding of several segments");
     if (options_.types > 0) inputs.type = context.template value<2>(type_);
     if (options_.norm != Norm::none) inputs.weight = context.template value<1>(weight_);
     if (options_.norm == Norm::layer) inputs.bias = context.template value<1>(bias_);
+  }
+
+  /// From the one of this pass's first tokens on.
+  template <class Context>
+  [[nodiscard]] auto positions(Context& context) const {
+    auto table = context.template value<2>(position_);
+    auto const earlier = context.earlier_tokens();
+    expect<DataError>(earlier == 0 || earlier < table.extent[0], [&] {
+      return position_.layer("FusedEmbedding") + ": there are " + std::to_string(table.extent[0]) +
+             " positions, and as many tokens come before those of the batch; begin anew with fewer, or give the layer "
+             "a larger `length`";
+    });
+    table.data += earlier * table.extent[1], table.extent[0] -= earlier;
+    return table;
   }
 
   template <class Context, class Parts>

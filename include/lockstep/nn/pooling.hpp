@@ -16,6 +16,7 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Operand = nn::Operand<Context>;
+  context.expect_whole_sequences("mean_pool");
   auto y = context.template variable<2>({x.layout.rows, x.width()});
   Staging work(context);
   Kernel::template mean<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
@@ -36,6 +37,7 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Operand = nn::Operand<Context>;
+  context.expect_whole_sequences("first_token");
   auto y = context.template variable<2>({x.layout.rows, x.width()});
   Staging work(context);
   Kernel::template first<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));

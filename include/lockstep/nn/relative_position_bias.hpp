@@ -42,7 +42,7 @@ class RelativePositionBias {
 
   void visit(auto&& each) { each("table", table_); }
 
-  /// What MultiHeadAttention::forward takes.
+  /// What MultiHeadAttention::forward takes. Where sequences go on token by token, the keys are behind those before.
   /// @shape returns [heads, queries.length + keys.length - 1]
   template <class Context>
   [[nodiscard]] typename Context::template Variable<2> forward(
@@ -50,9 +50,8 @@ class RelativePositionBias {
       SequenceLayout<typename Context::Space> const& keys) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
-    auto const bias =
-        context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
-    Index const first = 1 - queries.length;
+    Index const earlier = context.earlier_tokens(), first = 1 - queries.length - earlier;
+    auto const bias = context.template variable<2>({table_.shape[1], std::max<Index>(0, keys.length - first)});
     Staging work(context);
     Kernel::template forward<Operand>(context.stream(), buckets_, first, context.template value<2>(table_),
                                       work.write(bias.value));

@@ -47,6 +47,53 @@ class Predictor {
   /// @throws what the model throws
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
+    context_.keep_no_tokens();
+    return run(batch);
+  }
+
+  /// The same, for sequences that are to go on token by token: what causal attention has made of these tokens is kept,
+  /// in place of what was kept before. The sequences are equally long.
+  /// @throws ConfigError when the model has no causal attention, or a layer that takes whole sequences, such as another
+  /// attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
+  template <class Batch>
+  [[nodiscard]] auto begin(Batch const& batch) {
+    return go_on(batch, 0);
+  }
+  /// What the model predicts for one more token of each of those sequences, which is all that the batch has: as
+  /// `predict` for the last tokens of all, with the same bits unless a BLAS multiplies, without computing the others
+  /// again. Calls of `predict` in between change nothing.
+  /// @throws ConfigError when there is nothing to go on with, as after an error   @throws ShapeError unless the batch
+  /// has one token of each   @throws DataError when there are no more positions
+  template <class Batch>
+  [[nodiscard]] auto next(Batch const& batch) {
+    expect<ConfigError>(tokens_ > 0, [] {
+      return "Predictor: next goes on with the sequences of begin, and there are none; call begin first, and again "
+             "after an error";
+    });
+    return go_on(batch, tokens_);
+  }
+
+  /// The texts that were saved with the parameters; empty without a file.
+  [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
+  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
+
+ private:
+  /// Behind so many tokens of each sequence.
+  template <class Batch>
+  [[nodiscard]] auto go_on(Batch const& batch, Index earlier) {
+    tokens_ = 0;  // unless this pass comes to its end
+    context_.keep_tokens(earlier);
+    auto prediction = run(batch);
+    expect<ConfigError>(context_.added_tokens() > 0, [] {
+      return "Predictor: nothing was kept of this batch that others could go on with, for the model has no causal "
+             "attention, or the sequences have no tokens; use predict";
+    });
+    tokens_ = earlier + context_.added_tokens();
+    return prediction;
+  }
+  template <class Batch>
+  [[nodiscard]] auto run(Batch const& batch) {
     static_assert(
         requires { batch.rows(); },
         "Lockstep: predict takes a batch, and of samples at hand data::Collated{data::PadCollate{}, "
@@ -58,12 +105,6 @@ class Predictor {
     return model_.predict(context_, batch);
   }
 
-  /// The texts that were saved with the parameters; empty without a file.
-  [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
-  [[nodiscard]] Model const& model() const noexcept { return model_; }
-  [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
-
- private:
   Predictor(Model model, int threads)
       : model_(std::move(model)),
         layout_(nn::ParameterLayout::of(model_)),
@@ -89,6 +130,7 @@ class Predictor {
   memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
+  Index tokens_ = 0;  // of each sequence that `next` goes on with
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// What a context keeps of tokens from pass to pass, for who predicts sequences token by token: the keys and values of
+/// causal attention. Usually nothing: a pass is one over whole sequences.
+template <class Scalar>
+class EarlierTokens {
+  using Layout = kernel::SequenceLayout<HostSpace>;
+  using View = TensorView<Scalar, 2, HostSpace>;
+
+ public:
+  // ---- for layers: forward
+
+  /// Whether this pass keeps what is appended, and may be one over the tokens that come next.
+  [[nodiscard]] bool keeps_tokens() const noexcept { return keeps_; }
+  /// How many tokens of each sequence earlier passes have had.
+  [[nodiscard]] Index earlier_tokens() const noexcept { return earlier_; }
+
+  /// `x` behind what earlier passes have appended in the same place of the model. It stays until the next pass.
+  /// @shape x [rows * added, width]   @shape returns [rows * (earlier_tokens() + added), width], by sequence
+  /// @throws ShapeError unless all sequences have equally many tokens, behind others one, and are as many as before
+  [[nodiscard]] View append(View x, Layout const& layout) {
+    check(layout);
+    auto const rows = layout.rows, width = x.extent[1];
+    auto const before = earlier_ * width, added = layout.length * width, all = before + added;
+    if (next_ == kept_.size()) kept_.emplace_back();
+    auto& kept = kept_[next_++];
+    if (earlier_ == 0) kept.clear();
+    expect<ShapeError>(std::ssize(kept) == rows * before, [&] {
+      return "attention goes on with " + std::to_string(rows) + " sequences of width " + std::to_string(width) +
+             ", and the pass that began them had others; begin anew";
+    });
+    kept.resize(static_cast<std::size_t>(rows * all));
+    for (Index row = rows; row-- > 0;) {
+      auto* const to = kept.data() + row * all;
+      std::copy_backward(kept.data() + row * before, kept.data() + (row + 1) * before, to + before);
+      std::copy_n(x.data + row * added, added, to + before);
+    }
+    added_ = layout.length;
+    return {kept.data(), {rows * (earlier_ + layout.length), width}};
+  }
+
+  /// For what cannot go on with sequences of which it sees the last tokens only.
+  /// @throws ConfigError in such a pass, and in the one that begins them
+  void expect_whole_sequences(char const* who) const {
+    expect<ConfigError>(!keeps_, [&] {
+      return std::string(who) +
+             ": the model is to predict token by token, by Predictor::begin and next, and this takes " +
+             "whole sequences: causal attention of tokens to each other can go on with them; use Predictor::predict";
+    });
+  }
+
+  // ---- for who runs the model
+
+  /// The passes from here on are over tokens that come behind so many of each sequence; 0 begins others.
+  void keep_tokens(Index earlier) noexcept { keeps_ = true, earlier_ = earlier, next_ = 0, added_ = 0; }
+  /// They are over whole sequences again. What was kept stays.
+  void keep_no_tokens() noexcept { keeps_ = false, earlier_ = 0; }
+  /// How many tokens have been appended since keep_tokens.
+  [[nodiscard]] Index added_tokens() const noexcept { return added_; }
+
+ private:
+  void check(Layout const& layout) const {
+    for (Index row = 0; row < layout.rows; ++row)
+      expect<ShapeError>(layout.tokens(row) == layout.length, [&] {
+        return "sequences that are predicted token by token are equally long, and sequence " + std::to_string(row) +
+               " of the batch has " + std::to_string(layout.tokens(row)) + " tokens where there is room for " +
+               std::to_string(layout.length) + "; give those of one length, or one at a time";
+      });
+    expect<ShapeError>(earlier_ == 0 || layout.length == 1, [&] {
+      return "Predictor::next takes one token of each sequence, and the batch has " + std::to_string(layout.length) +
+             "; begin anew with all of them";
+    });
+  }
+
+  std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, [rows, tokens, width] each
+  std::size_t next_ = 0;
+  Index earlier_ = 0, added_ = 0;
+  bool keeps_ = false;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
