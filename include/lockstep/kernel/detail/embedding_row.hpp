@@ -77,21 +77,14 @@ struct Stretch {
 template <class Each>
 [[gnu::always_inline]] inline void for_stretches(Assembly<HostSpace> const& assembly, Index row, Index token,
                                                  Index count, Each const& each) noexcept {
-  if (assembly.arrangement == Arrangement::interleaved) {
-    Index const stride = assembly.count;
-    for (Index first = 0; first < std::min(stride, count); ++first) {
-      auto const [segment, step] = assembly.place(row, token + first);
-      each(Stretch{segment, step, first, stride, (count - first + stride - 1) / stride});
-    }
-    return;
-  }
-  for (Index first = 0; first < count;) {
+  bool const interleaved = assembly.arrangement == Arrangement::interleaved;
+  Index const stride = interleaved ? assembly.count : 1, end = interleaved ? std::min(stride, count) : count;
+  for (Index first = 0, here; first < end; first += interleaved ? 1 : here) {
     auto const [segment, step] = assembly.place(row, token + first);
-    auto const rest = count - first;
-    bool const last = segment + 1 == assembly.count;
-    auto const here = last ? rest : std::min(rest, assembly.segments[segment].tokens(row) - step);
-    each(Stretch{segment, step, first, 1, here});
-    first += here;
+    here = (count - first + stride - 1) / stride;
+    if (!interleaved && segment + 1 < assembly.count)
+      here = std::min(here, assembly.segments[segment].tokens(row) - step);
+    each(Stretch{segment, step, first, stride, here});
   }
 }
 
@@ -204,10 +197,11 @@ template <std::size_t bytes, class T>
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
                                          Index token, Index count, T* to, Index width) noexcept {
-  for_stretches(in.assembly, row, token, count, [=, &in](Stretch const& stretch) {
-    TokenRows<T> const rows(in, row, token, stretch, width);
-    rows.sum(vectors, to + stretch.first * width);
-  });
+  for_stretches(
+      in.assembly, row, token, count, [ =, &in ](Stretch const& stretch) __attribute__((always_inline)) {
+        TokenRows<T> const rows(in, row, token, stretch, width);
+        rows.sum(vectors, to + stretch.first * width);
+      });
   if (in.norm == Norm::none) return;
   for (Index k = 0; k < count; ++k) {
     auto* const x = to + k * width;
