@@ -101,9 +101,10 @@ else
 fi
 
 # MPICH's mpirun kills the survivors with a signal that cannot be held back, as soon as it notices: the verdict is the
-# right one, or there is none.
+# right one, or there is none. Seldom rank 0, which alone watches all others, is killed before it has looked, and a rank
+# that outlives it by a moment can but name rank 0: two of 1,260 kills on a busy machine.
 mpich() {
-  local i victim pid err told=0
+  local i victim pid err told=0 misled=0
   for ((i = 0; i < mpi; ++i)); do
     start "mpich-$i" mpirun.mpich -n 3 "$program"
     err=$FAULTS_FOLDER/err
@@ -114,12 +115,18 @@ mpich() {
     end_job mpich
     ((code != 0)) || fail 'mpich: exit code 0 after a kill' "$err"
     if grep -q verdict: "$err"; then
-      [[ $(grep -c verdict: "$err") == 1 ]] && grep -q "verdict: rank $victim (pid $pid) is gone" "$err" ||
-        fail "mpich: rank $victim (pid $pid) is not named, once" "$err"
-      told=$((told + 1))
+      [[ $(grep -c verdict: "$err") == 1 ]] || fail 'mpich: more than one verdict' "$err"
+      if grep -q "verdict: rank $victim (pid $pid) is gone" "$err"; then
+        told=$((told + 1))
+      elif grep -q "verdict: rank 0 (pid $(pid_of 0)) is gone" "$err"; then
+        misled=$((misled + 1))
+      else
+        fail "mpich: rank $victim (pid $pid) is not named" "$err"
+      fi
     fi
   done
-  printf "MPICH's mpirun: %d kills, the rank named in %d\n" "$mpi" "$told"
+  ((misled <= 1 + mpi / 20)) || fail "mpich: rank 0 named in place of another in $misled of $mpi kills"
+  printf "MPICH's mpirun: %d kills, the rank named in %d, rank 0 in its place in %d\n" "$mpi" "$told" "$misled"
 }
 if command -v mpirun.mpich >/dev/null; then
   mpich
