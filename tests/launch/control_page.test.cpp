@@ -6,6 +6,7 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
 
 using namespace lockstep::launch;
 
@@ -36,6 +37,30 @@ TEST_CASE("the first failure stays the first") {
   CHECK(page->tell(2) == "rank 2 was killed by signal 9 (Killed)");
   CHECK(page->tell(0) == "rank 0 failed: its peer is gone");
   CHECK(page->tell(1) == "rank 1 ended with exit code 3");
+}
+
+TEST_CASE(
+    "of two threads of a rank that say how it ends, the first is heard, and the other returns when it is written") {
+  for (int round = 0; round < 200; ++round) {
+    auto const page = std::make_unique<ControlPage>();
+    page->join(1, 4242);
+    std::thread other([&] {
+      page->end_itself(1, 0, SIGTERM, "a signal");
+      CHECK(page->over(1));
+      static_cast<void>(page->tell(1));
+    });
+    page->end_itself(1, 7, 0, "rank 1: its own error");
+    auto const said = page->tell(1);
+    other.join();
+    CHECK(page->tell(1) == said);
+    CHECK(((*page)[1].exit_code == 7) == ((*page)[1].signal == 0));
+  }
+  auto const page = std::make_unique<ControlPage>();
+  page->end_itself(0, 3);
+  page->end_itself(0, 0, SIGTERM);
+  CHECK(page->tell(0) == "rank 0 ended with exit code 3");
+  page->end(0, 0, SIGKILL);  // who started it has seen how it really ended
+  CHECK(page->tell(0) == "rank 0 was killed by signal 9 (Killed)");
 }
 
 TEST_CASE("a rank whose process is gone is lost, unless it has said that its work is over") {

@@ -60,11 +60,14 @@ class Scratch {
     std::filesystem::remove_all(path_);
   }
 
+  static std::string path(std::string const& name) {
+    return (std::filesystem::path(std::getenv(variable)) / name).string();
+  }
   static void write(std::string const& name, std::string const& text) {
-    std::ofstream(std::filesystem::path(std::getenv(variable)) / name) << text << std::flush;
+    std::ofstream(path(name)) << text << std::flush;
   }
   static std::string read(std::string const& name) {
-    std::ifstream file(std::filesystem::path(std::getenv(variable)) / name);
+    std::ifstream file(path(name));
     return {std::istreambuf_iterator<char>(file), {}};
   }
 

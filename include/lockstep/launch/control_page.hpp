@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -56,6 +58,16 @@ struct ControlPage {
     record.state.store(failed ? detail::RankState::failed : detail::RankState::ended, std::memory_order_release);
     std::int32_t none = 0;
     if (failed) first_failure_.compare_exchange_strong(none, rank + 1, std::memory_order_acq_rel);
+  }
+  /// The same by the rank itself, two threads of which may come to it: a signal's end may meet its own. The first one's
+  /// counts, and the other returns when it is written.
+  void end_itself(int rank, int exit_code, int signal = 0, std::string_view message = {}) noexcept {
+    auto& record = (*this)[rank];
+    if (!record.ends_itself.exchange(true, std::memory_order_acq_rel)) return end(rank, exit_code, signal, message);
+    for (;; ::sched_yield()) {
+      auto const state = record.state.load(std::memory_order_acquire);
+      if (state == detail::RankState::ended || state == detail::RankState::failed) return;
+    }
   }
   /// The rank's process is gone, and nobody saw how. Does nothing when it had said that its work is over.
   void lose(int rank) noexcept {

@@ -193,23 +193,27 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// What a run of `count` tokens of sequence `row`, from `token` on, is before dropout.
+/// What a run of `count` tokens of sequence `row`, from `token` on, is before dropout. A few tokens are normalised
+/// while they are near.
 template <std::size_t bytes, class T>
 [[gnu::always_inline]] inline void embed(Vectors<bytes> vectors, EmbeddingInputs<T, HostSpace> const& in, Index row,
                                          Index token, Index count, T* to, Index width) noexcept {
-  for_stretches(
-      in.assembly, row, token, count, [ =, &in ](Stretch const& stretch) __attribute__((always_inline)) {
-        TokenRows<T> const rows(in, row, token, stretch, width);
-        rows.sum(vectors, to + stretch.first * width);
-      });
-  if (in.norm == Norm::none) return;
-  for (Index k = 0; k < count; ++k) {
-    auto* const x = to + k * width;
-    normalize(vectors, in, x, width);
-    if (in.bias.data) {
-      scale_row(x, in.weight.data, in.bias.data, x, width);
-    } else {
-      for (Index i = 0; i < width; ++i) x[i] *= in.weight.data[i];
+  Index const together = in.norm == Norm::none ? count : 8;
+  for (Index here; count > 0; token += here, count -= here, to += here * width) {
+    here = std::min(together, count);
+    for_stretches(
+        in.assembly, row, token, here, [ =, &in ](Stretch const& stretch) __attribute__((always_inline)) {
+          TokenRows<T> const rows(in, row, token, stretch, width);
+          rows.sum(vectors, to + stretch.first * width);
+        });
+    for (Index k = 0; in.norm != Norm::none && k < here; ++k) {
+      auto* const x = to + k * width;
+      normalize(vectors, in, x, width);
+      if (in.bias.data) {
+        scale_row(x, in.weight.data, in.bias.data, x, width);
+      } else {
+        for (Index i = 0; i < width; ++i) x[i] *= in.weight.data[i];
+      }
     }
   }
 }

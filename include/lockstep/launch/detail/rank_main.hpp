@@ -28,7 +28,7 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
     message = "an exception of unknown type";
   }
   bool const answers = world.stop_request && StopRequest::is_answer(code);
-  control.end(world.rank, answers ? 0 : code, 0, message);
+  control.end_itself(world.rank, answers ? 0 : code, 0, message);
   return code;
 }
 

@@ -60,7 +60,7 @@ class RankWatch {
 
   /// Tells the other hosts, once, how this rank has ended, as the control page has it.
   void tell_end() noexcept {
-    if (!line_ || told_.exchange(true)) return;  // a signal's end may meet the rank's own
+    if (!line_ || told_.exchange(true)) return;  // as ControlPage::end_itself
     auto const& record = control_[rank_];
     StoreEnd how{record.exit_code, record.signal, {}};
     std::memcpy(how.message, record.message, sizeof how.message);
@@ -143,7 +143,7 @@ class RankWatch {
   void end() {
     auto const failed = control_.first_failure();
     if (failed < 0) {
-      control_.end(rank_, 0, signal_);
+      control_.end_itself(rank_, 0, signal_);
       tell_end();
     } else if (!std::exchange(settled_, true)) {
       until_ = deadline_in(options_.grace_seconds);
