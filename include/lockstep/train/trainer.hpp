@@ -247,7 +247,7 @@ class Trainer {
           "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
           std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
-    auto const plan = train::detail::plan_of(loader, split(), options);
+    train::detail::FitPlan const plan = train::detail::plan_of(loader, split(), options);
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
