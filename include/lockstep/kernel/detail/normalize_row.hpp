@@ -15,8 +15,7 @@ struct RowMoments {
   T mean, reciprocal;
 };
 
-/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel. The
-/// first asks for the rows behind them.
+/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel.
 template <std::size_t rows, std::size_t bytes, class T>
 [[gnu::always_inline]] inline void moments_of_rows(Vectors<bytes> vectors, T const* x, Index width, T epsilon,
                                                    RowMoments<T> (&moments)[rows]) noexcept {
