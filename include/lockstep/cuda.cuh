@@ -3,9 +3,9 @@
 
 /// Everything that needs nvcc.
 #include <lockstep/comm/nccl_communicator.cuh>
-#include <lockstep/kernel/add.cuh>
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/batch_norm.cuh>
+#include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/channels.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/convolution.cuh>
@@ -27,6 +27,7 @@
 #include <lockstep/kernel/pooling.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
+#include <lockstep/kernel/scale.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/step_key.cuh>
 #include <lockstep/kernel/sum_into_first.cuh>

@@ -68,10 +68,10 @@
 
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/activation_rules.hpp>
-#include <lockstep/kernel/add.hpp>
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
+#include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/channels.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/convolution.hpp>
@@ -102,6 +102,7 @@
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
@@ -143,6 +144,7 @@
 #include <lockstep/nn/mean_absolute_error.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/model.hpp>
+#include <lockstep/nn/multiply.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -163,6 +165,7 @@
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
+#include <lockstep/nn/subtract.hpp>
 #include <lockstep/nn/tanh.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>

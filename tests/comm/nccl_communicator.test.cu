@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/app/detail/nccl.hpp>
-#include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/memory/cuda_graph.cuh>
 
@@ -224,7 +224,8 @@ TEST_CASE("a piece begins when the work of the stream that is followed is done")
       std::vector<Piece> started(pieces);
       for (Index i = 0; i < pieces; ++i) {
         TensorView<float, 1, CudaSpace> const part{x.data + i * 500, {500}};
-        lockstep::kernel::Add<CudaSpace>::forward<float>(stream.view(), part, part, part);
+        lockstep::kernel::BinaryOperation<CudaSpace>::forward<lockstep::kernel::Plus, float>(stream.view(), part, part,
+                                                                                             part);
         started[static_cast<std::size_t>(i)] = {ElementType::float32, part.data, 500};
         nccl.start(started[static_cast<std::size_t>(i)]);
       }

@@ -56,8 +56,8 @@ TEST_CASE_TEMPLATE("dot_products on CUDA: values and gradients are the host's", 
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const on_device =
       host.model.forward(context, TensorView<float const, 2, CudaSpace>{batch.view(21).data, {7, 3}});
-  kernel::Add<CudaSpace>::forward<double>(stream.view(), {totals.view(2).data, {2}}, {on_device.totals, {2}},
-                                          totals.view(2));
+  kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(stream.view(), {totals.view(2).data, {2}},
+                                                                    {on_device.totals, {2}}, totals.view(2));
   context.backward({});
   CHECK(totals.values() == std::vector<double>{loss.sum, loss.weight});
   CHECK(gradients.values() == host.gradients);

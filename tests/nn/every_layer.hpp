@@ -23,6 +23,7 @@
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/multiply.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/pre_norm.hpp>
@@ -32,8 +33,10 @@
 #include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence_of.hpp>
+#include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/subtract.hpp>
 #include <lockstep/nn/tanh.hpp>
 
 #include "nn/sequence_model.hpp"
@@ -103,7 +106,9 @@ class Everything {
     auto const z = attention.forward(context, x, bias.forward(context, x));
     auto const [sum, normalized] = joined.join(context, x, z, dropout);
     auto const y = nn::add(context, sum, gated.forward(context, normalized));
-    auto const words = nn::segment_of(context, y, 1, numbers.layout);
+    auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
+    auto const words =
+        nn::segment_of(context, nn::subtract(context, y, nn::multiply(context, excited, x)), 1, numbers.layout);
     auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, nn::first_token(context, words)));
 
     auto const image = pictures.forward(context, batch.pictures);

@@ -66,7 +66,8 @@ Outcome step(Exact const& exact, lockstep_test::Mixed const& mixed, std::uint64_
   context.begin_micro_batch(nn::Mode::training, key);
   auto const loss =
       exact.model.forward(context, mixed.in<CudaSpace>([&](auto const& values) { return gpu.put(values); }));
-  kernel::Add<CudaSpace>::forward<double>(gpu.stream(), {totals, {2}}, {loss.totals, {2}}, {totals, {2}});
+  kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(gpu.stream(), {totals, {2}}, {loss.totals, {2}},
+                                                                    {totals, {2}});
   context.backward({});
   return {gpu.get(totals, 2), gpu.get(gradients, size)};
 }

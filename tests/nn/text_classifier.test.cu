@@ -116,7 +116,8 @@ class Twin {
     OnDevice<double> const totals(std::vector<double>{0, 0});
     context.bind(values.view(layout_.size()).data, gradients.view(layout_.size()).data, layout_.entries().size());
     run(context, articles_.on_device(), [&](nn::Loss<CudaSpace> const& loss) {
-      kernel::Add<CudaSpace>::forward<double>(stream.view(), totals.view(2), {loss.totals, {2}}, totals.view(2));
+      kernel::BinaryOperation<CudaSpace>::forward<kernel::Plus, double>(stream.view(), totals.view(2),
+                                                                        {loss.totals, {2}}, totals.view(2));
     });
     return {totals.values()[0], totals.values()[1], gradients.values()};
   }

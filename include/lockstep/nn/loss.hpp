@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/total.hpp>
 #include <lockstep/memory/space.hpp>
 
@@ -82,8 +82,9 @@ struct Loss<CudaSpace> {
           auto& c = *static_cast<Context*>(self);
           Extents<1> const one{1};
           TensorView<double, 1, Space> const to(c.template temporary<double>(Extents<1>{2}).data, one);
-          kernel::Add<Space>::template forward<double>(c.stream(), {a, one}, {b, one}, to);
-          kernel::Add<Space>::template backward<double>(c.stream(), {a + 1, one}, {to.data + 1, one}, Write::overwrite);
+          kernel::BinaryOperation<Space>::template forward<kernel::Plus, double>(c.stream(), {a, one}, {b, one}, to);
+          kernel::BinaryOperation<Space>::template backward<kernel::First, double>(
+              c.stream(), {a + 1, one}, {}, {to.data + 1, one}, Write::overwrite);
           return to.data;
         }};
   }

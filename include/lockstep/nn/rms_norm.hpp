@@ -5,7 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/nn/context.hpp>
@@ -128,8 +128,8 @@ class RMSNorm {
     Staging back(c);
     auto const dsum = back.read(sum.gradient());
     auto const copy = [&](auto const& target) {
-      kernel::Add<typename Context::Space>::template backward<Operand>(c.stream(), dsum.reshape(flat),
-                                                                       {target.data, flat}, target.write);
+      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Operand>(
+          c.stream(), dsum.reshape(flat), {}, {target.data, flat}, target.write);
     };
     if (auto const dx = back.gradient(x)) copy(dx);
     auto const dadded = back.gradient(added);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// What policies need on CudaSpace: with it, parallel::OnCuda trains.
-#include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/step_key.cuh>

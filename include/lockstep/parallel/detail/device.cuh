@@ -14,7 +14,7 @@
 
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/core/wait.hpp>
-#include <lockstep/kernel/add.cuh>
+#include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -227,7 +227,8 @@ class Device<CudaSpace> {
     memory::check_cuda(cudaMemsetAsync(totals_.data(), 0, 2 * sizeof(double), stream().get()), "cudaMemsetAsync");
   }
   void add_loss(Loss const& loss) const {
-    kernel::Add<CudaSpace>::backward<double>(stream(), {loss.totals, {2}}, {totals_.data(), {2}}, Write::add);
+    kernel::BinaryOperation<CudaSpace>::backward<kernel::First, double>(stream(), {loss.totals, {2}}, {},
+                                                                        {totals_.data(), {2}}, Write::add);
   }
   template <class F>
   void change_loss(F const& f) {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/kernel/add.hpp>
+#include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -121,7 +121,8 @@ class ShardSum {
     Extents<1> const count{end - begin};
     own += begin;
     for (auto* term : terms_)
-      kernel::Add<Space>::template forward<T>(stream, {of(*term) + begin, count}, {own, count}, {own, count});
+      kernel::BinaryOperation<Space>::template forward<kernel::Plus, T>(stream, {of(*term) + begin, count},
+                                                                        {own, count}, {own, count});
     if (kept_) kernel::Move<Space>::template run<T>(stream, own, of(*kept_) + begin, end - begin);
   }
 

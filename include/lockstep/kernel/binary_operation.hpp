@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The first of two numbers: what a sum's gradient is made by, of dz and whatever stands beside it.
+struct First {
+  static constexpr char const* name = "kernel::First";
+  static constexpr bool reads_second = false;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+    return x;
+  }
+};
+/// The same with its sign changed: what the gradient of a subtrahend is made by.
+struct Negated {
+  static constexpr char const* name = "kernel::Negated";
+  static constexpr bool reads_second = false;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T) const noexcept {
+    return -x;
+  }
+};
+
+/// What BinaryOperation is made of: z(x, y) as function objects, called on the host and on devices. TowardsX(dz, y) is
+/// the gradient of x, TowardsY(dz, x) that of y.
+struct Plus {
+  static constexpr char const* name = "kernel::Plus";
+  using TowardsX = First;
+  using TowardsY = First;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x + y;
+  }
+};
+struct Minus {
+  static constexpr char const* name = "kernel::Minus";
+  using TowardsX = First;
+  using TowardsY = Negated;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x - y;
+  }
+};
+struct Times {
+  static constexpr char const* name = "kernel::Times";
+  static constexpr bool reads_second = true;
+  using TowardsX = Times;
+  using TowardsY = Times;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x, T y) const noexcept {
+    return x * y;
+  }
+};
+
+/// An operation on two numbers, one of those above, for each element of two tensors.
+template <class Space>
+struct BinaryOperation {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct BinaryOperation<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// z = rule(x, y).
+  /// @shape x, y, z [n]; z may be x or y
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
+    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+          for (Index i = begin; i < end; ++i) to[i] = Rule{}(from[i], y.data[i]);
+        });
+      });
+    });
+  }
+
+  /// dx = rule(dz, y), or dx += that, for the TowardsX of what forward ran; for its TowardsY, x and dy stand for y and
+  /// dx. A rule that does not read its second number takes a null one.
+  /// @shape dz, y, dx [n]
+  template <class Rule, class T>
+  static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {
+    stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        auto const here = [=](Index i) __attribute__((always_inline)) {
+          if constexpr (Rule::reads_second) return Rule{}(dz.data[i], y.data[i]);
+          return Rule{}(dz.data[i], T{0});
+        };
+        if (write == Write::overwrite) {
+          for (Index i = begin; i < end; ++i) dx.data[i] = here(i);
+        } else {
+          for (Index i = begin; i < end; ++i) dx.data[i] += here(i);
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr Index grain = 8192;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

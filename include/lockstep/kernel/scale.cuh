@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/scale.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a slot, or of a
+/// sequence.
+template <>
+struct Scale<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+
+  template <class T>
+  static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> factors,
+                  Matrix<T> y, Write write) {
+    using Number = Accumulate<T>;
+    auto const width = y.extent[1];
+    detail::for_elements("kernel::Scale::run", stream, y.size(), [=] __device__(Index i) {
+      auto const factor = static_cast<Number>(factors.data[layout.row_of(i / width) * width + i % width]);
+      auto const here = detail::product(static_cast<Number>(x.data[i]), factor);
+      y.data[i] = static_cast<T>(write == Write::add ? static_cast<Number>(y.data[i]) + here : here);
+    });
+  }
+
+  template <class T>
+  static void factors_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dy, Matrix<T const> x,
+                               Matrix<T> dfactors, Write write) {
+    using Number = Accumulate<T>;
+    auto const width = dfactors.extent[1];
+    detail::for_elements("kernel::Scale::factors_backward", stream, dfactors.size(), [=] __device__(Index i) {
+      auto const row = i / width, tokens = layout.tokens(row);
+      auto const first = layout.start(row) * width + i % width;
+      auto sum = write == Write::add ? static_cast<Number>(dfactors.data[i]) : Number{0};
+      for (Index t = 0; t < tokens; ++t)
+        sum += detail::product(static_cast<Number>(dy.data[first + t * width]),
+                               static_cast<Number>(x.data[first + t * width]));
+      dfactors.data[i] = static_cast<T>(sum);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

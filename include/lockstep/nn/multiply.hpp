@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/scale.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/binary_operation.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// z = x * y elementwise: a gate. Backward reads both sides. They may be the same.
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when the shapes differ
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> multiply(Context& context,
+                                                              typename Context::template Variable<2> x,
+                                                              typename Context::template Variable<2> y) {
+  detail::BinaryOperation<kernel::Times, Context> const made(context, "multiply", x, y);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> multiply(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+    Sequence<typename Context::Scalar, typename Context::Space> const& y) {
+  return x.with(multiply(context, x.tokens, y.tokens));
+}
+
+/// Every token of a sequence times the factors of its sequence: z[s, c] = x[s, c] * factors[r, c] for the slots s of
+/// sequence r, as made by nn::mean_pool and what follows it.
+/// @shape x [slots, width]   @shape factors [rows, width]   @shape returns as x
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when the factors are not those of as many sequences and channels
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> multiply(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+    typename Context::template Variable<2> factors) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::Scale<typename Context::Space>;
+  expect<ShapeError>(factors.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
+    return "multiply: the factors are " + to_string(factors.value.extent) + " of " +
+           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
+  });
+  auto const z = context.template variable<2>(x.tokens.value.extent);
+  {
+    Staging work(context);
+    Kernel::template run<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.read(factors.value),
+                                  work.write(z.value), Write::overwrite);
+  }
+  context.on_backward(z, std::tuple{}, [x, factors, z](Context& c) {
+    Staging back(c);
+    auto const dz = back.read(z.gradient());
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template run<Operand>(c.stream(), x.layout, dz, back.read(c.value_of(factors)), {dx.data, z.value.extent},
+                                    dx.write);
+    if (auto const dfactors = back.gradient(factors))
+      Kernel::template factors_backward<Operand>(c.stream(), x.layout, dz, back.read(c.value_of(x.tokens)),
+                                                 {dfactors.data, factors.value.extent}, dfactors.write);
+  });
+  return x.with(z);
+}
+/// Every place of a picture, a clip or a series times the factors of its row, channel by channel: squeeze and
+/// excitation, where they are made of nn::global_average_pool.
+/// @shape x [rows, extent…, channels]   @shape factors [rows, channels]   @shape returns as x
+template <class Context, int Rank>
+requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> multiply(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+    typename Context::template Variable<2> factors) {
+  auto const rows = x.extent(0), channels = x.extent(Rank - 1);
+  Index places = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
+  Sequence<typename Context::Scalar, typename Context::Space> const sequences{
+      x.reshape(Extents<2>{rows * places, channels}), {.rows = rows, .slots = rows * places, .length = places}};
+  return multiply(context, sequences, factors).tokens.reshape(x.value.extent);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/detail/binary_operation.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// z = x - y elementwise. A gate between two states takes one product with it: y + gate * (x - y).
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when the shapes differ
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> subtract(Context& context,
+                                                              typename Context::template Variable<2> x,
+                                                              typename Context::template Variable<2> y) {
+  detail::BinaryOperation<kernel::Minus, Context> const made(context, "subtract", x, y);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> subtract(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+    Sequence<typename Context::Scalar, typename Context::Space> const& y) {
+  return x.with(subtract(context, x.tokens, y.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

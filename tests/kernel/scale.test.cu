@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/kernel/scale.cuh>
+
+#include <doctest/doctest.h>
+
+#include "kernel/device_layout.hpp"
+#include "kernel/values.hpp"
+
+using namespace lockstep;
+using lockstep_test::OnDevice;
+using lockstep_test::TwinLayout;
+using lockstep_test::values;
+using lockstep_test::view;
+
+namespace scale_on_cuda {
+namespace {
+
+template <class T>
+void check(TwinLayout const& twin, Index width) {
+  using Host = kernel::Scale<HostSpace>;
+  using Cuda = kernel::Scale<CudaSpace>;
+  ThreadPool pool(1);
+  memory::Stream<HostSpace> const host(pool);
+  memory::CudaStream const stream;
+  auto const rows = twin.rows(), slots = twin.slots();
+  auto const x = values<T>(slots * width, 1), factors = values<T>(rows * width, 2), dy = values<T>(slots * width, 3);
+  auto y = values<T>(slots * width, 4), gradient = values<T>(rows * width, 5);
+  OnDevice<T> const device_x(x), device_factors(factors), device_dy(dy), device_y(y), device_gradient(gradient);
+  for (auto write : {Write::add, Write::overwrite}) {
+    Host::run<T>(host, twin.host(), view(x, slots, width), view(factors, rows, width), view(y, slots, width), write);
+    Cuda::run<T>(stream.view(), twin.device(), device_x.view(slots, width), device_factors.view(rows, width),
+                 device_y.view(slots, width), write);
+    CHECK(device_y.values() == y);
+    Host::factors_backward<T>(host, twin.host(), view(dy, slots, width), view(x, slots, width),
+                              view(gradient, rows, width), write);
+    Cuda::factors_backward<T>(stream.view(), twin.device(), device_dy.view(slots, width), device_x.view(slots, width),
+                              device_gradient.view(rows, width), write);
+    CHECK(device_gradient.values() == gradient);
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("factors of sequences and their gradients on CUDA have the host's bits, padded and ragged", T, float,
+                   double) {
+  if (!lockstep_test::has_gpu("kernel::Scale<CudaSpace>")) return;
+  for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
+    for (auto const& lengths : lockstep_test::some_lengths)
+      for (Index width : {1, 31, 64}) check<T>(TwinLayout(kind, lengths), width);
+}
+
+}  // namespace scale_on_cuda
