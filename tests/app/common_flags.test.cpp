@@ -291,6 +291,16 @@ TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
                  "--gradient-wire bf16 with --backend cuda, where NCCL does not join the ranks"));
 }
 
+TEST_CASE("products are timed on GPUs, and nowhere else") {
+  app::Gpus const one{.built = true, .count = 1};
+  CHECK_FALSE(parse({}, 4, {}, one).timed_products);
+  CHECK(parse({"--timed-products"}, 4, {}, one).timed_products);
+  CHECK(contains(refused({"--timed-products"}),
+                 "--timed-products with --backend host: it is cuBLASLt that offers several algorithms"));
+  CHECK(contains(refused({"--timed-products", "--backend", "host"}, {}, one), "or use --backend cuda"));
+  CHECK(contains(refused({"--timed-products", "--doctor"}, {}, one), "--doctor with --timed-products"));
+}
+
 TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);

@@ -136,13 +136,16 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.warmup_steps == 4);
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
   CHECK(fit.alike.empty());
+  CHECK_FALSE(fit.timed_products);
   options.alike = {{"--width", "32"}};
   options.max_steps = 2;
+  options.timed_products = true;
   fit = training.fit_options(loader);
   CHECK(fit.max_steps == 2);
   CHECK(fit.schedule.total_steps == 2);
   CHECK(fit.schedule.warmup_steps == 2);
   CHECK(fit.alike == options.alike);
+  CHECK(fit.timed_products);
 }
 
 TEST_CASE("a warm-up that is longer than the run is told before it begins") {

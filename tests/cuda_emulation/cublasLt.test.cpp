@@ -40,3 +40,28 @@ TEST_CASE("the algorithm that takes least time is chosen, and no other product's
   CHECK(product(other, m - 1) == fewer);
   CHECK(product(other, m) == second);
 }
+
+TEST_CASE("a product whose matrices find no room keeps its algorithm, and others are timed") {
+  using Gemm = kernel::Gemm<CudaSpace>;
+  constexpr auto no = kernel::Transpose::no;
+  memory::CudaStream const stream, like;
+  Index const k = 64, n = 5, few = 9, many = 900;
+  OnDevice<float> const a(lockstep_test::values<float>(many * k, 1)), b(lockstep_test::values<float>(k * n, 2));
+  auto const product = [&](memory::CudaStream const& on, Index rows) {
+    OnDevice<float> const c(std::vector<float>(static_cast<std::size_t>(rows * n)));
+    Gemm::multiply<float>(on.view(), 1, {a.view(many, k).data, {rows, k}}, no, b.view(k, n), no, 0, c.view(rows, n));
+    return c.values();
+  };
+  auto const small = product(stream, few), large = product(stream, many);
+  cuda_emulation::lt_second_is_fastest = true;
+  auto const before = cuda_emulation::largest_block.exchange(100'000);
+  auto const choices = Gemm::choose_by_time(stream.view());
+  cuda_emulation::largest_block = before;
+  cuda_emulation::lt_second_is_fastest = false;
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(product(stream, few) != small);
+  CHECK(product(stream, many) == large);
+  Gemm::take_choices(like.view(), choices);
+  CHECK(product(like, few) == product(stream, few));
+  CHECK(product(like, many) == large);
+}

@@ -139,11 +139,16 @@ inline cudaError_t cudaDeviceSynchronize() {
   return cuda_emulation::wake(), device.finish_all(), cudaSuccess;
 }
 
+namespace cuda_emulation {
+/// Tests set it: more at once there is not.
+inline std::atomic<std::size_t> largest_block = std::size_t{1} << 40;
+}  // namespace cuda_emulation
+
 /// Fresh memory holds nans, like as not.
 inline cudaError_t cuda_emulation_allocate(void** to, std::size_t bytes, bool on_host) {
   if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   cuda_emulation::wake();
-  *to = bytes > std::size_t{1} << 40 ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *to = bytes > cuda_emulation::largest_block ? nullptr : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (!*to) return cuda_emulation::refuse(cudaErrorMemoryAllocation);
   std::memset(*to, 0xff, bytes);
   cuda_emulation::Memory::instance().give({static_cast<std::byte*>(*to), bytes, on_host,

@@ -147,6 +147,7 @@ TEST_CASE("flags that cannot work are refused with the value and the way out") {
       {{"--doctr"}, {"unknown flag --doctr", "--doctor"}},
       {{"--doctor", "--patience", "2"}, {"--doctor with --patience", "leave out either"}},
       {{"--shard-optimizer", "--devices", "2"}, {"--shard-optimizer with --parallel dp", "use --parallel ddp"}},
+      {{"--timed-products", "--backend", "host"}, {"--timed-products with --backend host", "leave it out"}},
       {{"--gradient-wire", "bf16"}, {"--gradient-wire bf16 with --parallel single", "use --parallel ddp"}},
       {{"--gradient-wire", "fp16", "--nproc", "2"}, {"--gradient-wire fp16 with --precision fp32", "bf16"}},
       {{"--resume", "nowhere"}, {"--resume nowhere: there is no such file"}},

@@ -107,6 +107,9 @@ class CommonFlags {
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
     command.add("--shard-optimizer", options_.shard_optimizer,
                 "With ddp: each rank keeps and steps its part of the optimizer's moments only; less memory, same bits");
+    command.add("--timed-products", options_.timed_products,
+                "On GPUs: after the first step the fastest algorithm of each product is found and taken; bits then "
+                "differ from run to run");
     command.add("--gradient-wire", options_.gradient_wire,
                 {{"fp32", parallel::WireFormat::float32},
                  {"bf16", parallel::WireFormat::bfloat16},

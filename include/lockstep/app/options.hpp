@@ -55,6 +55,7 @@ struct Options {
   std::optional<double> bucket_cap_mb;  ///< unset: measured
   Index check_replicas_every = 0;       ///< optimizer steps; 0 never
   bool shard_optimizer = false;         ///< with ddp: each rank keeps its part of the optimizer's moments only
+  bool timed_products = false;          ///< on GPUs: products take the algorithm that was fastest after the first step
   /// With ddp: what gradients are sent as.
   parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
   int reproducible = 0;  ///< shards of a micro-step, whatever the ranks and devices; 0: one for each

@@ -103,6 +103,7 @@ class Training {
             .patience = options_.patience,
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
             .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
+            .timed_products = options_.timed_products,
             .alike = options_.alike};
   }
 

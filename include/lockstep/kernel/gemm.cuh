@@ -63,10 +63,11 @@ struct Gemm<CudaSpace> {
   }
 
   /// Times for each kind of product that the stream has made so far the algorithms that cuBLASLt offers, up to eight,
-  /// on matrices of its own, and takes the fastest from here on. Waits for the stream.
+  /// on matrices of its own, and takes the fastest from here on. A kind whose matrices find no room on the device keeps
+  /// the algorithm that it has. Waits for the stream.
   /// @returns the choices, for `take_choices` of other streams of such a GPU, and of runs to come
   /// @determinism not promised: two runs may choose differently, and differ in bits; the choices make them alike
-  /// @throws CudaError, std::bad_alloc
+  /// @throws CudaError
   [[nodiscard]] static std::string choose_by_time(Stream stream) {
     auto choices = stream.kept<detail::LtProducts>().choose_by_time(stream);
     stream.memory_moved();  // recorded products are those of before

@@ -40,6 +40,13 @@ inline void check_gradient_wire(Options const& options) {
         "it out, or use --engine nccl");
 }
 
+inline void check_timed_products(Options const& options) {
+  if (options.timed_products && options.backend == Backend::host)
+    throw ConfigError(
+        "--timed-products with --backend host: it is cuBLASLt that offers several algorithms for a product; leave it "
+        "out, or use --backend cuda");
+}
+
 inline void check_doctor(Options const& options) {
   if (!options.doctor) return;
   auto const refuse = [](std::string const& flag) {
@@ -52,6 +59,7 @@ inline void check_doctor(Options const& options) {
   if (options.max_restarts > 0) refuse("--max-restarts");
   if (!options.best_by.empty()) refuse("--best-by");
   if (options.patience > 0) refuse("--patience");
+  if (options.timed_products) refuse("--timed-products");
   if (options.max_steps) refuse("--max-steps");
   if (options.dry_run) refuse("--dry-run");
   if (options.shard_optimizer)
@@ -83,6 +91,7 @@ inline void check_saving(Options const& options) {
 inline void check_combinations(Options const& options) {
   check_sharding(options);
   check_gradient_wire(options);
+  check_timed_products(options);
   check_best(options);
   check_saving(options);
   check_doctor(options);

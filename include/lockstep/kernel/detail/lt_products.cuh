@@ -61,26 +61,11 @@ class LtProducts {
   }
 
   /// Times for each kind of product that was met what cuBLASLt offers for it, in memory of its own, and takes the
-  /// fastest from here on. Waits for the stream.
+  /// fastest from here on; a kind for which the device has no such memory keeps its algorithm. Waits for the stream.
   [[nodiscard]] LtChoices choose_by_time(memory::Stream<CudaSpace> stream) {
     LtChoices choices{machine(), {}};
     for (auto& [kind, plan] : plans_) {
-      LtTrial const trial(stream, kind);
-      if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, trial.bias());
-      auto least = std::numeric_limits<double>::infinity();
-      for (auto const& offer : offers(plan, kind, most_offers)) {
-        auto const took = trial.milliseconds([&] {
-          double const one = 1, none = 0;
-          float const float_one = 1, float_none = 0;
-          bool const wide = kind.type == CUDA_R_64F;
-          void const *const alpha = wide ? static_cast<void const*>(&one) : &float_one,
-                            *const beta = wide ? static_cast<void const*>(&none) : &float_none;
-          return cublasLtMatmul(handle_, &plan.operation, alpha, trial.b(), &plan.b, trial.a(), &plan.a, beta,
-                                trial.c(), &plan.c, trial.c(), &plan.c, &offer.value, workspace_.data(),
-                                workspace_.bytes(), stream.get()) == CUBLAS_STATUS_SUCCESS;
-        });
-        if (took < least) least = took, plan.algorithm = offer;
-      }
+      time(stream, kind, plan);
       choices.algorithms[kind] = plan.algorithm;
     }
     return choices;
@@ -101,6 +86,26 @@ class LtProducts {
     cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
     LtAlgorithm algorithm{};
   };
+
+  void time(memory::Stream<CudaSpace> stream, LtProduct const& kind, Plan& plan) const {
+    LtTrial const trial(stream, kind);
+    if (!trial) return;
+    if (kind.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, trial.bias());
+    auto least = std::numeric_limits<double>::infinity();
+    for (auto const& offer : offers(plan, kind, most_offers)) {
+      auto const took = trial.milliseconds([&] {
+        double const one = 1, none = 0;
+        float const float_one = 1, float_none = 0;
+        bool const wide = kind.type == CUDA_R_64F;
+        void const *const alpha = wide ? static_cast<void const*>(&one) : &float_one,
+                          *const beta = wide ? static_cast<void const*>(&none) : &float_none;
+        return cublasLtMatmul(handle_, &plan.operation, alpha, trial.b(), &plan.b, trial.a(), &plan.a, beta, trial.c(),
+                              &plan.c, trial.c(), &plan.c, &offer.value, workspace_.data(), workspace_.bytes(),
+                              stream.get()) == CUBLAS_STATUS_SUCCESS;
+      });
+      if (took < least) least = took, plan.algorithm = offer;
+    }
+  }
 
   template <class Value>
   static void set(cublasLtMatmulDescOpaque_t& operation, cublasLtMatmulDescAttributes_t attribute, Value const& value) {

@@ -3,8 +3,10 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include <lockstep/kernel/detail/lt_choices.cuh>
 #include <lockstep/memory/cuda.cuh>
@@ -12,18 +14,27 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// Matrices of a kind of product, on which its algorithms are timed: in memory of their own, so that nothing of the
-/// training is read or written.
+/// training is read or written. Where the device has no room for them there are none.
 class LtTrial {
  public:
   LtTrial(memory::Stream<CudaSpace> stream, LtProduct const& kind) : stream_(stream) {
-    auto const take = [&](memory::Block& block, Index elements, cudaDataType_t type) {
-      auto const bytes = static_cast<std::size_t>(elements) * size_of(type);
-      block = memory::CudaResource{}.allocate(bytes);
-      // In each of the types a number near 0.01 or 1: zeros would take less power, and so less time.
-      memory::check_cuda(cudaMemsetAsync(block.data(), 0x3c, bytes, stream.get()), "cudaMemsetAsync");
+    std::size_t bytes = 0;
+    auto const next = [&](Index elements, cudaDataType_t type) {
+      return std::exchange(bytes, bytes + (static_cast<std::size_t>(elements) * size_of(type) + 255) / 256 * 256);
     };
-    take(a_, kind.m * kind.k, kind.type), take(b_, kind.k * kind.n, kind.type), take(c_, kind.m * kind.n, kind.c_type);
-    take(bias_, kind.n, kind.c_type);
+    at_ = {next(kind.m * kind.k, kind.type), next(kind.k * kind.n, kind.type), next(kind.m * kind.n, kind.c_type),
+           next(kind.n, kind.c_type)};
+    void* data = nullptr;
+    auto const status = cudaMalloc(&data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());  // CUB asks for it after each launch, and would fail by ours
+      return;
+    }
+    memory::check_cuda(status, "cudaMalloc");
+    memory_ = memory::Block(static_cast<std::byte*>(data), bytes,
+                            [](void*, std::byte* p, std::size_t) noexcept { cudaFree(p); });
+    // In each of the types a number near 0.01 or 1: zeros would take less power, and so less time.
+    memory::check_cuda(cudaMemsetAsync(data, 0x3c, bytes, stream.get()), "cudaMemsetAsync");
     for (auto& event : events_)
       memory::check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
   }
@@ -34,10 +45,12 @@ class LtTrial {
       if (event) cudaEventDestroy(event);
   }
 
-  [[nodiscard]] void const* a() const noexcept { return a_.data(); }
-  [[nodiscard]] void const* b() const noexcept { return b_.data(); }
-  [[nodiscard]] void* c() const noexcept { return c_.data(); }
-  [[nodiscard]] void const* bias() const noexcept { return bias_.data(); }
+  /// Whether there was room.
+  [[nodiscard]] explicit operator bool() const noexcept { return memory_.data() != nullptr; }
+  [[nodiscard]] void const* a() const noexcept { return memory_.data() + at_[0]; }
+  [[nodiscard]] void const* b() const noexcept { return memory_.data() + at_[1]; }
+  [[nodiscard]] void* c() const noexcept { return memory_.data() + at_[2]; }
+  [[nodiscard]] void const* bias() const noexcept { return memory_.data() + at_[3]; }
 
   /// What the fastest of three rounds of `queue()` took; infinity where that says it could not be queued.
   template <class Queue>
@@ -65,7 +78,8 @@ class LtTrial {
   }
 
   memory::Stream<CudaSpace> stream_;
-  memory::Block a_, b_, c_, bias_;
+  memory::Block memory_;
+  std::array<std::size_t, 4> at_{};  // where in it a, b, c and the bias begin
   cudaEvent_t events_[2]{};
 };
 
