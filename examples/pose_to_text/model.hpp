@@ -7,6 +7,7 @@
 
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/encode_once.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/linear.hpp>
@@ -97,8 +98,10 @@ class PoseToText {
     each("head", head_);
   }
   auto predict(auto& context, auto const& batch) const {  // the logits of each next token
-    auto const frames = nn::sequence_of(context, batch[&Clip::frames], batch.positions());
-    auto const seen = encoder_.forward(context, dropout_.forward(context, frames_.forward(context, frames)));
+    auto const seen = nn::encode_once(context, [&] {
+      auto const frames = nn::sequence_of(context, batch[&Clip::frames], batch.positions());
+      return encoder_.forward(context, dropout_.forward(context, frames_.forward(context, frames)));
+    });
     auto const read = tokens_.forward(context, batch[&Clip::tokens], batch.positions());
     return head_.forward(context, decoder_.forward(context, read, seen));
   }

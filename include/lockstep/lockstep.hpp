@@ -126,6 +126,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
+#include <lockstep/nn/encode_once.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/fused_embedding.hpp>

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/json.hpp>
+#include <lockstep/data/collated.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/nn/initialize.hpp>
+#include <lockstep/train/predictor.hpp>
 
 #include "../examples/pose_to_text/model.hpp"
 #include "examples/learned_by_heart.hpp"
@@ -107,6 +111,32 @@ TEST_CASE("padded and ragged batches give the same loss") {
   CHECK(padded.weight == 6 + 1 + 2 + 3 + 4 + 1 + 2);  // every text's words and its end
   CHECK(ragged.weight == padded.weight);
   CHECK(ragged.sum == padded.sum);
+}
+
+TEST_CASE("it writes token by token what it would write of the whole text, and reads the frames once") {
+  PoseToText model(sizes(0));
+  std::vector<float> values(static_cast<std::size_t>(nn::ParameterLayout::of(model).size()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.3f * std::sin(static_cast<float>(i * i % 1009));
+  train::Predictor<PoseToText> predictor(model, std::span<float const>(values)),
+      whole(model, std::span<float const>(values));
+  auto const batch = [](std::vector<Clip> all) { return data::Collated{data::RaggedCollate{}, std::move(all)}; };
+  std::vector<Clip> texts(2);
+  for (std::size_t i = 0; i < 2; ++i) texts[i] = {clips(7)[i + 5].frames, {1}, {2}};
+  auto here = texts;
+  for (Index length = 1; length <= 5; ++length) {
+    auto const next = batch(here);
+    auto const got = (length == 1 ? predictor.begin(next.batch()) : predictor.next(next.batch())).tokens.value;
+    auto const all = batch(texts);
+    auto const expected = whole.predict(all.batch()).tokens.value;
+    for (Index row = 0; row < 2; ++row) {
+      auto const* const logits = expected.data + (row * length + length - 1) * 7;
+      CHECK(std::equal(logits, logits + 7, got.data + row * 7));
+      auto const word = static_cast<std::int32_t>(std::max_element(logits, logits + 7) - logits);
+      auto& text = texts[static_cast<std::size_t>(row)];
+      text.tokens.push_back(word), text.next.push_back(2);
+      here[static_cast<std::size_t>(row)] = Clip{{}, {word}, {2}};
+    }
+  }
 }
 
 TEST_CASE("a few clips are learned by heart on one device, on two, and by two ranks, which agree bit for bit") {

@@ -9,16 +9,20 @@
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/ragged_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/nn/add.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/encode_once.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/multiply.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/single_device.hpp>
@@ -218,6 +222,100 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole 
   check(data::PadCollate{}, 2, longest);
 }
 
+namespace {
+
+struct Translation {
+  std::vector<std::int32_t> source, tokens;
+};
+
+/// What reads the source, whole, may be anything; layers of each kind attend to it.
+struct Translator {
+  void visit(auto&& each) {
+    each("source", source), each("encoder", encoder), each("tokens", tokens), each("decoder", decoder);
+    each("bias", bias), each("distances", distances), each("attention", attention), each("memory", memory);
+    each("head", head);
+  }
+  auto predict(auto& context, auto const& batch) const {
+    auto const read = nn::encode_once(context, [&] {
+      auto const x = encoder.forward(context, source.forward(context, batch[&Translation::source], batch.positions()));
+      return nn::multiply(context, x, nn::mean_pool(context, x));
+    });
+    auto x = tokens.forward(context, batch[&Translation::tokens], batch.positions());
+    x = decoder.forward(context, x, read);
+    x = attention.forward(context, x, bias.forward(context, x));
+    x = memory.forward(context, x, read, distances.forward(context, x.layout, read.layout));
+    return head.forward(context, memory.forward(context, x, nn::encode_once(context, [&] { return read; })));
+  }
+
+  nn::FusedEmbedding source{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::TransformerEncoder encoder{{.layers = 1, .width = 8, .heads = 2, .feed_forward = 12}};
+  nn::FusedEmbedding tokens{{.vocabulary = vocabulary, .length = longest, .width = 8}};
+  nn::TransformerDecoder decoder{{.layers = 2, .width = 8, .heads = 2, .feed_forward = 12, .norm_first = true}};
+  nn::RelativePositionBias bias{{.heads = 2, .buckets = 4, .farthest = 6, .causal = true}};
+  nn::RelativePositionBias distances{{.heads = 2, .buckets = 8, .farthest = 6}};
+  nn::MultiHeadAttention attention{{.width = 8, .heads = 2, .causal = true}};
+  nn::MultiHeadAttention memory{{.width = 8, .heads = 2}};
+  nn::Linear head{8, vocabulary};
+};
+
+/// The tokens [from, to) of so many translations, of sources of lengths that differ, or of none.
+template <class Collate>
+[[nodiscard]] data::Collated<Collate, Translation> translations(Index rows, Index from, Index to, bool with_source) {
+  std::vector<Translation> all;
+  for (auto& text : texts(rows, from, to)) {
+    Translation one{{}, std::move(text.tokens)};
+    auto const row = std::ssize(all);
+    for (Index i = 0; with_source && i < 1 + (3 * row + 4) % longest; ++i)
+      one.source.push_back(static_cast<std::int32_t>((i * i + row) % vocabulary));
+    all.push_back(std::move(one));
+  }
+  return {Collate{}, all};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a decoder goes on token by token with a memory that was encoded once, with the same bits", M,
+                   Translator, nn::InBfloat16<Translator>) {
+  M const model = [] {
+    if constexpr (std::is_same_v<M, Translator>)
+      return M{};
+    else
+      return M(Translator{});
+  }();
+  auto whole = predictor_of(model), by_token = predictor_of(model, 2);
+  auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
+    for (Index to = first; to <= longest; ++to) {
+      CAPTURE(rows);
+      CAPTURE(to);
+      bool const begins = to == first;
+      auto const all = translations<Collate>(rows, 0, to, true);
+      auto const expected = whole.predict(all.batch()).tokens.value;
+      auto const some = translations<Collate>(rows, begins ? 0 : to - 1, to, begins);
+      auto const got = (begins ? by_token.begin(some.batch()) : by_token.next(some.batch())).tokens.value;
+      Index const here = begins ? to : 1;
+      REQUIRE(got.extent == Extents<2>{rows * here, vocabulary});
+      bool equal = true;
+      for (Index row = 0; row < rows; ++row)
+        for (Index i = 0; i < here * vocabulary; ++i)
+          equal =
+              equal && got.data[row * here * vocabulary + i] == expected.data[(row * to + to - here) * vocabulary + i];
+      CHECK(equal);
+      CHECK(by_token.predict(all.batch()).tokens.value(0, 3) == expected(0, 3));
+    }
+  };
+  check(data::PadCollate{}, 1, 1);
+  check(data::PadCollate{}, 3, 4);
+  check(data::RaggedCollate{}, 3, 2);
+  check(data::RaggedCollate{}, 1, 1);
+}
+
+TEST_CASE("what goes on has as many sequences as the memory") {
+  auto predictor = predictor_of(Translator{});
+  static_cast<void>(predictor.begin(translations<data::PadCollate>(2, 0, 3, true).batch()));
+  CHECK_THROWS_AS(static_cast<void>(predictor.next(translations<data::PadCollate>(1, 3, 4, false).batch())),
+                  ShapeError);
+}
+
 TEST_CASE("what cannot go on token by token is refused, and does not go on after an error") {
   auto predictor = predictor_of(LanguageModel{});
   auto const refuses = [&]<class Error>(Error const&, auto const& f, char const* sentence) {
@@ -255,13 +353,13 @@ namespace {
 template <class Part>
 struct Behind {
   explicit Behind(Part p) : part(p) {}
-  void visit(auto&& each) { each("embedding", embedding), each("attention", attention); }
+  void visit(auto&& each) { each("embedding", embedding), each("attention", attention), each("causal", causal); }
   auto predict(auto& context, auto const& batch) const {
     return part(context, embedding.forward(context, batch[&Text::tokens], batch.positions()), *this, batch);
   }
   Part part;
   nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8}};
-  nn::MultiHeadAttention attention{{.width = 8, .heads = 2}};
+  nn::MultiHeadAttention attention{{.width = 8, .heads = 2}}, causal{{.width = 8, .heads = 2, .causal = true}};
 };
 
 }  // namespace
@@ -275,6 +373,18 @@ TEST_CASE("layers that take whole sequences say so token by token") {
   };
   refuses([](auto& context, auto x, auto const& model, auto const&) { return model.attention.forward(context, x); },
           "attention: the model is to predict token by token");
+  refuses(
+      [](auto& context, auto x, auto const& model, auto const&) {
+        auto const other = nn::add(context, x, x);
+        return model.attention.forward(context, x, other);
+      },
+      "and attention to a memory that nn::encode_once made");
+  refuses(
+      [](auto& context, auto x, auto const& model, auto const&) {
+        auto const memory = nn::encode_once(context, [&] { return nn::add(context, x, x); });
+        return model.causal.forward(context, x, memory);
+      },
+      "attention: the model");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
           "mean_pool: the model");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },

@@ -20,7 +20,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// Multi-head attention of the tokens of each sequence, to each other or to those of another sequence, the memory:
 /// out = output(attention(query(x), key(memory), value(memory))), with dropout on the attention weights. Padding
 /// neither attends nor is attended to; a token without anything to attend to receives output(0). Where a Predictor goes
-/// on token by token, tokens attend to those of earlier passes, too, whose keys and values the context has kept.
+/// on token by token, tokens attend to those of earlier passes, too, or to the memory that nn::encode_once has made:
+/// the context has kept the keys and values of both.
 /// @determinism bitwise, for any number of threads
 class MultiHeadAttention {
  public:
@@ -75,14 +76,15 @@ class MultiHeadAttention {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
     auto const query = query_.forward(context, x.tokens);
-    auto key = key_.forward(context, memory.tokens);
-    auto value = value_.forward(context, memory.tokens);
+    auto key = mapped(context, key_, memory.tokens), value = mapped(context, value_, memory.tokens);
     auto const queries = x.layout;
     auto keys = memory.layout;
     bool causal = causal_;
     if constexpr (Context::Space::host_accessible) {
-      if (context.keeps_tokens()) {
-        if (!causal_ || x.tokens.value.data != memory.tokens.value.data) context.expect_whole_sequences("attention");
+      bool const is_memory = context.is_memory(memory.tokens.value);
+      if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
+        context.expect_whole_sequences("attention");
+      if (context.keeps_tokens() && !is_memory) {
         key.value = context.append(key.value, keys), value.value = context.append(value.value, keys);
         causal = context.earlier_tokens() == 0;  // one that comes behind others meets all of them
         keys = SequenceLayout<HostSpace>::padded(context.earlier_tokens() + keys.length, {}, keys.positions);
@@ -128,6 +130,16 @@ class MultiHeadAttention {
   }
 
  private:
+  /// map(x); of a memory, where sequences go on token by token, what it was when they began.
+  template <class Context, class Variable>
+  [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
+    if constexpr (Context::Space::host_accessible)
+      if (context.is_memory(x.value))
+        return {context.made_once({x.extent(0), map.outputs()}, [&] { return map.forward(context, x).value; }),
+                nullptr};
+    return map.forward(context, x);
+  }
+
   /// `distances` that a bias needs, 0 without one.
   void check(Index rows, Index memory_rows, Extents<2> bias, Index distances) const {
     expect<ShapeError>(rows == memory_rows, [&] {

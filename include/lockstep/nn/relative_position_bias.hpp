@@ -42,7 +42,8 @@ class RelativePositionBias {
 
   void visit(auto&& each) { each("table", table_); }
 
-  /// What MultiHeadAttention::forward takes. Where sequences go on token by token, the keys are behind those before.
+  /// What MultiHeadAttention::forward takes for attention to a memory, the keys. Where sequences go on token by token,
+  /// the queries are behind those before.
   /// @shape returns [heads, queries.length + keys.length - 1]
   template <class Context>
   [[nodiscard]] typename Context::template Variable<2> forward(
@@ -51,7 +52,8 @@ class RelativePositionBias {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
     Index const earlier = context.earlier_tokens(), first = 1 - queries.length - earlier;
-    auto const bias = context.template variable<2>({table_.shape[1], std::max<Index>(0, keys.length - first)});
+    auto const bias =
+        context.template variable<2>({table_.shape[1], std::max<Index>(0, queries.length + keys.length - 1)});
     Staging work(context);
     Kernel::template forward<Operand>(context.stream(), buckets_, first, context.template value<2>(table_),
                                       work.write(bias.value));
@@ -63,11 +65,13 @@ class RelativePositionBias {
     });
     return bias;
   }
-  /// For self-attention.
+  /// For self-attention. Where sequences go on token by token, the keys are those before, too.
   template <class Context>
   [[nodiscard]] typename Context::template Variable<2> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
-    return forward(context, x.layout, x.layout);
+    auto keys = x.layout;
+    keys.length += context.earlier_tokens();
+    return forward(context, x.layout, keys);
   }
 
  private:

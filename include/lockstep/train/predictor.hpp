@@ -52,14 +52,14 @@ class Predictor {
   }
 
   /// The same, for sequences that are to go on token by token: what causal attention has made of these tokens is kept,
-  /// in place of what was kept before. The sequences are equally long.
+  /// and what nn::encode_once made, in place of what was kept before. The sequences are equally long.
   /// @throws ConfigError when the model has no causal attention, or a layer that takes whole sequences, such as another
   /// attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
     return go_on(batch, 0);
   }
-  /// What the model predicts for one more token of each of those sequences, which is all that the batch has: as
+  /// What the model predicts for one more token of each of those sequences, which is all of them that the batch has: as
   /// `predict` for the last tokens of all, with the same bits unless a BLAS multiplies, without computing the others
   /// again. Calls of `predict` in between change nothing.
   /// @throws ConfigError when there is nothing to go on with, as after an error   @throws ShapeError unless the batch
