@@ -21,10 +21,20 @@ struct Sequence {
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
 
-/// Says how activations are added.
+/// Says how activations are added, subtracted and multiplied.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+  return x;
+}
+template <class Scalar, class Space>
+Sequence<Scalar, Space> operator-(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are subtracted by nn::subtract(context, x, y)");
+  return x;
+}
+template <class Scalar, class Space>
+Sequence<Scalar, Space> operator*(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are multiplied by nn::multiply(context, x, y)");
   return x;
 }
 

@@ -36,10 +36,20 @@ struct Variable {
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
 };
 
-/// Says how activations are added.
+/// Says how activations are added, subtracted and multiplied.
 template <class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> operator+(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
   static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are added by nn::add(context, x, y)");
+  return x;
+}
+template <class Scalar, int Rank, class Space>
+Variable<Scalar, Rank, Space> operator-(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are subtracted by nn::subtract(context, x, y)");
+  return x;
+}
+template <class Scalar, int Rank, class Space>
+Variable<Scalar, Rank, Space> operator*(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {
+  static_assert(!std::is_same_v<Scalar, Scalar>, "Lockstep: activations are multiplied by nn::multiply(context, x, y)");
   return x;
 }
 

@@ -10,6 +10,10 @@
 // CASE frozen: Lockstep: the frozen block has no forward(context, inputs...) const for these inputs
 // CASE sum: Lockstep: activations are added by nn::add(context, x, y)
 // CASE sequences: Lockstep: activations are added by nn::add(context, x, y)
+// CASE difference: Lockstep: activations are subtracted by nn::subtract(context, x, y)
+// CASE differences: Lockstep: activations are subtracted by nn::subtract(context, x, y)
+// CASE product: Lockstep: activations are multiplied by nn::multiply(context, x, y)
+// CASE products: Lockstep: activations are multiplied by nn::multiply(context, x, y)
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/frozen.hpp>
@@ -51,6 +55,14 @@ auto mistakes(Context& context, [[maybe_unused]] Batch const& batch, Context::Va
   return x + x;
 #elif defined(CASE_sequences)
   return sequence + sequence;
+#elif defined(CASE_difference)
+  return x - x;
+#elif defined(CASE_differences)
+  return sequence - sequence;
+#elif defined(CASE_product)
+  return x * x;
+#elif defined(CASE_products)
+  return sequence * sequence;
 #else
   return nn::Frozen(nn::Linear(2, 2)).forward(context, x);
 #endif
