@@ -412,6 +412,12 @@ T __shfl_xor_sync(unsigned mask, T value, unsigned distance, char const* file = 
   return machine.exchange(mask, value, machine.lane() ^ distance, {file, line});
 }
 
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  auto& machine = cuda_emulation::Machine::instance();
+  return machine.exchange(mask, value, static_cast<unsigned>(source), {file, line});
+}
+
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }

@@ -237,6 +237,7 @@ void embedding_assembly_cases(Backend& backend) {
     check_embedding<T>(
         backend,
         {.rows = 70, .length = 3, .width = 33, .segments = 2, .scale = 3, .types = !positions, .positions = positions});
+  check_embedding<T>(backend, {.rows = 300, .length = 16, .width = 16, .norm = Norm::layer, .types = true});
 }
 
 /// Long segments: many chunks for one id, several such ids side by side, and a vocabulary with wide gaps.

@@ -5,8 +5,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -20,29 +19,18 @@ struct ChannelStatistics {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// The sum over a block's warps, in order, of the lanes of a column; every thread of the column gets it.
-template <class Sum>
-__device__ Sum sum_of_column(Sum value) {
-  __shared__ Sum shared[warps_per_block][warp];
-  __syncthreads();  // the last call's values have been read
-  shared[threadIdx.x / warp][threadIdx.x % warp] = value;
-  __syncthreads();
-  Sum sum = 0;
-  for (Index part = 0; part < warps_per_block; ++part) sum += shared[part][threadIdx.x % warp];
-  return sum;
-}
-
 /// A block takes 32 columns of a chunk of rows: their mean, and the squares of the differences from it.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, Accumulate<T>* partial) {
   using Sum = Accumulate<T>;
   auto const tiles = (width + warp - 1) / warp;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
-  auto const first = chunk * column_chunk + Index{threadIdx.x} / warp, end = min(rows, (chunk + 1) * column_chunk);
+  auto const begin = chunk * column_chunk(rows), end = min(rows, begin + column_chunk(rows));
+  auto const first = begin + Index{threadIdx.x} / warp;
   Sum sum = 0, squares = 0;
   for (auto row = first; column < width && row < end; row += warps_per_block)
     sum += static_cast<Sum>(x[row * width + column]);
-  Sum const mean = sum_of_column(sum) / static_cast<Sum>(end - chunk * column_chunk);
+  Sum const mean = sum_of_column(sum) / static_cast<Sum>(end - begin);
   for (auto row = first; column < width && row < end; row += warps_per_block) {
     Sum const difference = static_cast<Sum>(x[row * width + column]) - mean;
     squares += difference * difference;
@@ -51,6 +39,37 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   if (threadIdx.x >= warp || column >= width) return;
   partial[2 * chunk * width + column] = mean;
   partial[(2 * chunk + 1) * width + column] = squares;
+}
+
+/// How many elements were seen, their mean, and the sum of their squared differences from it.
+struct Moments {
+  double count = 0, mean = 0, squares = 0;
+
+  __device__ void merge(Moments const& other) noexcept {
+    if (other.count == 0) return;
+    auto const off = other.mean - mean, all = count + other.count;
+    mean += off * other.count / all;
+    squares += other.squares + off * off * count * other.count / all;
+    count = all;
+  }
+};
+
+/// The chunks' moments as one, by a warp: each lane merges every 32nd in order, then lanes meet in a fixed tree.
+template <class Sum>
+[[nodiscard]] __device__ Moments moments_of_column(Sum const* partial, Index rows, Index width, Index column) noexcept {
+  Moments moments;
+  auto const chunk_rows = column_chunk(rows);
+  for (auto begin = lane() * chunk_rows; begin < rows; begin += Index{warp} * chunk_rows) {
+    auto const* const of_chunk = partial + 2 * (begin / chunk_rows) * width + column;
+    moments.merge({static_cast<double>(min(chunk_rows, rows - begin)), static_cast<double>(of_chunk[0]),
+                   static_cast<double>(of_chunk[width])});
+  }
+  for (unsigned distance = warp / 2; distance > 0; distance /= 2) {
+    Moments const other{__shfl_xor_sync(~0u, moments.count, distance), __shfl_xor_sync(~0u, moments.mean, distance),
+                        __shfl_xor_sync(~0u, moments.squares, distance)};
+    moments.merge(other);
+  }
+  return moments;  // lanes may differ in the last bit
 }
 
 template <class Sum>
@@ -85,7 +104,7 @@ struct BatchNorm<CudaSpace> {
   };
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
-    return 2 * (std::max<Index>(1, chunks(rows)) + 1) * channels;
+    return 2 * (detail::column_chunks(rows) + 1) * channels;
   }
 
   template <class T>
@@ -95,26 +114,21 @@ struct BatchNorm<CudaSpace> {
     auto const name = "kernel::BatchNorm::measure";
     auto const rows = x.extent[0], width = x.extent[1];
     auto const tiles = (width + detail::warp - 1) / detail::warp;
-    detail::launch_grid(name, stream, static_cast<unsigned>(tiles * chunks(rows)), detail::threads_per_block,
-                        detail::moments_of_chunks<T>, rows, width, x.data, partial);
+    detail::launch_grid(name, stream, static_cast<unsigned>(tiles * detail::column_chunks(rows)),
+                        detail::threads_per_block, detail::moments_of_chunks<T>, rows, width, x.data, partial);
     auto const to = channels_of(statistics);
-    detail::for_elements(name, stream, width, [=] __device__(Index c) {
-      double center = 0, squares = 0;
-      for (Index begin = 0; begin < rows; begin += detail::column_chunk) {
-        auto const* const sums = partial + 2 * (begin / detail::column_chunk) * width + c;
-        auto const here = static_cast<double>(min(detail::column_chunk, rows - begin));
-        auto const before = static_cast<double>(begin), off = static_cast<double>(sums[0]) - center;
-        center += off * here / (before + here);
-        squares += static_cast<double>(sums[width]) + off * off * before * here / (before + here);
-      }
-      detail::set_channel(to, c, center, rows > 0 ? squares / static_cast<double>(rows) : 0,
+    detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
+      auto const c = i / detail::warp;
+      auto const moments = detail::moments_of_column(partial, rows, width, c);
+      if (detail::lane() != 0) return;
+      detail::set_channel(to, c, moments.mean, rows > 0 ? moments.squares / static_cast<double>(rows) : 0,
                           static_cast<double>(weight.data[c]), epsilon);
       if (rows < 2) return;
       auto const moved = [=](Accumulate<T> average, double target) {
         return static_cast<Accumulate<T>>((1 - momentum) * static_cast<double>(average) + momentum * target);
       };
-      running.mean.data[c] = moved(running.mean.data[c], center);
-      running.variance.data[c] = moved(running.variance.data[c], squares / static_cast<double>(rows - 1));
+      running.mean.data[c] = moved(running.mean.data[c], moments.mean);
+      running.variance.data[c] = moved(running.variance.data[c], moments.squares / static_cast<double>(rows - 1));
     });
   }
 
@@ -133,11 +147,17 @@ struct BatchNorm<CudaSpace> {
                       Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> y) {
     using Sum = Accumulate<T>;
     auto const of = channels_of(statistics);
-    detail::for_elements("kernel::BatchNorm::forward", stream, x.size(), [=] __device__(Index i) {
-      auto const c = i % x.extent[1];
-      auto const centred = static_cast<Sum>(x.data[i]) - of.mean[c];
-      auto const out = detail::product(centred, of.scale[c]) + bias.data[c];
-      y.data[i] = static_cast<T>(activation == Activation::relu && out < 0 ? Sum{0} : out);
+    auto const name = "kernel::BatchNorm::forward";
+    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(x.data, values);
+      auto c = here.first() % x.extent[1];
+      for (auto& value : values) {
+        auto const out = detail::product(value - of.mean[c], of.scale[c]) + bias.data[c];
+        value = activation == Activation::relu && out < 0 ? Sum{0} : out;
+        c = c + 1 < x.extent[1] ? c + 1 : 0;
+      }
+      here.put(values, y.data);
     });
   }
 
@@ -150,7 +170,7 @@ struct BatchNorm<CudaSpace> {
     auto const name = "kernel::BatchNorm::backward";
     auto const rows = x.extent[0], width = x.extent[1];
     auto const of = channels_of(statistics);
-    auto* const sums = partial + 2 * std::max<Index>(1, chunks(rows)) * width;  // of g, and of g z; then their means
+    auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; then their means
     detail::sum_columns<Sum, 2>(name, stream, rows, width,
                                 [=] __device__(Index row, Index c, Sum * to) {
                                   auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
@@ -170,22 +190,23 @@ struct BatchNorm<CudaSpace> {
       sums[width + c] = gz / count;
     });
     if (!dx.data) return;
-    detail::for_elements(name, stream, x.size(), [=] __device__(Index i) {
-      auto const c = i % width;
-      auto const scale = of.scale[c];
-      auto const centred = static_cast<Sum>(x.data[i]) - of.mean[c];
-      auto const y = detail::product(centred, scale) + bias.data[c];
-      auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : static_cast<Sum>(dy.data[i]);
-      auto const slope = sums[width + c] * of.reciprocal[c];
-      Sum const here = scale * (g - sums[c] - centred * slope);
-      dx.data[i] = static_cast<T>(dx_write == Write::add ? static_cast<Sum>(dx.data[i]) + here : here);
+    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> inputs, gradients;
+      here.load_as(x.data, inputs);
+      here.load_as(dy.data, gradients);
+      auto c = here.first() % width;
+      for (int j = 0; j < here.size; ++j) {
+        auto const centred = inputs[j] - of.mean[c];
+        auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
+        auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : gradients[j];
+        gradients[j] = of.scale[c] * (g - sums[c] - centred * (sums[width + c] * of.reciprocal[c]));
+        c = c + 1 < width ? c + 1 : 0;
+      }
+      here.put(gradients, dx.data, dx_write);
     });
   }
 
  private:
-  [[nodiscard]] static constexpr Index chunks(Index rows) noexcept {
-    return (rows + detail::column_chunk - 1) / detail::column_chunk;
-  }
   template <class T>
   [[nodiscard]] static detail::ChannelStatistics<T> channels_of(Statistics<T> const& s) noexcept {
     return {s.mean.data, s.reciprocal.data, s.scale.data};

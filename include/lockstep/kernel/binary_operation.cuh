@@ -2,8 +2,7 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/binary_operation.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -16,20 +15,23 @@ struct BinaryOperation<CudaSpace> {
 
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
-    detail::for_elements(Rule::name, stream, x.size(), [=] __device__(Index i) {
-      using Number = Accumulate<T>;
-      z.data[i] = static_cast<T>(Rule{}(static_cast<Number>(x.data[i]), static_cast<Number>(y.data[i])));
+    detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> firsts, seconds;
+      here.load_as(x.data, firsts);
+      here.load_as(y.data, seconds);
+      for (int j = 0; j < here.size; ++j) firsts[j] = Rule{}(firsts[j], seconds[j]);
+      here.put(firsts, z.data);
     });
   }
 
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {
-    detail::for_elements(Rule::name, stream, dz.size(), [=] __device__(Index i) {
-      using Number = Accumulate<T>;
-      auto const second = Rule::reads_second ? static_cast<Number>(y.data[i]) : Number{0};
-      auto const here = Rule{}(static_cast<Number>(dz.data[i]), second);
-      dx.data[i] =
-          static_cast<T>(write == Write::overwrite ? here : detail::sum_apart(static_cast<Number>(dx.data[i]), here));
+    detail::for_neighbours<T>(Rule::name, stream, dz.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> gradients, seconds = {};
+      here.load_as(dz.data, gradients);
+      if (Rule::reads_second) here.load_as(y.data, seconds);
+      for (int j = 0; j < here.size; ++j) gradients[j] = Rule{}(gradients[j], seconds[j]);
+      here.put(gradients, dx.data, write);
     });
   }
 };

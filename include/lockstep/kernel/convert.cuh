@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <type_traits>
+
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/convert.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -13,8 +14,11 @@ struct Convert<CudaSpace> {
   template <class T, class U>
   static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x,
                   TensorView<T, 1, CudaSpace> to) {
-    detail::for_elements("kernel::Convert", stream, x.size(), [=] __device__(Index i) {
-      to.data[i] = static_cast<T>(static_cast<Accumulate<T>>(x.data[i]));
+    using Stored = Narrower<T, U>;
+    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+      Numbers<Stored, Accumulate<T>> numbers;
+      here.load_as(x.data, numbers);
+      here.put(numbers, to.data);
     });
   }
 
@@ -22,19 +26,34 @@ struct Convert<CudaSpace> {
   static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x, TensorView<T, 1, CudaSpace> to,
                   Write write) {
     if (write == Write::overwrite) return run<T, U>(stream, x, to);
-    detail::for_elements("kernel::Convert", stream, x.size(), [=] __device__(Index i) {
-      to.data[i] = static_cast<T>(static_cast<U>(to.data[i]) + x.data[i]);
+    using Stored = Narrower<T, U>;
+    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+      Numbers<Stored, U> numbers;
+      here.load(x.data, numbers);
+      here.put(numbers, to.data, Write::add);
     });
   }
 
   template <class T, class U>
   static void run_scaled(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x, U const* factor,
                          TensorView<T, 1, CudaSpace> to, Write write) {
-    detail::for_elements("kernel::Convert", stream, x.size(), [=] __device__(Index i) {
-      auto const scaled = detail::product(*factor, x.data[i]);
-      to.data[i] = static_cast<T>(write == Write::add ? static_cast<U>(to.data[i]) + scaled : scaled);
+    using Stored = Narrower<T, U>;
+    detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
+      Numbers<Stored, U> numbers;
+      here.load(x.data, numbers);
+      for (auto& number : numbers) number = detail::product(*factor, number);
+      here.put(numbers, to.data, write);
     });
   }
+
+ private:
+  static constexpr char const* name = "kernel::Convert";
+
+  /// Where a thread's neighbours of one type fill an access, those of a wider one take several.
+  template <class T, class U>
+  using Narrower = std::conditional_t<sizeof(T) <= sizeof(U), T, U>;
+  template <class Stored, class Number>
+  using Numbers = typename detail::NeighboursOf<Stored>::template Values<Number>;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -10,6 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/detail/device_weights.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -23,29 +24,41 @@ LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, C
                                              Label const* labels, double* losses, double* weights, T* gradient,
                                              Write write) {
   using Sum = Accumulate<T>;
+  using Here = NeighboursOf<T>;
+  constexpr Index step = Team::size * Here::size;
   auto const classes = terms.classes;
+  NumbersOf<T> values;
   for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
     auto const* const x = logits + row * classes;
     auto* const dx = gradient ? gradient + row * classes : nullptr;
     auto const label = static_cast<Index>(labels[row]);
     if (!layout.is_token(row) || label == terms.ignored) {
       if (Team::member() == 0) losses[row] = weights[row] = 0;
-      for (auto c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = T{0};
+      for (auto& value : values) value = 0;
+      for (auto first = Team::member() * Here::size; dx && write == Write::overwrite && first < classes; first += step)
+        Here(first, classes).put(values, dx);
       continue;
     }
     bool const known = label >= 0 && label < classes;
     auto const at_label = known ? static_cast<Sum>(x[label]) : std::numeric_limits<Sum>::quiet_NaN();
     Sum most = -std::numeric_limits<Sum>::infinity();
-    for (auto c = Team::member(); c < classes; c += Team::size) {
-      auto const value = static_cast<Sum>(x[c]);
-      most = value > most || value != value ? value : most;
+    for (auto first = Team::member() * Here::size; first < classes; first += step) {
+      Here const here(first, classes);
+      here.load_as(x, values);
+      for (int j = 0; j < here.size; ++j)
+        if (here.has(j)) most = values[j] > most || values[j] != values[j] ? values[j] : most;
     }
     most = Team::largest(most);
     Sum total = 0, spread = 0;
-    for (auto c = Team::member(); c < classes; c += Team::size) {
-      Sum const z = static_cast<Sum>(x[c]) - most;
-      total += std::exp(z);
-      if (terms.each != 0) spread += terms.class_weights ? static_cast<Sum>(terms.class_weights[c]) * z : z;
+    for (auto first = Team::member() * Here::size; first < classes; first += step) {
+      Here const here(first, classes);
+      here.load_as(x, values);
+      for (int j = 0; j < here.size; ++j) {
+        if (!here.has(j)) continue;
+        Sum const z = values[j] - most;
+        total += std::exp(z);
+        if (terms.each != 0) spread += terms.class_weights ? static_cast<Sum>(terms.class_weights[first + j]) * z : z;
+      }
     }
     total = Team::sum(total);
     if (terms.each != 0) spread = Team::sum(spread);
@@ -58,11 +71,15 @@ LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, C
     if (!dx) continue;
     Team::meet();
     auto const scale = known ? static_cast<Sum>(terms.total(of)) / total : at_label;
-    for (auto c = Team::member(); c < classes; c += Team::size) {
-      Sum value = std::exp(static_cast<Sum>(x[c]) - most) * scale;
-      if (terms.each != 0) value -= terms.template share<Sum>(c);
-      if (c == label) value -= static_cast<Sum>(terms.at_label(of));
-      dx[c] = static_cast<T>(write == Write::overwrite ? value : static_cast<Sum>(dx[c]) + value);
+    for (auto first = Team::member() * Here::size; first < classes; first += step) {
+      Here const here(first, classes);
+      here.load_as(x, values);
+      for (int j = 0; j < here.size; ++j) {
+        values[j] = std::exp(values[j] - most) * scale;
+        if (terms.each != 0 && here.has(j)) values[j] -= terms.template share<Sum>(first + j);
+        if (first + j == label) values[j] -= static_cast<Sum>(terms.at_label(of));
+      }
+      here.put(values, dx, write);
     }
   }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/elementwise.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -16,27 +15,37 @@ struct Elementwise<CudaSpace> {
 
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
-    detail::for_elements(Rule::name, stream, x.size(), [=] __device__(Index i) {
-      y.data[i] = static_cast<T>(Rule{}(static_cast<Accumulate<T>>(x.data[i])));
+    detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(x.data, values);
+      for (auto& value : values) value = Rule{}(value);
+      here.put(values, y.data);
     });
   }
 
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
-    detail::for_elements(Rule::name, stream, x.size(), [=] __device__(Index i) {
-      auto const [value, derivative] = Rule{}.at(static_cast<Accumulate<T>>(x.data[i]));
-      y.data[i] = static_cast<T>(value);
-      slope.data[i] = static_cast<T>(derivative);
+    detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values, slopes;
+      here.load_as(x.data, values);
+      for (int j = 0; j < here.size; ++j) {
+        auto const [value, derivative] = Rule{}.at(values[j]);
+        values[j] = value;
+        slopes[j] = derivative;
+      }
+      here.put(values, y.data);
+      here.put(slopes, slope.data);
     });
   }
 
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write) {
-    detail::for_elements(Rule::name, stream, dy.size(), [=] __device__(Index i) {
-      using Sum = Accumulate<T>;
-      auto const here = Rule{}.backward(static_cast<Sum>(dy.data[i]), static_cast<Sum>(kept.data[i]));
-      dx.data[i] =
-          static_cast<T>(write == Write::overwrite ? here : detail::sum_apart(static_cast<Sum>(dx.data[i]), here));
+    detail::for_neighbours<T>(Rule::name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> gradients, inputs;
+      here.load_as(dy.data, gradients);
+      here.load_as(kept.data, inputs);
+      for (int j = 0; j < here.size; ++j) gradients[j] = Rule{}.backward(gradients[j], inputs[j]);
+      here.put(gradients, dx.data, write);
     });
   }
 };

@@ -39,7 +39,8 @@ struct FusedEmbedding<CudaSpace> {
     auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
     auto const name = "kernel::FusedEmbedding::forward";
     if (inputs.norm == Norm::none)
-      detail::launch(name, stream, slots * ((width + 7) / 8), detail::embed_slots<T, Sum>, inputs, width, out.data);
+      detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots<T, Sum>, inputs, width,
+                     out.data);
     else
       detail::launch(name, stream, slots * Index{detail::warp}, detail::embed_normalized_slots<T, Sum>, inputs, width,
                      out.data);
@@ -47,7 +48,11 @@ struct FusedEmbedding<CudaSpace> {
 
   template <class T>
   [[nodiscard]] static Index scratch(Inputs<T> const& inputs, Index width) noexcept {
-    return chunks(inputs) * detail::EmbeddingSums(inputs).rows * width;
+    auto const& layout = inputs.assembly.layout;
+    auto const chunks = inputs.norm == Norm::none ? 0 : detail::norm_chunks(layout.slots);
+    return std::max({2 * chunks * width + detail::column_partials(chunks, width),
+                     detail::column_partials(layout.slots, inputs.type.size()),
+                     detail::column_partials(layout.rows, inputs.position.size())});
   }
 
   template <class T>
@@ -58,25 +63,41 @@ struct FusedEmbedding<CudaSpace> {
     auto const& assembly = inputs.assembly;
     auto const name = "kernel::FusedEmbedding::backward";
     for (int segment = 0; segment < assembly.count; ++segment) zero_padding(stream, inputs, targets, segment, width);
-    detail::launch(name, stream, chunks(inputs) * Index{detail::warp}, detail::embed_slots_backward<T, Sum>, inputs,
-                   targets, width, dy.data, dx.data, memory);
-    detail::EmbeddingSums const at(inputs);
-    auto const sum = [&](Index first, Index rows, Sum* target, Write write) {
-      if (target)
-        detail::launch(name, stream, rows * width, detail::sum_chunks_of_slots<Sum>, memory + first * width,
-                       chunks(inputs), at.rows * width, rows, width, target, write);
+    auto const slots = assembly.layout.slots;
+    if (inputs.norm == Norm::none) {
+      detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots_backward<T, Sum>, inputs,
+                     targets, width, dy.data, dx.data);
+    } else {
+      auto const chunks = detail::norm_chunks(slots);
+      detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<T, Sum>, inputs,
+                     targets, width, dy.data, dx.data, memory);
+      auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
+        if (target.data)
+          detail::sum_columns<Sum, 1>(name, stream, chunks, width, detail::OfChunk<Sum, 1>{of_chunks, chunks, width},
+                                      memory + 2 * chunks * width, {target.data, target.write});
+      };
+      sum(memory, targets.weight);
+      sum(memory + chunks * width, targets.bias);
+    }
+    auto const sum_slots = [&]<class Stored>(Stored const* d) {
+      if (targets.type.data)
+        detail::sum_columns<Sum, 1>(name, stream, slots, inputs.type.size(),
+                                    detail::OfType<Stored, Sum>{assembly, width, d}, memory,
+                                    {targets.type.data, targets.type.write});
+      if (targets.position.data)
+        detail::sum_columns<Sum, 1>(name, stream, assembly.layout.rows, inputs.position.size(),
+                                    detail::OfPosition<Stored, Sum>{assembly, inputs.counted, width, d}, memory,
+                                    {targets.position.data, targets.position.write});
     };
-    sum(0, assembly.count, targets.type.data, targets.type.write);
-    sum(at.weight, 1, targets.weight.data, targets.weight.write);
-    sum(at.bias, 1, targets.bias.data, targets.bias.write);
-    auto const sum_positions = [&]<class Stored>(Stored const* d) {
-      detail::launch(name, stream, inputs.position.size(), detail::sum_positions<Stored, Sum>, assembly, inputs.counted,
-                     inputs.position.extent[0], width, d, targets.position.data, targets.position.write);
-    };
-    if (targets.position.data) dx.data ? sum_positions(dx.data) : sum_positions(dy.data);
+    dx.data ? sum_slots(dx.data) : sum_slots(dy.data);
     if (inputs.scale != Sum(1))
-      detail::for_elements(name, stream, dx.size(),
-                           [=, scale = inputs.scale] __device__(Index i) { dx.data[i] *= scale; });
+      detail::for_neighbours<Sum>(name, stream, dx.size(),
+                                  [=, scale = inputs.scale] __device__(detail::NeighboursOf<Sum> const& here) {
+                                    detail::NumbersOf<Sum> values;
+                                    here.load(dx.data, values);
+                                    for (auto& value : values) value *= scale;
+                                    here.store(values, dx.data);
+                                  });
   }
 
   /// @shape list: not used on a device
@@ -108,12 +129,6 @@ struct FusedEmbedding<CudaSpace> {
   }
 
  private:
-  template <class T>
-  static Index chunks(Inputs<T> const& inputs) noexcept {
-    constexpr auto each = detail::EmbeddingSums::slots_per_chunk;
-    return (inputs.assembly.layout.slots + each - 1) / each;
-  }
-
   template <class T>
   static void zero_padding(Stream stream, Inputs<T> const& inputs, Gradients<T> const& targets, int segment,
                            Index width) {

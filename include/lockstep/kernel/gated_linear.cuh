@@ -2,7 +2,7 @@
 #pragma once
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/linear.cuh>
 
@@ -26,17 +26,24 @@ struct GatedLinear<CudaSpace> {
              " and their slopes " + to_string(slope.extent) + "; they must be alike";
     });
     Linear<CudaSpace>::forward<T>(stream, x, weight, bias, y);
-    detail::for_elements("kernel::GatedLinear::forward", stream, y.size(), [=] __device__(Index i) {
-      if (slope.data) slope.data[i] = static_cast<T>(slope.data[i] * y.data[i]);
-      y.data[i] = static_cast<T>(y.data[i] * gate.data[i]);
+    auto const name = "kernel::GatedLinear::forward";
+    detail::for_neighbours<T>(name, stream, y.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(y.data, values);
+      if (slope.data) here.multiply(slope.data, values);
+      here.load_as(gate.data, values);
+      here.multiply(y.data, values);
     });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T> gate, Vector<T> slope) {
-    detail::for_elements("kernel::GatedLinear::backward", stream, dy.size(), [=] __device__(Index i) {
-      gate.data[i] = static_cast<T>(gate.data[i] * dy.data[i]);
-      slope.data[i] = static_cast<T>(slope.data[i] * dy.data[i]);
+    auto const name = "kernel::GatedLinear::backward";
+    detail::for_neighbours<T>(name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> gradients;
+      here.load_as(dy.data, gradients);
+      here.multiply(gate.data, gradients);
+      here.multiply(slope.data, gradients);
     });
   }
 };

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
-#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/gelu.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -17,28 +16,40 @@ struct Gelu<CudaSpace> {
 
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
-    detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
-      Accumulate<T> const at = x.data[i];
-      y.data[i] = static_cast<T>(at * detail::device_normal_distribution(at).integral);
+    auto const name = "kernel::Gelu::forward";
+    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(x.data, values);
+      for (auto& value : values) value *= detail::device_normal_distribution(value).integral;
+      here.put(values, y.data);
     });
   }
 
   template <class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
-    detail::for_elements("kernel::Gelu::forward", stream, x.size(), [=] __device__(Index i) {
-      Accumulate<T> const at = x.data[i];
-      auto const normal = detail::device_normal_distribution(at);
-      y.data[i] = static_cast<T>(at * normal.integral);
-      slope.data[i] = static_cast<T>(detail::gelu_slope(at, normal));
+    auto const name = "kernel::Gelu::forward";
+    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values, slopes;
+      here.load_as(x.data, values);
+      for (int j = 0; j < here.size; ++j) {
+        auto const normal = detail::device_normal_distribution(values[j]);
+        slopes[j] = detail::gelu_slope(values[j], normal);
+        values[j] *= normal.integral;
+      }
+      here.put(values, y.data);
+      here.put(slopes, slope.data);
     });
   }
 
   template <class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> slope, Vector<T> dx, Write write) {
-    detail::for_elements("kernel::Gelu::backward", stream, dy.size(), [=] __device__(Index i) {
-      using Sum = Accumulate<T>;
-      Sum const here = detail::product(static_cast<Sum>(dy.data[i]), static_cast<Sum>(slope.data[i]));
-      dx.data[i] = static_cast<T>(write == Write::overwrite ? here : dx.data[i] + here);
+    auto const name = "kernel::Gelu::backward";
+    detail::for_neighbours<T>(name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> gradients, slopes;
+      here.load_as(dy.data, gradients);
+      here.load_as(slope.data, slopes);
+      for (int j = 0; j < here.size; ++j) gradients[j] = detail::product(gradients[j], slopes[j]);
+      here.put(gradients, dx.data, write);
     });
   }
 };

@@ -9,7 +9,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/image_input.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -48,9 +48,16 @@ struct ImageInput<CudaSpace> {
       of.offset[c] = static_cast<Sum>(255 * mean[c]);
       of.factor[c] = static_cast<Sum>(1 / (255 * deviation[c]));
     }
-    detail::for_elements("kernel::ImageInput", stream, x.size(), [=] __device__(Index i) {
-      auto const c = static_cast<std::size_t>(i % channels);
-      y.data[i] = static_cast<T>((static_cast<Sum>(x.data[i]) - of.offset[c]) * of.factor[c]);
+    auto const name = "kernel::ImageInput";
+    detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+      detail::NumbersOf<T> values;
+      here.load_as(x.data, values);
+      auto c = static_cast<std::size_t>(here.first() % channels);
+      for (auto& value : values) {
+        value = (value - of.offset[c]) * of.factor[c];
+        c = c + 1 < static_cast<std::size_t>(channels) ? c + 1 : 0;
+      }
+      here.put(values, y.data);
     });
   }
 };

@@ -5,8 +5,8 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
@@ -18,30 +18,33 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// y = dropout(f(h)), slope = dropout(f'(h)); h is slope, or y where slope is null. A thread takes 8 channels of a row:
-/// one block of random bits where rows begin on multiples of 8.
+/// y = dropout(f(h)), slope = dropout(f'(h)); h is slope, or y where slope is null. A thread takes the channels of a
+/// row that a block of random bits is for, where rows begin on multiples of them.
 template <class T, Activation activation>
 LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
-  auto const groups = (width + 7) / 8;
+  auto const groups = mask_groups(width);
   bool const drops = dropout.mask.active();
   auto const scale = static_cast<Sum>(dropout.mask.scale());
   for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
-    auto const row = i / groups, first = i % groups * 8, last = min(first + 8, width);
+    auto const row = i / groups;
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
     MaskBits bits(dropout.mask, drops ? static_cast<Index>(dropout.position(row)) : 0);
-    auto const element = drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0;
-    for (auto c = first; c < last; ++c) {
-      auto const at = row * width + c;
-      auto const h = static_cast<Sum>(slope ? slope[at] : y[at]);
-      Sum const factor = !drops ? Sum{1} : bits.keeps(element + c) ? scale : Sum{0};
+    auto const element = (drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0) + here.first();
+    MaskedNeighbours::Values<Sum> values, slopes;
+    here.load_as((slope ? slope : y) + row * width, values);
+    for (int j = 0; j < here.size; ++j) {
+      Sum const factor = !drops ? Sum{1} : bits.keeps(element + j) ? scale : Sum{0}, h = values[j];
       if constexpr (activation != Activation::gelu) {
-        y[at] = static_cast<T>(product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor));
+        values[j] = product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor);
       } else {
         auto const normal = device_normal_distribution(h);
-        y[at] = static_cast<T>(product(h * normal.integral, factor));
-        if (slope) slope[at] = static_cast<T>(product(gelu_slope(h, normal), factor));
+        values[j] = product(h * normal.integral, factor);
+        slopes[j] = product(gelu_slope(h, normal), factor);
       }
     }
+    here.put(values, y + row * width);
+    if (activation == Activation::gelu && slope) here.put(slopes, slope + row * width);
   }
 }
 
@@ -75,7 +78,7 @@ struct Linear<CudaSpace> {
     auto* const slopes = gelu ? slope.data : nullptr;
     forward(stream, x, weight, bias, slopes ? slope : y);
     if (activation == Activation::none && !dropout.mask.active()) return;
-    detail::launch("kernel::Linear::forward", stream, y.extent[0] * ((y.extent[1] + 7) / 8),
+    detail::launch("kernel::Linear::forward", stream, y.extent[0] * detail::mask_groups(y.extent[1]),
                    gelu                             ? detail::activate_rows<T, Activation::gelu>
                    : activation == Activation::relu ? detail::activate_rows<T, Activation::relu>
                                                     : detail::activate_rows<T, Activation::none>,
@@ -105,13 +108,21 @@ struct Linear<CudaSpace> {
     if (dx.data) {
       Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no,
                                    slope.given() ? Sum{0} : beta(dx_write), dx);
+      auto const name = "kernel::Linear::backward";
       if (slope.factors.data) {
-        detail::for_elements("kernel::Linear::backward", stream, dx.size(), [=] __device__(Index i) {
-          dx.data[i] = static_cast<T>(dx.data[i] * slope.factors.data[i]);
+        detail::for_neighbours<T>(name, stream, dx.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+          detail::NumbersOf<T> slopes;
+          here.load_as(slope.factors.data, slopes);
+          here.multiply(dx.data, slopes);
         });
       } else if (slope.given()) {
-        detail::for_elements("kernel::Linear::backward", stream, dx.size(), [=] __device__(Index i) {
-          dx.data[i] = x.data[i] <= T(0) ? T(0) : static_cast<T>(dx.data[i] * slope.positive);
+        detail::for_neighbours<T>(name, stream, dx.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
+          detail::NumbersOf<T> gradients, inputs;
+          here.load_as(dx.data, gradients);
+          here.load_as(x.data, inputs);
+          for (int j = 0; j < here.size; ++j)
+            gradients[j] = inputs[j] <= Sum{0} ? Sum{0} : static_cast<Sum>(gradients[j] * slope.positive);
+          here.put(gradients, dx.data);
         });
       }
     }

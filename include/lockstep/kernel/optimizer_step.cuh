@@ -8,17 +8,18 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/optimizer_step.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A thread takes an element at a time. The rule is made once per block, because it takes powers.
+/// A thread takes some neighbours at a time. The rule is made once per block, because it takes powers.
 template <class T, class Shadow, class Scalars, class MakeRule, std::size_t states_count>
 LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradients, std::array<T*, states_count> states,
                                         Shadow shadow, Scalars const* scalars, MakeRule make_rule) {
+  using Here = NeighboursOf<T>;
   using Rule = decltype(make_rule(*scalars));
   static_assert(std::is_trivially_destructible_v<Rule>, "Lockstep: an optimizer's rule holds plain numbers only");
   __shared__ __align__(16) std::byte memory[sizeof(Rule)];
@@ -26,11 +27,23 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
   if (threadIdx.x == 0) new (memory) Rule(make_rule(*scalars));
   __syncthreads();
   auto const& rule = *reinterpret_cast<Rule const*>(memory);
-  for (auto i = grid_thread(); i < count; i += grid_threads()) {
-    std::array<T*, states_count> here{};
-    for (std::size_t s = 0; s < states_count; ++s) here[s] = states[s] + i;
-    rule(1, values + i, gradients + i, here);
-    if (shadow) shadow.put(i, static_cast<float>(values[i]));
+  for (auto first = grid_thread() * Here::size; first < count; first += grid_threads() * Here::size) {
+    Here const here(first, count);
+    typename Here::template Values<T> x, g, of_states[states_count > 0 ? states_count : 1];
+    here.load(values, x);
+    here.load(gradients, g);
+    for (std::size_t s = 0; s < states_count; ++s) here.load(states[s], of_states[s]);
+    for (int j = 0; j < here.size; ++j) {
+      std::array<T*, states_count> of_element{};
+      for (std::size_t s = 0; s < states_count; ++s) of_element[s] = of_states[s] + j;
+      rule(1, x + j, g + j, of_element);
+    }
+    here.store(x, values);
+    for (std::size_t s = 0; s < states_count; ++s) here.store(of_states[s], states[s]);
+    if (!shadow) continue;
+    typename Here::template Values<float> rounded;
+    for (int j = 0; j < here.size; ++j) rounded[j] = static_cast<float>(x[j]);
+    shadow.with_data([&](auto* to) { here.put(rounded, to); });
   }
 }
 
@@ -72,7 +85,7 @@ struct OptimizerStep<CudaSpace> {
     constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
     std::array<T*, states_of_slice> states{};
     for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
-    // Each thread takes several elements, so that a block makes its rule for some thousands of them.
+    // Each thread takes neighbours more than once, so that a block makes its rule for some thousands of elements.
     detail::launch("kernel::OptimizerStep", stream, (slice.count + elements_per_thread - 1) / elements_per_thread,
                    detail::step_elements<T, decltype(slice.shadow), Scalars, MakeRule, states_of_slice>, slice.count,
                    slice.values, slice.gradients, states, slice.shadow, scalars, make_rule);

@@ -2,12 +2,14 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/sum_sequences.cuh>
 #include <lockstep/kernel/pooling.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and, but for the division's, bits as on the host, queued on the stream. A thread takes a channel
-/// of a sequence, or of a slot.
+/// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; a mean's tokens are
+/// shared out among several.
+/// @determinism bitwise, run to run and on every GPU; a mean differs from the host's by rounding
 template <>
 struct Pooling<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
@@ -18,13 +20,13 @@ struct Pooling<CudaSpace> {
   static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
     using Sum = Accumulate<T>;
     auto const width = y.extent[1];
-    detail::for_elements("kernel::Pooling::mean", stream, y.size(), [=] __device__(Index i) {
-      auto const row = i / width, tokens = layout.tokens(row);
-      auto const first = layout.start(row) * width + i % width;
-      Sum sum = 0;
-      for (Index t = 0; t < tokens; ++t) sum += static_cast<Sum>(x.data[first + t * width]);
-      y.data[i] = static_cast<T>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
-    });
+    detail::sum_sequences<Sum>(
+        "kernel::Pooling::mean", stream, layout, width,
+        [=] __device__(Index at) { return static_cast<Sum>(x.data[at]); },
+        [=] __device__(Index row, Index to, Sum sum) {
+          auto const tokens = layout.tokens(row);
+          y.data[to] = static_cast<T>(tokens > 0 ? sum / static_cast<Sum>(tokens) : sum);
+        });
   }
 
   template <class T>

@@ -3,12 +3,14 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/sum_sequences.cuh>
 #include <lockstep/kernel/scale.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a slot, or of a
-/// sequence.
+/// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; the sum over a
+/// sequence's tokens is shared out among several.
+/// @determinism bitwise, run to run and on every GPU; gradients of factors differ from the host's by rounding
 template <>
 struct Scale<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
@@ -32,15 +34,14 @@ struct Scale<CudaSpace> {
                                Matrix<T> dfactors, Write write) {
     using Number = Accumulate<T>;
     auto const width = dfactors.extent[1];
-    detail::for_elements("kernel::Scale::factors_backward", stream, dfactors.size(), [=] __device__(Index i) {
-      auto const row = i / width, tokens = layout.tokens(row);
-      auto const first = layout.start(row) * width + i % width;
-      auto sum = write == Write::add ? static_cast<Number>(dfactors.data[i]) : Number{0};
-      for (Index t = 0; t < tokens; ++t)
-        sum += detail::product(static_cast<Number>(dy.data[first + t * width]),
-                               static_cast<Number>(x.data[first + t * width]));
-      dfactors.data[i] = static_cast<T>(sum);
-    });
+    detail::sum_sequences<Number>(
+        "kernel::Scale::factors_backward", stream, layout, width,
+        [=] __device__(Index at) {
+          return detail::product(static_cast<Number>(dy.data[at]), static_cast<Number>(x.data[at]));
+        },
+        [=] __device__(Index, Index to, Number sum) {
+          dfactors.data[to] = static_cast<T>(write == Write::add ? static_cast<Number>(dfactors.data[to]) + sum : sum);
+        });
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/sum_all.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/sum_of_squares.hpp>
@@ -17,10 +18,15 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// A block takes a chunk.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_squares(T const* x, Index count, Index chunk, double* partial) {
+  using Here = NeighboursOf<T>;
   double sum = 0;
   auto const end = min(count, (BlockTeam::first() + 1) * chunk);
-  for (auto i = BlockTeam::first() * chunk + BlockTeam::member(); i < end; i += BlockTeam::size)
-    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (auto first = BlockTeam::first() * chunk + BlockTeam::member() * Here::size; first < end;
+       first += BlockTeam::size * Here::size) {
+    typename Here::template Values<double> values;
+    Here(first, end).load_as(x, values);
+    for (auto const value : values) sum += value * value;
+  }
   sum = BlockTeam::sum(sum);
   if (BlockTeam::member() == 0) partial[BlockTeam::first()] = sum;
 }
@@ -61,8 +67,9 @@ struct SumOfSquares<CudaSpace> {
   template <class T>
   static void run_on_device(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x, double* to) {
     auto& memory = stream.kept<detail::SquaresMemory>();
-    auto const chunk = std::max(
-        smallest_chunk, (x.size() + detail::SquaresMemory::most_chunks - 1) / detail::SquaresMemory::most_chunks);
+    constexpr Index step = detail::BlockTeam::size * detail::most_neighbours<T>;  // of a block through its chunk
+    constexpr Index steps = detail::SquaresMemory::most_chunks * step;
+    auto const chunk = std::max(smallest_chunk, (x.size() + steps - 1) / steps * step);
     auto const chunks = (x.size() + chunk - 1) / chunk;
     auto const name = "kernel::SumOfSquares";
     detail::launch_grid(name, stream, static_cast<unsigned>(chunks), detail::threads_per_block, detail::sum_squares<T>,

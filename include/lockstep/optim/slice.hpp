@@ -18,6 +18,14 @@ class Shadow {
   [[nodiscard]] constexpr Shadow operator+(Index elements) const noexcept {
     return halves_ ? Shadow(halves_ + elements) : bfloats_ ? Shadow(bfloats_ + elements) : Shadow();
   }
+  /// f(the 16-bit values), of the type that they are.
+  template <class F>
+  constexpr void with_data(F const& f) const {
+    if (halves_)
+      f(halves_);
+    else if (bfloats_)
+      f(bfloats_);
+  }
   constexpr void put(Index at, float value) const noexcept {
     if (halves_)
       halves_[at] = float16(value);

@@ -91,6 +91,14 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
     load_tile<Shape>(in, (own_keys ? dout : in.value) + other_start + at * in.width, count, tile[1]);
     __syncthreads();
     Sum p[Shape::rows], dp[Shape::rows];
+    bool kept[Shape::rows];
+    if constexpr (own_keys) {
+      auto const key = first + own_row;
+      auto const bits = head.kept(in, other, key) >> key % 8;
+      for (int a = 0; a < Shape::rows; ++a) kept[a] = (bits >> a & 1) != 0;
+    } else {
+      keep_of_queries<Shape::rows>(in, head, first + own_row, other, kept);
+    }
     multiply_rows<Shape>(own[0], tile[0], in.head_width, p);
     multiply_rows<Shape>(own[1], tile[1], in.head_width, dp);
     for (int a = 0; a < Shape::rows; ++a) {
@@ -98,7 +106,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
       Sum ds = 0, dropped = 0;
       if (other < end && head.meets(in, i, j)) {
         auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
-        auto const factor = head.factor(in, i, j);
+        auto const factor = kept[a] ? head.kept_scale() : Sum{0};
         ds = probability * (dp[a] * factor - mean[i]);
         dropped = probability * factor;
       }

@@ -42,7 +42,9 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
     load_tile<Shape>(in, in.value + key + at * in.width, count, values);
     __syncthreads();
     Sum p[Shape::rows];
+    bool kept[Shape::rows];
     multiply_rows<Shape>(own, keys, in.head_width, p);
+    keep_of_queries<Shape::rows>(in, head, first + own_row, j, kept);
     for (int a = 0; a < Shape::rows; ++a) {
       auto const i = first + own_row + a;
       bool const met = j < end && head.meets(in, i, j);
@@ -53,7 +55,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
       total[a] = total[a] * correction + warp_sum(p[a]);
       most[a] = larger;
       for (auto& sum : sums[a]) sum *= correction;
-      scores[lane()][own_row + a] = met ? p[a] * head.factor(in, i, j) : Sum{0};
+      scores[lane()][own_row + a] = met && kept[a] ? p[a] * head.kept_scale() : Sum{0};
     }
     __syncwarp();
     add_rows<Shape>(scores, values, count, sums);

@@ -66,15 +66,29 @@ struct AttentionHead {
     if (!in.bias) return 0;
     return static_cast<Accumulate<T>>(in.bias[number * in.distances + key - query + in.queries.length - 1]);
   }
-  /// What dropout multiplies a probability by.
-  [[nodiscard]] __device__ Accumulate<T> factor(AttentionArguments<T> const& in, Index query, Index key) const {
-    if (!mask.active()) return 1;
-    auto const element = (number * queries + query) * ((keys + 7) / 8 * 8) + key;
-    auto const place = static_cast<std::uint64_t>(in.queries.positions.data[row]);
-    bool const keeps = mask.keeps(place, static_cast<std::uint64_t>(element));
-    return keeps ? static_cast<Accumulate<T>>(mask.scale()) : Accumulate<T>{0};
+  /// Whether dropout keeps the probabilities of a query: bit k is for key k of the 8 around `key`, which share a block
+  /// of random bits.
+  [[nodiscard]] __device__ unsigned kept(AttentionArguments<T> const& in, Index query, Index key) const {
+    if (!mask.active()) return ~0u;
+    auto const element = static_cast<std::uint64_t>((number * queries + query) * ((keys + 7) / 8 * 8) + key);
+    auto const words = Philox(mask.key)(static_cast<std::uint64_t>(in.queries.positions.data[row]), element / 8);
+    unsigned bits = 0;
+    for (unsigned k = 0; k < 8; ++k) bits |= static_cast<unsigned>(mask.keeps(words, k)) << k;
+    return bits;
   }
+  /// What dropout multiplies by what it keeps.
+  [[nodiscard]] __device__ Accumulate<T> kept_scale() const { return static_cast<Accumulate<T>>(mask.scale()); }
 };
+
+/// kept[a] = whether dropout keeps the probability of query + a and the lane's key. Lanes whose keys share a block of
+/// random bits make that of one query each, and show it to one another; all lanes must call.
+template <int rows, class T>
+__device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T> const& head, Index query, Index key,
+                                bool (&kept)[static_cast<std::size_t>(rows)]) {
+  auto const place = static_cast<int>(lane() % 8), first = static_cast<int>(lane()) - place;
+  auto const mine = head.kept(in, query + place % rows, key);
+  for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> place & 1) != 0;
+}
 
 /// Rows of one head into shared memory, the block's own side; rows and channels that are not there are zero.
 template <class Shape, class T>

@@ -2,10 +2,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
+#include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/row_dropout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -16,22 +15,22 @@ template <class T>
 class DroppedRow {
  public:
   __device__ DroppedRow(RowDropout<CudaSpace> const& dropout, Index row, Index width) noexcept
-      : mask_(dropout.mask.resolved()),
-        drops_(mask_.active()),
-        position_(drops_ ? dropout.position(row) : 0),
-        element_(drops_ ? dropout.element(row, width, 0) : 0) {}
+      : drops_(dropout.mask.active()),
+        element_(drops_ ? static_cast<Index>(dropout.element(row, width, 0)) : 0),
+        scale_(static_cast<Accumulate<T>>(dropout.mask.scale())),
+        bits_(dropout.mask, drops_ ? static_cast<Index>(dropout.position(row)) : 0) {}
 
-  /// What the element of this column is multiplied by.
-  [[nodiscard]] __device__ Accumulate<T> factor(Index column) const noexcept {
+  /// What the element of this column is multiplied by. To be asked for neighbours one after another.
+  [[nodiscard]] __device__ Accumulate<T> factor(Index column) noexcept {
     if (!drops_) return 1;
-    bool const keeps = mask_.keeps(position_, element_ + static_cast<std::uint64_t>(column));
-    return keeps ? static_cast<Accumulate<T>>(mask_.scale()) : Accumulate<T>{0};
+    return bits_.keeps(element_ + column) ? scale_ : Accumulate<T>{0};
   }
 
  private:
-  DropoutMask mask_;
   bool drops_;
-  std::uint64_t position_, element_;
+  Index element_;
+  Accumulate<T> scale_;
+  MaskBits bits_;
 };
 
 }  // namespace LOCKSTEP_CUDA_ABI

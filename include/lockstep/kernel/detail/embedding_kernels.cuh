@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -7,7 +8,9 @@
 #include <lockstep/kernel/detail/device_segment_plan.cuh>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
@@ -15,13 +18,13 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
-inline constexpr int channels_per_thread = 8;
-
-/// A slot, seen by one thread: which token it is, and how its channels come about.
+/// A slot, seen by one thread: which token it is, and how its channels come about. A thread takes the channels that a
+/// block of random bits is for.
 template <class T>
 struct EmbeddingSlot {
   using Inputs = EmbeddingInputs<T, CudaSpace>;
-  using Channels = T[channels_per_thread];
+  using Here = MaskedNeighbours;
+  using Channels = Here::Values<T>;
 
   Inputs const& in;
   Index width, slot, row, token;
@@ -38,20 +41,16 @@ struct EmbeddingSlot {
     if (is_token) place = in.assembly.place(row, token);
   }
 
-  /// f(j, c) for the channels c = first + j that there are.
-  template <class F>
-  __device__ void each(Index first, F const& f) const {
-    for (int j = 0; j < channels_per_thread; ++j)
-      if (first + j < width) f(j, first + j);
-  }
   [[nodiscard]] __device__ Index position() const { return in.counted == Counted::tokens ? token : place.step; }
 
   /// The token before normalisation. An id outside its table gives nan: nobody waits for the device to ask.
-  __device__ void sum_of_parts(Index first, Channels& x) const {
+  __device__ void sum_of_parts(Here const& here, Channels& x) const {
     auto const entry = in.assembly.entry(row, place);
     bool valid = true, empty = true;
     auto const add = [&](T const* from) {
-      each(first, [&](int j, Index c) { x[j] = empty ? from[c] : x[j] + from[c]; });
+      Channels y;
+      here.load(from, y);
+      for (int j = 0; j < here.size; ++j) x[j] = empty ? y[j] : x[j] + y[j];
       empty = false;
     };
     for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
@@ -62,7 +61,8 @@ struct EmbeddingSlot {
       else
         valid = false;
     }
-    if (in.scale != T(1)) each(first, [&](int j, Index) { x[j] = product(x[j], in.scale); });
+    if (in.scale != T(1))
+      for (auto& value : x) value = product(value, in.scale);
     if (in.position.data) {
       if (position() < in.position.extent[0])
         add(in.position.data + position() * width);
@@ -70,173 +70,235 @@ struct EmbeddingSlot {
         valid = false;
     }
     if (in.type.data) add(in.type.data + place.segment * width);
-    if (!valid) each(first, [&](int j, Index) { x[j] = std::numeric_limits<T>::quiet_NaN(); });
+    if (!valid)
+      for (auto& value : x) value = std::numeric_limits<T>::quiet_NaN();
+  }
+  /// x through dropout.
+  __device__ void drop(Here const& here, Channels& x) const {
+    if (!in.mask.active()) return;
+    MaskBits bits(in.mask, in.assembly.layout.positions.data[row]);
+    auto const scale = static_cast<T>(in.mask.scale());
+    auto const first = token * width + here.first();
+    for (int j = 0; j < here.size; ++j) x[j] = bits.keeps(first + j) ? product(x[j], scale) : T{0};
   }
   /// dy through dropout.
   template <class Stored>
-  __device__ void dropped(Stored const* dy, Index first, Channels& d) const {
-    MaskBits bits(in.mask, in.assembly.layout.positions.data ? in.assembly.layout.positions.data[row] : 0);
-    auto const scale = static_cast<T>(in.mask.scale());
-    each(first, [&](int j, Index c) {
-      auto const value = static_cast<T>(dy[slot * width + c]);
-      bool const keep = !in.mask.active() || bits.keeps(token * width + c);
-      d[j] = keep ? (in.mask.active() ? product(value, scale) : value) : T{0};
-    });
+  __device__ void load_gradient(Stored const* dy, Here const& here, Channels& d) const {
+    here.load_as(dy + slot * width, d);
+    drop(here, d);
+  }
+  /// The gradient of the sum of parts, before scaling, to dx, which may be null; scaled, to the dense parts.
+  __device__ void put_gradient(Here const& here, Channels const& d, T* dx,
+                               EmbeddingGradients<T, CudaSpace> const& targets) const {
+    if (dx) here.store(d, dx + slot * width);
+    auto const entry = in.assembly.entry(row, place);
+    for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
+      auto const target = targets.dense[p];
+      if (!target.data) continue;
+      Channels scaled;
+      for (int j = 0; j < here.size; ++j) scaled[j] = product(in.scale, d[j]);
+      here.put(scaled, target.data + entry * width, target.write);
+    }
   }
 };
 
-/// Mean and reciprocal deviation of a token, by a whole warp.
+/// Channels that the lanes of a warp take at once.
+inline constexpr Index channels_per_warp = Index{warp} * MaskedNeighbours::size;
+
+/// Mean and reciprocal deviation of a token, by a whole warp; and, of its gradients times the weight, what the norm's
+/// backward takes away from each.
 template <class T>
 struct TokenMoments {
-  T mean = 0, reciprocal = 1;
+  T mean = 0, reciprocal = 1, gradient = 0, projection = 0;
 
   TokenMoments() = default;
   __device__ explicit TokenMoments(EmbeddingSlot<T> const& slot) {
-    constexpr Index step = Index{warp} * channels_per_thread;
     auto const count = static_cast<T>(slot.width);
-    typename EmbeddingSlot<T>::Channels x;
+    typename EmbeddingSlot<T>::Channels x = {};
     if (slot.in.norm == Norm::layer) {
       T sum = 0;
-      for (auto first = lane() * channels_per_thread; first < slot.width; first += step) {
-        slot.sum_of_parts(first, x);
-        slot.each(first, [&](int j, Index) { sum += x[j]; });
+      for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
+        MaskedNeighbours const here(first, slot.width);
+        slot.sum_of_parts(here, x);
+        for (int j = 0; j < here.size; ++j) sum += here.has(j) ? x[j] : T{0};
       }
       mean = warp_sum(sum) / count;
     }
     T squares = 0;
-    for (auto first = lane() * channels_per_thread; first < slot.width; first += step) {
-      slot.sum_of_parts(first, x);
-      slot.each(first, [&](int j, Index) { squares += (x[j] - mean) * (x[j] - mean); });
+    for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
+      MaskedNeighbours const here(first, slot.width);
+      slot.sum_of_parts(here, x);
+      for (int j = 0; j < here.size; ++j)
+        if (here.has(j)) squares += (x[j] - mean) * (x[j] - mean);
     }
     reciprocal = 1 / std::sqrt(warp_sum(squares) / count + slot.in.epsilon);
   }
+  template <class Stored>
+  __device__ TokenMoments(EmbeddingSlot<T> const& slot, Stored const* dy) : TokenMoments(slot) {
+    auto const count = static_cast<T>(slot.width);
+    typename EmbeddingSlot<T>::Channels d, x = {}, weight;
+    for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
+      MaskedNeighbours const here(first, slot.width);
+      slot.load_gradient(dy, here, d);
+      slot.sum_of_parts(here, x);
+      here.load(slot.in.weight.data, weight);
+      for (int j = 0; j < here.size; ++j) {
+        if (!here.has(j)) continue;
+        gradient += d[j] * weight[j];
+        projection += d[j] * weight[j] * normalized(x[j]);
+      }
+    }
+    gradient = slot.in.norm == Norm::layer ? warp_sum(gradient) / count : T{0};
+    projection = warp_sum(projection) / count;
+  }
+
+  [[nodiscard]] __device__ T normalized(T x) const { return (x - mean) * reciprocal; }
+  /// Those that a lane of the warp holds.
+  [[nodiscard]] __device__ TokenMoments of_lane(int source) const {
+    TokenMoments other;
+    other.mean = __shfl_sync(~0u, mean, source);
+    other.reciprocal = __shfl_sync(~0u, reciprocal, source);
+    other.gradient = __shfl_sync(~0u, gradient, source);
+    other.projection = __shfl_sync(~0u, projection, source);
+    return other;
+  }
 };
 
-/// A thread takes 8 channels of a slot.
+/// A thread takes some channels of a slot.
 template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
-  auto const groups = (width + channels_per_thread - 1) / channels_per_thread;
+  auto const groups = mask_groups(width);
   for (auto i = grid_thread(); i < in.assembly.layout.slots * groups; i += grid_threads()) {
     EmbeddingSlot<T> const slot(in, width, i / groups);
-    auto const first = i % groups * channels_per_thread;
-    T x[channels_per_thread] = {};
-    if (slot.is_token) slot.sum_of_parts(first, x);
-    auto* const to = out + slot.slot * width;
-    if (in.mask.active() && slot.is_token) {
-      MaskBits bits(in.mask, in.assembly.layout.positions.data[slot.row]);
-      auto const scale = static_cast<T>(in.mask.scale());
-      slot.each(first, [&](int j, Index c) {
-        to[c] = static_cast<Stored>(bits.keeps(slot.token * width + c) ? product(x[j], scale) : T{0});
-      });
-    } else {
-      slot.each(first, [&](int j, Index c) { to[c] = static_cast<Stored>(x[j]); });
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    typename EmbeddingSlot<T>::Channels x = {};
+    if (slot.is_token) {
+      slot.sum_of_parts(here, x);
+      slot.drop(here, x);
     }
+    here.put(x, out + slot.slot * width);
   }
 }
 
 /// The same with a norm: a warp takes a slot.
 template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
-  constexpr Index step = Index{warp} * channels_per_thread;
   for (auto at = grid_warp(); at < in.assembly.layout.slots; at += grid_warps()) {
     EmbeddingSlot<T> const slot(in, width, at);
-    auto* const to = out + at * width;
-    if (!slot.is_token) {
-      for (auto c = lane(); c < width; c += warp) to[c] = Stored{0};
-      continue;
-    }
-    TokenMoments<T> const moments(slot);
-    auto const scale = static_cast<T>(in.mask.scale());
-    for (auto first = lane() * channels_per_thread; first < width; first += step) {
-      T x[channels_per_thread];
-      slot.sum_of_parts(first, x);
-      MaskBits bits(in.mask, in.mask.active() ? in.assembly.layout.positions.data[slot.row] : 0);
-      slot.each(first, [&](int j, Index c) {
-        T y = in.weight.data[c] * ((x[j] - moments.mean) * moments.reciprocal);
-        if (in.bias.data) y += in.bias.data[c];
-        if (in.mask.active()) y = bits.keeps(slot.token * width + c) ? product(y, scale) : T{0};
-        to[c] = static_cast<Stored>(y);
-      });
+    TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot) : TokenMoments<T>();
+    for (auto first = lane() * MaskedNeighbours::size; first < width; first += channels_per_warp) {
+      MaskedNeighbours const here(first, width);
+      typename EmbeddingSlot<T>::Channels x = {}, weight, bias;
+      if (slot.is_token) {
+        slot.sum_of_parts(here, x);
+        here.load(in.weight.data, weight);
+        for (int j = 0; j < here.size; ++j) x[j] = weight[j] * moments.normalized(x[j]);
+        if (in.bias.data) {
+          here.load(in.bias.data, bias);
+          for (int j = 0; j < here.size; ++j) x[j] += bias[j];
+        }
+        slot.drop(here, x);
+      }
+      here.put(x, out + at * width);
     }
   }
 }
 
-/// Which rows of a chunk's sums hold what.
-struct EmbeddingSums {
-  static constexpr Index slots_per_chunk = 16;
-  Index weight = 0, bias = 0, rows = 0;  // types come first
-  template <class T>
-  __host__ __device__ explicit EmbeddingSums(EmbeddingInputs<T, CudaSpace> const& in) {
-    weight = in.type.data ? in.assembly.count : 0;
-    bias = weight + 1;
-    rows = in.norm == Norm::none ? weight : bias + 1;
-  }
-};
-
-/// A warp takes 16 slots, a thread always the same channels of them: the gradient of the sum of parts, before scaling,
-/// to dx; to dense parts; and the sums over its slots for types, weight and bias.
+/// A thread takes some channels of a slot: their gradients, to dx and to dense parts.
 template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
                                                EmbeddingGradients<T, CudaSpace> targets, Index width, Stored const* dy,
-                                               T* dx, T* memory) {
-  constexpr Index step = Index{warp} * channels_per_thread;
-  EmbeddingSums const at(in);
-  auto const slots = in.assembly.layout.slots;
-  auto const chunks = (slots + EmbeddingSums::slots_per_chunk - 1) / EmbeddingSums::slots_per_chunk;
+                                               T* dx) {
+  auto const groups = mask_groups(width);
+  for (auto i = grid_thread(); i < in.assembly.layout.slots * groups; i += grid_threads()) {
+    EmbeddingSlot<T> const slot(in, width, i / groups);
+    if (!slot.is_token) continue;
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    typename EmbeddingSlot<T>::Channels d;
+    slot.load_gradient(dy, here, d);
+    slot.put_gradient(here, d, dx, targets);
+  }
+}
+
+/// Slots that a warp takes in the backward of a norm: no more than it has lanes, and of their number alone.
+[[nodiscard]] constexpr Index slots_per_warp(Index slots) noexcept { return std::clamp<Index>(slots / 2048, 4, warp); }
+[[nodiscard]] constexpr Index norm_chunks(Index slots) noexcept {
+  return (slots + slots_per_warp(slots) - 1) / slots_per_warp(slots);
+}
+
+/// The same with a norm: a warp takes a chunk of slots, and leaves the sums over them for the weight and, after those
+/// of all chunks, for the bias.
+template <class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in,
+                                                          EmbeddingGradients<T, CudaSpace> targets, Index width,
+                                                          Stored const* dy, T* dx, T* sums) {
+  auto const slots = in.assembly.layout.slots, chunks = norm_chunks(slots);
   for (auto chunk = grid_warp(); chunk < chunks; chunk += grid_warps()) {
-    auto* const sums = memory + chunk * at.rows * width;
-    for (Index r = 0; r < at.rows; ++r)
-      for (auto first = lane() * channels_per_thread; first < width; first += step)
-        for (auto c = first; c < min(first + channels_per_thread, width); ++c) sums[r * width + c] = 0;
-    auto const end = min((chunk + 1) * EmbeddingSums::slots_per_chunk, slots);
-    for (auto number = chunk * EmbeddingSums::slots_per_chunk; number < end; ++number) {
-      EmbeddingSlot<T> const slot(in, width, number);
-      if (!slot.is_token) continue;
-      T d[channels_per_thread], x[channels_per_thread];
-      T mean_g = 0, mean_gx = 0;
-      TokenMoments<T> moments = in.norm == Norm::none ? TokenMoments<T>{} : TokenMoments<T>(slot);
-      if (in.norm != Norm::none) {
-        for (auto first = lane() * channels_per_thread; first < width; first += step) {
-          slot.dropped(dy, first, d);
-          slot.sum_of_parts(first, x);
-          slot.each(first, [&](int j, Index c) {
-            auto const normalized = (x[j] - moments.mean) * moments.reciprocal, g = d[j] * in.weight.data[c];
-            mean_g += g;
-            mean_gx += g * normalized;
-            sums[at.weight * width + c] += d[j] * normalized;
-            sums[at.bias * width + c] += d[j];
-          });
+    auto const begin = chunk * slots_per_warp(slots);
+    auto const count = static_cast<int>(min(slots - begin, slots_per_warp(slots)));
+    TokenMoments<T> of_this_lane;
+    for (int k = 0; k < count; ++k) {
+      EmbeddingSlot<T> const slot(in, width, begin + k);
+      TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, dy) : TokenMoments<T>();
+      if (k == static_cast<int>(lane())) of_this_lane = moments;
+    }
+    for (Index group = 0; group < width; group += channels_per_warp) {
+      MaskedNeighbours const here(group + lane() * MaskedNeighbours::size, width);
+      typename EmbeddingSlot<T>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
+      here.load(in.weight.data, weight);
+      for (int k = 0; k < count; ++k) {
+        auto const moments = of_this_lane.of_lane(k);
+        EmbeddingSlot<T> const slot(in, width, begin + k);
+        if (!slot.is_token) continue;
+        slot.load_gradient(dy, here, d);
+        slot.sum_of_parts(here, x);
+        for (int j = 0; j < here.size; ++j) {
+          auto const normalized = moments.normalized(x[j]);
+          of_weight[j] += d[j] * normalized;
+          of_bias[j] += d[j];
+          d[j] = moments.reciprocal * (d[j] * weight[j] - moments.gradient - normalized * moments.projection);
         }
-        mean_g = in.norm == Norm::layer ? warp_sum(mean_g) / static_cast<T>(width) : T{0};
-        mean_gx = warp_sum(mean_gx) / static_cast<T>(width);
+        slot.put_gradient(here, d, dx, targets);
       }
-      auto const entry = in.assembly.entry(slot.row, slot.place);
-      for (auto first = lane() * channels_per_thread; first < width; first += step) {
-        slot.dropped(dy, first, d);
-        if (in.norm != Norm::none) {
-          slot.sum_of_parts(first, x);
-          slot.each(first, [&](int j, Index c) {
-            auto const normalized = (x[j] - moments.mean) * moments.reciprocal;
-            d[j] = moments.reciprocal * (d[j] * in.weight.data[c] - mean_g - normalized * mean_gx);
-          });
-        }
-        slot.each(first, [&](int j, Index c) {
-          if (dx) dx[number * width + c] = d[j];
-          if (in.type.data) sums[slot.place.segment * width + c] += d[j];
-        });
-        for (int p = in.first_part[slot.place.segment]; p < in.first_part[slot.place.segment + 1]; ++p) {
-          auto const target = targets.dense[p];
-          if (!target.data) continue;
-          slot.each(first, [&](int j, Index c) {
-            auto& to = target.data[entry * width + c];
-            auto const value = product(in.scale, d[j]);
-            to = target.write == Write::overwrite ? value : to + value;
-          });
-        }
-      }
+      here.store(of_weight, sums + chunk * width);
+      here.store(of_bias, sums + (chunks + chunk) * width);
     }
   }
 }
+
+/// A term of the sum over slots for the gradients of types, [segments, width] as if it were one row.
+template <class Stored, class T>
+struct OfType {
+  Assembly<CudaSpace> assembly;
+  Index width;
+  Stored const* d;
+
+  __device__ void operator()(Index slot, Index column, T (&sums)[1]) const {
+    auto const row = assembly.layout.row_of(slot), token = slot - assembly.layout.start(row);
+    if (token >= assembly.layout.tokens(row) || assembly.place(row, token).segment != column / width) return;
+    sums[0] += static_cast<T>(d[slot * width + column % width]);
+  }
+};
+
+/// A term of the sum over sequences for the gradients of positions, [positions, width] as if it were one row.
+template <class Stored, class T>
+struct OfPosition {
+  Assembly<CudaSpace> assembly;
+  Counted counted;
+  Index width;
+  Stored const* d;
+
+  __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
+    auto const position = column / width, c = column % width, start = assembly.layout.start(row);
+    if (counted == Counted::tokens) {
+      if (position < assembly.layout.tokens(row)) sums[0] += static_cast<T>(d[(start + position) * width + c]);
+      return;
+    }
+    for (int segment = 0; segment < assembly.count; ++segment)
+      if (position < assembly.segments[segment].tokens(row))
+        sums[0] += static_cast<T>(d[(start + assembly.token(row, {segment, position})) * width + c]);
+  }
+};
 
 template <class T>
 LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index width, T* x) {
@@ -244,70 +306,46 @@ LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index w
     if (!layout.is_token(i / width)) x[i] = 0;
 }
 
-/// A thread takes a channel of one of the chunks' sums.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_chunks_of_slots(T const* sums, Index chunks, Index stride, Index rows, Index width, T* to,
-                                              Write write) {
-  for (auto i = grid_thread(); i < rows * width; i += grid_threads()) {
-    T sum = 0;
-    for (Index chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * stride + i];
-    to[i] = write == Write::add ? to[i] + sum : sum;
-  }
-}
-
-/// A thread takes one channel of one position, over the batch's rows in order.
-template <class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void sum_positions(Assembly<CudaSpace> assembly, Counted counted, Index most_positions,
-                                        Index width, Stored const* d, T* gradient, Write write) {
-  auto const rows = assembly.layout.rows;
-  for (auto i = grid_thread(); i < most_positions * width; i += grid_threads()) {
-    auto const position = i / width, c = i % width;
-    T sum = 0;
-    for (Index row = 0; row < rows; ++row) {
-      auto const start = assembly.layout.start(row);
-      if (counted == Counted::tokens) {
-        if (position < assembly.layout.tokens(row)) sum += static_cast<T>(d[(start + position) * width + c]);
-      } else {
-        for (int segment = 0; segment < assembly.count; ++segment)
-          if (position < assembly.segments[segment].tokens(row))
-            sum += static_cast<T>(d[(start + assembly.token(row, {segment, position})) * width + c]);
-      }
-    }
-    gradient[i] = write == Write::add ? gradient[i] + sum : sum;
-  }
-}
-
-/// A warp takes a chunk: the sum of its slots' dx, in order. The only chunk of a row is the row's gradient.
+/// A warp takes a chunk, a lane some channels: the sum of its slots' dx, in order. The only chunk of a row is the row's
+/// gradient.
 template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin,
                                      std::uint32_t const* chunk_row, std::uint32_t const* first,
                                      std::int32_t const* rows, SegmentCount const* total, Index width, Stored const* dx,
                                      T* partial, T* gradient, Write write) {
+  using Here = NeighboursOf<T>;
   for (auto c = grid_warp(); c < total->chunks; c += grid_warps()) {
     auto const row = chunk_row[c];
     bool const whole = first[row + 1] - first[row] == 1;
     auto* const to = whole ? gradient + rows[row] * width : partial + c * width;
     auto const from = begin[c], end = begin[c + 1];
-    for (auto k = lane(); k < width; k += warp) {
-      T sum = 0;
-      for (auto i = from; i < end; ++i) sum += static_cast<T>(dx[order[i] * width + k]);
-      to[k] = whole && write == Write::add ? to[k] + sum : sum;
+    for (auto k = lane() * Here::size; k < width; k += warp * Here::size) {
+      Here const here(k, width);
+      typename Here::template Values<T> sums = {}, x;
+      for (auto i = from; i < end; ++i) {
+        here.load_as(dx + order[i] * width, x);
+        for (int j = 0; j < here.size; ++j) sums[j] += x[j];
+      }
+      here.put(sums, to, whole ? write : Write::overwrite);
     }
   }
 }
-/// A block takes a row of several chunks: their sums, in order.
+/// A block takes a row of several chunks, 8 threads a channel: their sums, in order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* first, std::int32_t const* rows,
                                              SegmentCount const* total, Index width, T const* partial, T* gradient,
                                              Write write) {
   for (auto row = Index{blockIdx.x}; row < total->rows; row += gridDim.x) {
-    auto const from = first[row], end = first[row + 1];
+    Index const from = first[row], end = first[row + 1];
     if (end - from == 1) continue;
     auto* const to = gradient + rows[row] * width;
-    for (auto k = Index{threadIdx.x}; k < width; k += blockDim.x) {
+    for (Index tile = 0; tile < width; tile += warp) {
+      auto const k = tile + lane();
       T sum = 0;
-      for (auto c = from; c < end; ++c) sum += partial[c * width + k];
-      to[k] = write == Write::add ? to[k] + sum : sum;
+      if (k < width)
+        for (auto c = from + Index{threadIdx.x} / warp; c < end; c += warps_per_block) sum += partial[c * width + k];
+      sum = sum_of_column(sum);
+      if (threadIdx.x < warp && k < width) to[k] = write == Write::add ? to[k] + sum : sum;
     }
   }
 }

@@ -6,10 +6,18 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/dropout_mask.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// How many groups of neighbours that share a block of random bits a row has.
+[[nodiscard]] constexpr Index mask_groups(Index width) noexcept { return (width + 7) / 8; }
+
 inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Neighbours that share a block of random bits.
+using MaskedNeighbours = Neighbours<8>;
 
 /// A DropoutMask as one thread evaluates it: element after element, each block of random bits made once.
 class MaskBits {

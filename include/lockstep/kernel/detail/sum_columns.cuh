@@ -9,8 +9,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// Rows that share one partial sum. Fixed, so that no bit depends on the GPU.
-inline constexpr Index column_chunk = 256;
+/// Rows that share one partial sum: some hundreds of chunks, so that many rows keep a whole GPU busy and their partial
+/// sums are soon summed. Of the number of rows alone, so that no bit depends on the GPU.
+[[nodiscard]] constexpr Index column_chunk(Index rows) noexcept { return std::max<Index>(64, (rows + 511) / 512); }
+
+/// How many chunks that makes: at least one.
+[[nodiscard]] constexpr Index column_chunks(Index rows) noexcept {
+  return std::max<Index>(1, (rows + column_chunk(rows) - 1) / column_chunk(rows));
+}
 
 /// Where one sum over rows goes.
 template <class T>
@@ -21,53 +27,57 @@ struct ColumnTarget {
 
 /// How many elements `sum_columns` needs for the partial sums of one target.
 [[nodiscard]] constexpr Index column_partials(Index rows, Index width) noexcept {
-  return rows <= column_chunk ? 0 : (rows + column_chunk - 1) / column_chunk * width;
+  return column_chunks(rows) == 1 ? 0 : column_chunks(rows) * width;
 }
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes 32 columns of a chunk: 8 threads a column, each every eighth row, then their sums in order.
+/// The sum over a block's warps, in order, of the lanes of a column; every thread of the column gets it.
+template <class Sum>
+[[nodiscard]] __device__ Sum sum_of_column(Sum value) noexcept {
+  __shared__ Sum shared[warps_per_block][warp];
+  __syncthreads();  // the last call's values have been read
+  shared[threadIdx.x / warp][threadIdx.x % warp] = value;
+  __syncthreads();
+  Sum sum = 0;
+  for (Index part = 0; part < warps_per_block; ++part) sum += shared[part][threadIdx.x % warp];
+  return sum;
+}
+
+/// A block takes 32 columns of a chunk of rows: 8 threads a column, each every eighth row, then their sums in order.
+/// The sums of chunk c of target t go to row t * chunks + c of `partial`, or, where that is null, to the targets.
 template <class T, std::size_t targets, class Term>
-LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunks, Term term, T* partial,
+LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, T* partial,
                                             ColumnTarget<T> first, ColumnTarget<T> second) {
   using Sum = Accumulate<T>;
-  __shared__ Sum shared[targets][warps_per_block][warp];
-  auto const tiles = (width + warp - 1) / warp;
+  auto const tiles = (width + warp - 1) / warp, chunks = Index{gridDim.x} / tiles;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
-  auto const part = Index{threadIdx.x} / warp;
   Sum sums[targets] = {};
   if (column < width)
-    for (auto row = chunk * column_chunk + part, end = min(rows, (chunk + 1) * column_chunk); row < end;
-         row += warps_per_block)
+    for (auto row = chunk * chunk_rows + Index{threadIdx.x} / warp, end = min(rows, (chunk + 1) * chunk_rows);
+         row < end; row += warps_per_block)
       term(row, column, sums);
-  for (std::size_t i = 0; i < targets; ++i) shared[i][part][lane()] = sums[i];
-  __syncthreads();
-  if (part >= static_cast<Index>(targets) || column >= width) return;
-  Sum sum = 0;
-  for (Index p = 0; p < warps_per_block; ++p) sum += shared[part][p][lane()];
-  if (chunks > 1) {
-    partial[(part * chunks + chunk) * width + column] = static_cast<T>(sum);
-  } else {
-    auto const target = part == 0 ? first : second;
-    if (target.write == Write::add) sum += static_cast<Sum>(target.data[column]);
-    target.data[column] = static_cast<T>(sum);
+  for (auto& sum : sums) sum = sum_of_column(sum);
+  if (threadIdx.x >= warp || column >= width) return;
+  for (std::size_t t = 0; t < targets; ++t) {
+    auto const target = t == 0 ? first : second;
+    auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * width : target.data;
+    if (!partial && target.write == Write::add) sums[t] += static_cast<Sum>(to[column]);
+    to[column] = static_cast<T>(sums[t]);
   }
 }
 
-/// A thread takes a column of a target, over its chunks in order.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_column_partials(Index width, Index chunks, Index targets, T const* partial,
-                                              ColumnTarget<T> first, ColumnTarget<T> second) {
-  using Sum = Accumulate<T>;
-  for (auto i = grid_thread(); i < targets * width; i += grid_threads()) {
-    auto const target = i < width ? first : second;
-    auto const column = i % width;
-    Sum sum = target.write == Write::add ? static_cast<Sum>(target.data[column]) : Sum{0};
-    for (Index chunk = 0; chunk < chunks; ++chunk)
-      sum += static_cast<Sum>(partial[(i / width * chunks + chunk) * width + column]);
-    target.data[column] = static_cast<T>(sum);
+/// A term of the sum over chunks: what they left.
+template <class T, std::size_t targets>
+struct OfChunk {
+  T const* partial;
+  Index chunks, width;
+
+  __device__ void operator()(Index chunk, Index column, Accumulate<T> (&sums)[targets]) const {
+    for (std::size_t t = 0; t < targets; ++t)
+      sums[t] += static_cast<Accumulate<T>>(partial[(static_cast<Index>(t) * chunks + chunk) * width + column]);
   }
-}
+};
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
@@ -78,12 +88,14 @@ LOCKSTEP_CUDA_KERNEL void sum_column_partials(Index width, Index chunks, Index t
 template <class T, std::size_t targets, class Term>
 void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows, Index width, Term const& term,
                  T* partial, ColumnTarget<T> first, ColumnTarget<T> second = {}) {
-  auto const count = static_cast<Index>(targets), tiles = (width + warp - 1) / warp;
-  auto const chunks = std::max<Index>(1, (rows + column_chunk - 1) / column_chunk);
+  auto const tiles = (width + warp - 1) / warp, chunks = column_chunks(rows);
   launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block,
-              sum_column_chunks<T, targets, Term>, rows, width, chunks, term, partial, first, second);
+              sum_column_chunks<T, targets, Term>, rows, width, column_chunk(rows), term,
+              chunks > 1 ? partial : nullptr, first, second);
   if (chunks > 1)
-    launch(name, stream, count * width, sum_column_partials<T>, width, chunks, count, partial, first, second);
+    launch_grid(name, stream, static_cast<unsigned>(tiles), threads_per_block,
+                sum_column_chunks<T, targets, OfChunk<T, targets>>, chunks, width, chunks,
+                OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

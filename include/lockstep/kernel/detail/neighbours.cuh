@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/write.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Bytes that a thread moves at once, at most: a device's widest load and store.
+inline constexpr std::size_t widest_access = 16;
+
+/// How many neighbours of this type the widest access holds.
+template <class T>
+inline constexpr int most_neighbours = static_cast<int>(widest_access / sizeof(T));
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// Neighbouring elements that one thread takes, of which the last thread of a row or vector may find fewer. Whatever is
+/// laid out alike is read and written by it, as wide as its type and address allow.
+template <int count>
+class Neighbours {
+ public:
+  static constexpr int size = count;
+  template <class T>
+  using Values = T[static_cast<std::size_t>(count)];
+
+  /// Those from `first` on, of `end` in all.
+  __device__ Neighbours(Index first, Index end) noexcept
+      : first_(first), there_(static_cast<int>(min(Index{count}, end - first))) {}
+
+  [[nodiscard]] __device__ Index first() const noexcept { return first_; }
+  [[nodiscard]] __device__ bool has(int j) const noexcept { return j < there_; }
+
+  /// x[j] = from[first + j]; zero where there is none.
+  template <class T>
+  __device__ void load(T const* from, Values<T>& x) const noexcept {
+    if (auto const* const at = from + first_; is_wide(at)) {
+      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<T>), sizeof x);
+    } else {
+      for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : T{};
+    }
+  }
+  /// The same in the type that is computed in.
+  template <class T, class Number>
+  __device__ void load_as(T const* from, Values<Number>& x) const noexcept {
+    Values<T> stored;
+    load(from, stored);
+    for (int j = 0; j < count; ++j) x[j] = static_cast<Number>(stored[j]);
+  }
+
+  /// to[first + j] = x[j], where there is one.
+  template <class T>
+  __device__ void store(Values<T> const& x, T* to) const noexcept {
+    if (auto* const at = to + first_; is_wide(at)) {
+      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<T>), x, sizeof x);
+    } else {
+      for (int j = 0; j < count; ++j)
+        if (has(j)) at[j] = x[j];
+    }
+  }
+  /// The same rounded to what is stored; or added to what stands there, and then rounded.
+  template <class Number, class T>
+  __device__ void put(Values<Number> const& x, T* to, Write write = Write::overwrite) const noexcept {
+    Values<T> stored;
+    if (write == Write::add) load(to, stored);
+    for (int j = 0; j < count; ++j)
+      stored[j] = static_cast<T>(write == Write::add ? sum_apart(static_cast<Number>(stored[j]), x[j]) : x[j]);
+    store(stored, to);
+  }
+
+  /// to[first + j] *= factors[j], rounded to what is stored.
+  template <class T, class Number>
+  __device__ void multiply(T* to, Values<Number> const& factors) const noexcept {
+    Values<Number> x;
+    load_as(to, x);
+    for (int j = 0; j < count; ++j) x[j] *= factors[j];
+    put(x, to);
+  }
+
+ private:
+  /// Bytes of one access.
+  template <class T>
+  static constexpr std::size_t access = sizeof(Values<T>) < widest_access ? sizeof(Values<T>) : widest_access;
+
+  template <class T>
+  [[nodiscard]] __device__ bool is_wide(T const* at) const noexcept {
+    return there_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
+  }
+
+  Index first_;
+  int there_;
+};
+
+/// f(those) for every group of `count` neighbours among `size` elements, a thread each.
+template <int count, class F>
+LOCKSTEP_CUDA_KERNEL void run_neighbours(Index size, F f) {
+  for (auto first = grid_thread() * count; first < size; first += grid_threads() * count)
+    f(Neighbours<count>(first, size));
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// As many neighbours as one access holds of this type, and the numbers that they are computed in.
+template <class T>
+using NeighboursOf = Neighbours<most_neighbours<T>>;
+template <class T>
+using NumbersOf = typename NeighboursOf<T>::template Values<Accumulate<T>>;
+
+/// Queues f(NeighboursOf<T>) for all of a vector of `size` elements of type T, a thread each.
+template <class T, class F>
+void for_neighbours(char const* name, memory::Stream<CudaSpace> stream, Index size, F const& f) {
+  constexpr int count = most_neighbours<T>;
+  launch(name, stream, (size + count - 1) / count, run_neighbours<count, F>, size, f);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

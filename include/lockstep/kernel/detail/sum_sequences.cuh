@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/sequence_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A block takes 32 channels of a sequence: 8 threads a channel, each every eighth token, then their sums in order.
+template <class Sum, class Term, class Put>
+LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index width, Term term, Put put) {
+  auto const tiles = (width + warp - 1) / warp;
+  auto const row = Index{blockIdx.x} / tiles, channel = Index{blockIdx.x} % tiles * warp + lane();
+  auto const first = layout.start(row), end = first + layout.tokens(row);
+  Sum sum = 0;
+  if (channel < width)
+    for (auto slot = first + Index{threadIdx.x} / warp; slot < end; slot += warps_per_block)
+      sum += term(slot * width + channel);
+  sum = sum_of_column(sum);
+  if (threadIdx.x < warp && channel < width) put(row, row * width + channel, sum);
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// For every channel of every sequence: put(row, row * width + channel, the sum over its tokens of term(at)), where
+/// `at` is the place of the token's channel among [layout.slots, width].
+/// @determinism bitwise: an order that depends on the sequence's tokens alone
+template <class Sum, class Term, class Put>
+void sum_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Index width,
+                   Term const& term, Put const& put) {
+  auto const tiles = (width + warp - 1) / warp;
+  launch_grid(name, stream, static_cast<unsigned>(layout.rows * tiles), threads_per_block,
+              sum_of_tokens<Sum, Term, Put>, layout, width, term, put);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
