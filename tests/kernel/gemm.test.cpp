@@ -124,6 +124,46 @@ TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where th
   }
 }
 
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
+namespace {
+/// A product by one of the tiles for bfloat16, whichever it is that this processor would choose.
+template <class Tile>
+std::vector<float> product_by(Case<float> const& x) {
+  ThreadPool pool(1);
+  auto c = x.c;
+  auto const block =
+      Gemm<HostSpace>::described<float>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+                                        x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
+  detail::Nothing nothing;
+  detail::multiply_blocks<float, Tile>(block, nothing);
+  return c;
+}
+}  // namespace
+
+TEST_CASE("every tile for bfloat16 that this processor has computes the same product") {
+  auto const round = [](std::vector<float>& all) {
+    for (auto& x : all) x = lockstep::bfloat16(x);
+  };
+  for (auto shape : shapes) {
+    for (auto x : kinds<float>(shape)) {
+      CAPTURE(shape.m);
+      CAPTURE(shape.n);
+      CAPTURE(shape.k);
+      round(x.a);
+      round(x.b);
+      if (lockstep::multiplies_bfloat16()) CHECK(x.worst_error(product_by<detail::Bfloat16Tile<>>(x)) <= 1);
+      if (lockstep::multiplies_bfloat16_tiles()) {
+        detail::AmxRegisters const configured;
+        auto const c = product_by<detail::AmxTile>(x);
+        CHECK(x.worst_error(c) <= 1);
+        CHECK(same_bits(c, product(x, 1, Factors::bfloat16)));  // its own product leaves the registers configured
+        CHECK(same_bits(c, product_by<detail::AmxTile>(x)));
+      }
+    }
+  }
+}
+#endif
+
 TEST_CASE("factors are rounded to nearest where they may be and the processor multiplies them so, and nowhere else") {
   bool const rounds = lockstep::multiplies_bfloat16();
   for (Index const k : {1, 2, 31, 32, 33, 64}) {

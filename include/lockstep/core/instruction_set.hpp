@@ -3,6 +3,11 @@
 #include <cstddef>
 #include <type_traits>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
@@ -76,6 +81,21 @@ inline constexpr auto widest_instruction_set = least_instruction_set;
 [[nodiscard]] inline bool multiplies_bfloat16() noexcept {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
   return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+/// Whether this processor multiplies whole tiles of bfloat16 (AMX-BF16), and the operating system lets it: Linux is
+/// asked for the registers once per process, which only allows to use them.
+[[nodiscard]] inline bool multiplies_bfloat16_tiles() noexcept {
+#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS && defined(__linux__)
+  static bool const can = [] {
+    constexpr int request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+    return multiplies_bfloat16() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
+           syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  }();
+  return can;
 #else
   return false;
 #endif

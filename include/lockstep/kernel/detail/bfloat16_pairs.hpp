@@ -100,6 +100,28 @@ LOCKSTEP_INLINED void pack_panel_of_pairs(Strided<float const> b, Index depth, I
     for (Index x = valid; x < width; ++x) out[p * width + x] = 0;
 }
 
+/// Pairs of steps of B's columns, each column's side by side: column x at out + x * out_row, zeros up to `all` steps, a
+/// multiple of 16. B's rows are contiguous.
+LOCKSTEP_INLINED void pack_columns_as_rows(Strided<float const> b, Index depth, Index columns, Bfloat16Pair* out,
+                                           Index all) noexcept {
+  constexpr Index lanes = 16;
+  Bfloat16Pair square[lanes * lanes] = {};
+  for (Index p = 0; p < all; p += lanes) {
+    for (Index x = 0; x < columns; x += lanes) {
+      Index const here = columns - x < lanes ? columns - x : lanes;
+      for (Index q = 0; q < lanes; ++q) {
+        Index const step = 2 * (p + q);
+        auto const* const first = b.data + step * b.row + x;
+        if (step < depth)
+          pair_rows(first, step + 1 < depth ? first + b.row : nullptr, here, square + q * lanes);
+        else
+          for (Index c = 0; c < lanes; ++c) square[q * lanes + c] = 0;
+      }
+      transpose_square<Bfloat16Pair, 64>(square, lanes, out + x * all + p, all);
+    }
+  }
+}
+
 #endif
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <lockstep/kernel/detail/amx_tile.hpp>
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 #include <lockstep/kernel/detail/gemm_tile.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -40,10 +41,19 @@ inline constexpr bool takes_one_line = Tile::columns * sizeof(T) <= 64;
 template <class T, class Tile>
 inline constexpr bool takes_pairs = !std::is_same_v<typename Tile::Factor, T>;
 
+/// Whether a tile takes several steps of rows at once, which then lie side by side.
+template <class Tile>
+inline constexpr bool takes_steps_at_once = requires {
+  Tile::steps_at_once;
+};
+
 /// Steps of a tile in so many of k.
 template <class T, class Tile>
 [[nodiscard]] constexpr Index steps_of(Index depth) noexcept {
-  return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
+  if constexpr (takes_steps_at_once<Tile>)
+    return Tile::steps(depth);
+  else
+    return takes_pairs<T, Tile> ? (depth + 1) / 2 : depth;
 }
 
 /// Whether B is read where it lies: where few rows of A meet it, packing it costs more than nearer reads return, unless
@@ -156,7 +166,8 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   using Factor = typename Tile::Factor;
   constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
   alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
-  auto const most = std::max<Index>(1, std::min(block.k, block.a.column == 1 ? row_steps : column_steps));
+  bool const in_rows = block.a.column == 1 || takes_steps_at_once<Tile>;
+  auto const most = std::max<Index>(1, std::min(block.k, in_rows ? row_steps : column_steps));
   auto const most_steps = steps_of<T, Tile>(most);
   auto const columns_together = std::max(Tile::columns, capacity / most_steps / Tile::columns * Tile::columns);
   bool const in_place = reads_in_place<T, Tile>(block);
@@ -186,10 +197,10 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
         Ahead next;
         if (copied) {
           Tile::pack_rows(block.a.at(i, p), depth, rows, copy);
-          bool const in_rows = block.a.column == 1, last = i + rows == block.m;
+          bool const last = i + rows == block.m;
           pass.a = {copy, in_rows ? steps : 1, in_rows ? 1 : rows_together};
           pass.first = i;
-          if (!in_rows) {
+          if (block.a.column != 1) {
             next = Ahead::of_rows(block.a.at(last ? 0 : i + rows, last ? p + most : p).data,
                                   last ? std::min(most, block.k - p - depth) : depth, block.a.column);
             pass.ahead = last && p + most >= block.k ? block.ahead : &next;
@@ -202,15 +213,20 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   }
 }
 
-/// The blocked product with the given instructions, which this processor must have; with those for pairs of bfloat16
-/// where factors may be rounded and it has them. k = 0 leaves beta * C + bias.
+/// The blocked product with the given instructions, which this processor must have; with those for bfloat16 where
+/// factors may be rounded and it has them. k = 0 leaves beta * C + bias.
 template <class T, class Done>
 void multiply_block(InstructionSet set, GemmBlock<T> const& block, Done&& done) {
   with_compiled_set(set, [&](auto compiled) {
 #if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
     if constexpr (std::is_same_v<T, float> && compiled() == InstructionSet::avx512)
-      if (block.factors == memory::Factors::bfloat16 && multiplies_bfloat16())
-        return multiply_blocks<T, Bfloat16Tile<>>(block, done);
+      if (block.factors == memory::Factors::bfloat16) {
+        if (multiplies_bfloat16_tiles()) {
+          AmxRegisters const configured;
+          return multiply_blocks<T, AmxTile>(block, done);
+        }
+        if (multiplies_bfloat16()) return multiply_blocks<T, Bfloat16Tile<>>(block, done);
+      }
 #endif
     multiply_blocks<T, TileOf<T, compiled()>>(block, done);
   });

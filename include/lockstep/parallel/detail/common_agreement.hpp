@@ -41,7 +41,9 @@ template <class Model>
   agreement.add("instruction set", to_string(best_instruction_set()));
   agreement.add("activations", name(element_type_of<nn::ActivationsOf<Model>>));
   if constexpr (std::is_same_v<nn::ActivationsOf<Model>, bfloat16>)
-    agreement.add("products of bfloat16", multiplies_bfloat16() ? "the processor's" : "in float");
+    agreement.add("products of bfloat16", multiplies_bfloat16_tiles() ? "the processor's tiles"
+                                          : multiplies_bfloat16()     ? "the processor's"
+                                                                      : "in float");
   agreement.add("bytes of a bucket", static_cast<Index>(bucket_bytes));
   add_entries(agreement, "parameter ", layout.entries());
   add_entries(agreement, "buffer ", layout.buffers());
