@@ -15,7 +15,8 @@ struct RowMoments {
   T mean, reciprocal;
 };
 
-/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel.
+/// Of rows behind each other. In two passes: the second sums squares of differences, which cannot cancel, and asks for
+/// the rows that follow, since all that it reads itself is near. (Past the last row that does no harm.)
 template <std::size_t rows, std::size_t bytes, class T>
 [[gnu::always_inline]] inline void moments_of_rows(Vectors<bytes> vectors, T const* x, Index width, T epsilon,
                                                    RowMoments<T> (&moments)[rows]) noexcept {
@@ -30,6 +31,7 @@ template <std::size_t rows, std::size_t bytes, class T>
   sum_up(
       vectors, sums, width, [ =, &means ](auto& next, std::size_t row, Index c) __attribute__((always_inline)) {
         load(next, x + static_cast<Index>(row) * width + c);
+        __builtin_prefetch(x + static_cast<Index>(rows + row) * width + c);
         next -= means[row];
         next = next * next;
       });
@@ -47,7 +49,8 @@ template <std::size_t bytes, class T>
   return reciprocal;
 }
 
-/// y = weight * (x - mean) * reciprocal + bias, of rows behind each other; y may be x.
+/// y = weight * (x - mean) * reciprocal + bias, of rows behind each other; y may be x. Asks for the rows that follow,
+/// too: what is stored to has to be fetched like any other.
 template <std::size_t rows, std::size_t bytes, class T>
 [[gnu::always_inline]] inline void normalize_and_scale_rows(Vectors<bytes>, T const* x, RowMoments<T> (&moments)[rows],
                                                             T const* weight, T const* bias, T* y,
@@ -61,6 +64,7 @@ template <std::size_t rows, std::size_t bytes, class T>
     for (std::size_t row = 0; row < rows; ++row) {
       auto const at = static_cast<Index>(row) * width + c;
       load(n, x + at);
+      __builtin_prefetch(y + static_cast<Index>(rows) * width + at, 1);
       n = w * ((n - moments[row].mean) * moments[row].reciprocal) + b;
       store(y + at, n);
     }
