@@ -29,6 +29,7 @@
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/scale.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
+#include <lockstep/kernel/standard_normal.cuh>
 #include <lockstep/kernel/step_key.cuh>
 #include <lockstep/kernel/sum_into_first.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>

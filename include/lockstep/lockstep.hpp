@@ -27,6 +27,7 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
 
+#include <lockstep/kernel/standard_normal.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -127,6 +128,7 @@
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/encode_once.hpp>
+#include <lockstep/nn/exp.hpp>
 #include <lockstep/nn/feed_forward.hpp>
 #include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
@@ -166,6 +168,7 @@
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
+#include <lockstep/nn/standard_normal.hpp>
 #include <lockstep/nn/subtract.hpp>
 #include <lockstep/nn/tanh.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>

@@ -37,13 +37,15 @@ long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sigmoid, tanh and silu are within a few roundings of the exact value, however small", T, float,
+TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of the exact value, however small", T, float,
                    double) {
   // The exponential is off by 2 units in its last place, 4 roundings; the sum and the quotient round once each, and
   // what is no power of two may weigh double.
   CHECK(worst_of<T>(kernel::Sigmoid{}, sigmoid, sigmoid) <= 8);
   auto const tanh = [](long double x) { return std::tanh(x); };
   CHECK(worst_of<T>(kernel::Tanh{}, tanh, tanh) <= 6);
+  auto const exp = [](long double x) { return std::exp(x); };
+  CHECK(worst_of<T>(kernel::Exp{}, exp, exp) <= 4);
   auto const silu = [](long double x) { return x * sigmoid(x); };
   CHECK(worst_of<T>(kernel::Silu{}, silu, silu) <= 9);
   auto const slope = [](long double x) { return sigmoid(x) * (1 + x * sigmoid(-x)); };
@@ -53,6 +55,7 @@ TEST_CASE_TEMPLATE("sigmoid, tanh and silu are within a few roundings of the exa
 
 TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
   for (T const x : {T(-3), T(-0.5), T(0), T(0.25), T(2)}) {
+    CHECK(kernel::Exp{}.backward(T(3), kernel::Exp{}(x)) == 3 * kernel::Exp{}(x));
     auto const s = sigmoid(x), t = std::tanh(static_cast<long double>(x));
     double const unit = std::numeric_limits<T>::epsilon() / 2;
     // y is off by at most 8 roundings, and so is what it is far from.
@@ -75,6 +78,11 @@ TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", 
     CHECK(kernel::Relu{}(far) == far);
     CHECK(kernel::Relu{}(-far) == 0);
   }
+  CHECK(kernel::Exp{}(infinity) == infinity);
+  CHECK(kernel::Exp{}(std::numeric_limits<T>::max()) == infinity);
+  CHECK(kernel::Exp{}(T(-1000)) == 0);
+  CHECK(kernel::Exp{}(-infinity) == 0);
+  CHECK(std::isnan(kernel::Exp{}(nan)));
   CHECK(kernel::Silu{}(T(-1000)) == 0);
   CHECK(kernel::Silu{}.at(T(-1000)).slope == 0);
   CHECK(kernel::Silu{}.at(T(1000)).slope == 1);

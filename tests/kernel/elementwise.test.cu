@@ -71,5 +71,6 @@ TEST_CASE_TEMPLATE("activations on CUDA are the host's but for roundings, and th
   // Values within 9 roundings on either, which are fused with others on the device; slopes within 20.
   check_activation<T>(kernel::Sigmoid{}, 18);
   check_activation<T>(kernel::Tanh{}, 18);
+  check_activation<T>(kernel::Exp{}, 1300);  // values up to e^6, where others are 6 at most
   check_activation<T>(kernel::Silu{}, 40);
 }

@@ -16,6 +16,7 @@
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/embedding.hpp>
+#include <lockstep/nn/exp.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
@@ -36,6 +37,7 @@
 #include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/standard_normal.hpp>
 #include <lockstep/nn/subtract.hpp>
 #include <lockstep/nn/tanh.hpp>
 
@@ -119,9 +121,10 @@ class Everything {
     auto const picture = nn::silu(context, seen.forward(context, means, nn::Activation::gelu));
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
-    return nn::mean_squared_error(
-        context, head.forward(context, nn::concatenate_channels(context, both, nn::l2_normalize(context, picture))),
-        batch.targets, {.factor = factor});
+    auto const direction = nn::l2_normalize(context, picture);
+    auto const noise = nn::multiply(context, direction, nn::standard_normal_like(context, both, places));
+    auto const features = nn::concatenate_channels(context, nn::add(context, both, noise), nn::exp(context, direction));
+    return nn::mean_squared_error(context, head.forward(context, features), batch.targets, {.factor = factor});
   }
 
  private:
@@ -144,10 +147,10 @@ class Everything {
 };
 
 /// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
-/// of their size. At most 40 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
-/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(40) times that.
+/// of their size. At most 52 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
+/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(52) times that.
 template <class Low>
-inline double const rounded_apart = std::sqrt(40.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
+inline double const rounded_apart = std::sqrt(52.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
 /// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
 template <class Low, class Gradients>

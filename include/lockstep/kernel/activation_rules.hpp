@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <limits>
+
+#include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
@@ -50,6 +53,21 @@ struct Tanh {
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
     return dy * ((1 - y) * (1 + y));
+  }
+};
+
+/// The exponential: e^x. Of floats, 0 below -87.33 and infinity above 88.
+struct Exp {
+  static constexpr char const* name = "kernel::Exp";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    T const most = sizeof(T) == sizeof(float) ? T(88) : std::numeric_limits<T>::infinity();
+    T const y = detail::exp(x > most ? most : x);
+    return x > most ? std::numeric_limits<T>::infinity() : y;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+    return dy * y;
   }
 };
 

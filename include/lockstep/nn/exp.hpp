@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/nn/detail/elementwise.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = e^x elementwise, as torch.exp; backward sees y, so nothing is kept for it. Of floats, y is 0 below -87.33 and
+/// infinity above 88.
+/// @determinism bitwise, for any number of threads
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> exp(Context& context, typename Context::template Variable<2> x) {
+  detail::Elementwise<kernel::Exp, Context> const made(context, x);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> exp(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return x.with(exp(context, x.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

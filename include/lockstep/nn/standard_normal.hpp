@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/standard_normal.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Independent numbers of the standard normal distribution, as many as x has (torch.randn_like), new in every forward
+/// pass, in evaluation too: what a variational autoencoder or a diffusion model adds. No gradient flows into them.
+/// Padding is zero.
+/// @determinism bitwise: a sample meets the same numbers on any rank, in any row, with any padding
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> standard_normal_like(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  auto const made = context.template temporary<typename Context::Scalar>(x.tokens.value.extent);
+  auto const mask = context.next_mask(0);
+  Staging work(context);
+  kernel::StandardNormal<typename Context::Space>::template fill<Operand<Context>>(context.stream(), mask, x.layout,
+                                                                                   work.write(made));
+  return x.with({made, nullptr});
+}
+
+/// The same for one vector per sample.
+/// @shape x [rows, width]   @shape positions [rows], each sample's place in the epoch, batch.positions(): the random
+/// key
+/// @throws ShapeError when there is not one position for each row
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> standard_normal_like(
+    Context& context, typename Context::template Variable<2> x,
+    TensorView<Index const, 1, typename Context::Space> positions) {
+  expect<ShapeError>(x.extent(0) == positions.size(), [&] {
+    return "standard_normal_like: x is " + to_string(x.value.extent) + " and there are " +
+           std::to_string(positions.size()) + " positions; each row needs that of its sample (batch.positions())";
+  });
+  using Layout = kernel::SequenceLayout<typename Context::Space>;
+  return standard_normal_like(
+             context, Sequence<typename Context::Scalar, typename Context::Space>{x, Layout::padded(1, {}, positions)})
+      .tokens;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
