@@ -27,7 +27,6 @@
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
 
-#include <lockstep/kernel/standard_normal.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
 #include <lockstep/memory/buffer.hpp>
@@ -108,6 +107,7 @@
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
+#include <lockstep/kernel/standard_normal.hpp>
 #include <lockstep/kernel/step_key.hpp>
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/total.hpp>
