@@ -139,6 +139,7 @@
 #include <lockstep/nn/huber_loss.hpp>
 #include <lockstep/nn/image_input.hpp>
 #include <lockstep/nn/initialize.hpp>
+#include <lockstep/nn/kl_to_standard_normal.hpp>
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>

@@ -25,12 +25,14 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
       if (gradient && write == Write::overwrite) gradient[i] = T{0};
       continue;
     }
-    auto const x = static_cast<Sum>(prediction[i]), t = static_cast<Sum>(target[i]);
+    auto const x = static_cast<Sum>(prediction[i]);
     LossAt<Sum> at;
-    if constexpr (LossByColumn<Rule>)
-      at = rule(x, t, static_cast<Sum>(rule.columns.data()[i % width]));
+    if constexpr (LossOfPrediction<Rule>)
+      at = rule(x);
+    else if constexpr (LossByColumn<Rule>)
+      at = rule(x, static_cast<Sum>(target[i]), static_cast<Sum>(rule.columns.data()[i % width]));
     else
-      at = rule(x, t);
+      at = rule(x, static_cast<Sum>(target[i]));
     if constexpr (requires { Rule::targets; })
       if (!rule.takes(static_cast<double>(target[i]))) at.value = at.slope = std::numeric_limits<Sum>::quiet_NaN();
     sum += static_cast<double>(at.value);

@@ -36,6 +36,7 @@ struct ElementwiseLoss<HostSpace> {
   /// For each chunk of slots, over the elements of those that hold tokens: losses = factor * sum of the rule's values
   /// and weights = their number. gradient = factor * the rule's slope and zero in padding, or gradient += that. Padding
   /// is not read.
+  /// A rule of the prediction alone reads no target; any view of as many elements may stand there.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
   /// @shape gradient as prediction; a null one is left out   @shape rule.columns [width], where it has them
@@ -87,7 +88,9 @@ struct ElementwiseLoss<HostSpace> {
             columns[i] = static_cast<T>(rule.columns[static_cast<std::size_t>(column)]);
         for (Index i = 0; i < here; ++i) {
           LossAt<T> at;
-          if constexpr (LossByColumn<Rule>)
+          if constexpr (LossOfPrediction<Rule>)
+            at = rule(prediction[first + i]);
+          else if constexpr (LossByColumn<Rule>)
             at = rule(prediction[first + i], static_cast<T>(target[first + i]), columns[i]);
           else
             at = rule(prediction[first + i], static_cast<T>(target[first + i]));

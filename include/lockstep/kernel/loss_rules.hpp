@@ -3,12 +3,13 @@
 #include <concepts>
 #include <span>
 
+#include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
 
 /// What ElementwiseLoss is made of: a loss of one prediction x against one target t, as a function object. All it needs
 /// is a name for messages and, where a target may be outside its range, `takes` and `targets`. It is called on the host
 /// and on devices, so it is constexpr, and T is float or double. One that has
-/// `columns` gets the number of the element's column as a third argument.
+/// `columns` gets the number of the element's column as a third argument; one that takes x alone has no targets.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// A loss at one element, and its derivative by the prediction.
@@ -21,6 +22,12 @@ struct LossAt {
 template <class Rule>
 concept LossByColumn = requires(Rule& rule) {
   { rule.columns } -> std::same_as<std::span<float const>&>;
+};
+
+/// A rule without targets: a penalty of the prediction itself.
+template <class Rule>
+concept LossOfPrediction = requires(Rule const& rule, float x) {
+  { rule(x) } -> std::same_as<LossAt<float>>;
 };
 
 /// (x - t)^2
@@ -88,6 +95,25 @@ struct BinaryCrossEntropyByColumn {
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T x, T t, T weight) const noexcept {
     return BinaryCrossEntropy::of(x, t, weight);
+  }
+};
+
+/// How far N(m, 1) is from the standard normal distribution: m^2 / 2
+struct DivergenceOfMean {
+  static constexpr char const* name = "kl_to_standard_normal";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T m) const noexcept {
+    return {m * m / 2, m};
+  }
+};
+
+/// How far N(0, e^2s) is: (e^2s - 1) / 2 - s
+struct DivergenceOfLogDeviation {
+  static constexpr char const* name = DivergenceOfMean::name;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr LossAt<T> operator()(T s) const noexcept {
+    T const slope = Exp{}(2 * s) - 1;
+    return {slope / 2 - s, slope};
   }
 };
 

@@ -14,6 +14,30 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
+namespace detail {
+
+/// The loss, given targets by what `target_of(prediction)` makes of the prediction's numbers as the kernel reads them.
+template <class Context, class Rule, class TargetOf>
+[[nodiscard]] Loss<typename Context::Space> loss_of_elements(
+    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
+    double factor, TargetOf const& target_of) {
+  using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
+  auto const extent = prediction.tokens.value.extent;
+  Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
+  auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
+  Staging work(context);
+  auto const gradient = work.loss_gradient(prediction.tokens);
+  auto const x = work.read_for_loss(prediction.tokens.value);
+  auto const target = target_of(x);
+  Kernel::template forward_backward<LossOperand<Context>,
+                                    std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
+      context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
+      {gradient.data, extent}, gradient.write);
+  return Loss<typename Context::Space>::of(context, sums, weights);
+}
+
+}  // namespace detail
+
 /// Sum over the tokens' elements of what `rule`, one of kernel/loss_rules.hpp or one of your own, makes of the
 /// prediction and its target, times `factor`; the weight is the number of elements. Padding counts nothing. While
 /// recording, the gradient of the sum is left beside the prediction at once: one pass serves forward and backward.
@@ -27,8 +51,6 @@ template <class Context, class Rule, class Target, int Rank>
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
     TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
-  using Real = typename Context::Real;
-  using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
     return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
@@ -39,14 +61,8 @@ template <class Context, class Rule, class Target, int Rank>
       return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
              std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
     });
-  Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
-  auto const sums = context.template temporary<double>(parts), weights = context.template temporary<double>(parts);
-  Staging work(context);
-  auto const gradient = work.loss_gradient(prediction.tokens);
-  Kernel::template forward_backward<LossOperand<Context>, std::remove_const_t<Target>>(
-      context.stream(), prediction.layout, rule, static_cast<Real>(factor), work.read_for_loss(prediction.tokens.value),
-      target.reshape(extent), sums, weights, {gradient.data, extent}, gradient.write);
-  return Loss<typename Context::Space>::of(context, sums, weights);
+  return detail::loss_of_elements(context, rule, prediction, factor,
+                                  [&](auto const&) { return target.reshape(extent); });
 }
 
 /// The same for one vector per row.
@@ -69,6 +85,23 @@ requires requires(Column const& column) { column.values; }
                                                              Prediction const& prediction, Column const& target,
                                                              double factor = 1) {
   return elementwise_loss(context, rule, prediction, target.values, factor);
+}
+
+/// The same of a rule without targets: a penalty of what the model makes, sequences or rows.
+template <class Context, kernel::LossOfPrediction Rule>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
+    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
+    double factor = 1) {
+  return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
+}
+template <class Context, kernel::LossOfPrediction Rule>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             typename Context::template Variable<2> prediction,
+                                                             double factor = 1) {
+  return elementwise_loss(context, rule,
+                          Sequence<typename Context::Scalar, typename Context::Space>{
+                              prediction, SequenceLayout<typename Context::Space>::vectors(prediction.extent(0))},
+                          factor);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn
