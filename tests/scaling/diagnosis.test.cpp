@@ -57,6 +57,23 @@ TEST_CASE("a loader that is waited for comes first, with how many workers would 
   CHECK(contains(said(diagnosis), "a larger --prefetch"));
 }
 
+TEST_CASE("bfloat16 is named where the processor has tiles for it and computing is most of a step, with no figure") {
+  auto diagnosis = fed();
+  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+  diagnosis.spares_bfloat16 = true;
+  auto const last = diagnosis.remedies().back();
+  CHECK(contains(last.says, "--precision bf16"));
+  CHECK(last.gain == 0);
+  CHECK_FALSE(contains(said([] {
+                         auto waits = starved();
+                         waits.spares_bfloat16 = true;  // half of the step waits, a little is the optimizer
+                         return waits;
+                       }()),
+                       "bf16"));
+  diagnosis.on_host = false;
+  CHECK_FALSE(contains(said(diagnosis), "bf16"));
+}
+
 TEST_CASE("a loader that gives next to nothing, or nothing that was measured") {
   auto diagnosis = starved();
   diagnosis.loader_samples_per_second = 1e-8;  // 22 thousand million workers

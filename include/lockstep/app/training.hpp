@@ -363,23 +363,27 @@ class Training {
                                        .ranks_here = here,
                                        .cores = options_.cores,
                                        .on_host = options_.backend == Backend::host,
-                                       .all_reduce = all_reduce};
-    auto const run = train::run_json(record, labels);
-    auto workload = scaling::SavedRun(run, "doctor").workload();
-    if (found.loader_samples_per_second > 0)
-      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
-    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
-    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
-    if (!saves()) return;
-    train::AtomicFile out(file("doctor.json"));
-    out.write(diagnosis.json(run));
-    out.commit();
+                                       .spares_bfloat16 = requires {options_.precision;
   }
-  static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
-
-  Options const& options_;
-  launch::World& world_;
-  mutable int stopped_by_ = 0;
+  &&precision() == Precision::fp32&& multiplies_bfloat16_tiles(), .all_reduce = all_reduce
 };
+auto const run = train::run_json(record, labels);
+auto workload = scaling::SavedRun(run, "doctor").workload();
+if (found.loader_samples_per_second > 0)
+  workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
+scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
+std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
+if (!saves()) return;
+train::AtomicFile out(file("doctor.json"));
+out.write(diagnosis.json(run));
+out.commit();
+}
+static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
+
+Options const& options_;
+launch::World& world_;
+mutable int stopped_by_ = 0;
+}
+;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

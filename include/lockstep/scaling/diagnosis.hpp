@@ -26,6 +26,7 @@ struct Diagnosis {
   int ranks_here = 1;                        ///< of this host
   int cores = 1;                             ///< that they share
   bool on_host = true;                       ///< models run on these cores, not on a GPU
+  bool spares_bfloat16 = false;              ///< fp32, where --precision bf16 has its own, far faster, instructions
   parallel::CollectiveCost all_reduce = {};  ///< over all ranks, backward left out; zeros where it was not measured
 
   /// The best first; what gives less than 2 % is left out.
@@ -42,8 +43,8 @@ struct Diagnosis {
       add(std::min(replay_gain(), loading()),
           "making batches takes cores from training: samples that are cheaper to make, or data::Cache");
     auto const each = std::max(1, cores / shards_here);
+    auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
     if (on_host && threads() < cores) {  // at best: the passes are shared by all cores
-      auto const compute_ms = profile.forward_ms + profile.backward_ms + profile.pass_ms;
       auto const saved = compute_ms / step_ms * (1 - static_cast<double>(threads()) / cores);
       add(saved / (1 - saved), "at best: " + std::to_string(cores - threads()) + " of " + std::to_string(cores) +
                                    " cores have no training thread: more --nproc or --devices" +
@@ -57,6 +58,8 @@ struct Diagnosis {
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                  profile.slowest.phase + " takes longest: look at what else its host does");
     detail::sort(out);
+    if (on_host && spares_bfloat16 && compute_ms >= step_ms / 2)
+      out.push_back({0, "--precision bf16: this processor multiplies it in tiles (AMX); wide linear maps gain most"});
     if (on_host && threads() > cores)
       out.push_back({0, std::to_string(threads()) + " training threads share " + std::to_string(cores) +
                             " cores: " + (each < profile.threads ? "--threads " + std::to_string(each) + ", or " : "") +
