@@ -233,6 +233,7 @@
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metric.hpp>
 #include <lockstep/train/metrics_log.hpp>

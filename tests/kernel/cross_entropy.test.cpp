@@ -33,6 +33,7 @@ struct Batch {
   std::vector<std::int32_t> labels;
   Options options{};
   Layout layout = Layout::vectors(rows);
+  std::vector<float> factors{};  // of rows; none: each is 1
 
   Batch(Index row_count, Index class_count, float scale, Options const& o = {})
       : rows(row_count), classes(class_count), logits(values<T>(rows * classes, 3, scale)), options(o) {
@@ -53,7 +54,8 @@ struct Batch {
     out.losses.assign(static_cast<std::size_t>(rows), -1);
     out.weights = out.losses;
     Kernel::forward_backward<T>(memory::Stream<HostSpace>(pool), layout, options, view(logits, rows, classes),
-                                view(labels, rows), view(out.losses, rows), view(out.weights, rows), gradient, write);
+                                view(labels, rows), view(out.losses, rows), view(out.weights, rows), gradient, write,
+                                view(factors, std::ssize(factors)));
   }
   [[nodiscard]] bool counts(Index r) const {
     return layout.is_token(r) && labels[static_cast<std::size_t>(r)] != options.ignored;
@@ -84,8 +86,10 @@ void check(Batch<T> const& batch, Result<T> const& result) {
     };
     bool const counts = batch.counts(r);
     auto const label = batch.labels[row];
-    double const each = counts ? options.factor * options.label_smoothing / static_cast<double>(batch.classes) : 0;
-    double const label_part = counts ? options.factor * (1 - options.label_smoothing) * w(label) : 0;
+    double const of_row = batch.factors.empty() ? 1 : static_cast<double>(batch.factors[row]);
+    double const factor = options.factor * std::abs(of_row), sign = of_row < 0 ? -1 : 1;
+    double const each = counts ? factor * options.label_smoothing / static_cast<double>(batch.classes) : 0;
+    double const label_part = counts ? factor * (1 - options.label_smoothing) * w(label) : 0;
     double most = at(0), sum = 0, moved = 0, spread = 0, weights = 0;
     for (Index c = 0; c < batch.classes; ++c) most = std::max(most, at(c));
     for (Index c = 0; c < batch.classes; ++c) sum += std::exp(at(c) - most);
@@ -99,14 +103,14 @@ void check(Batch<T> const& batch, Result<T> const& result) {
     double const bound =
         unit * (total * (roundings + moved + 4 * std::log(sum)) + label_part * z + each * spread * roundings) +
         0x1p-50 * loss;
-    losses_agree = losses_agree && std::abs(result.losses[row] - loss) <= bound;
+    losses_agree = losses_agree && std::abs(sign * result.losses[row] - loss) <= bound;
     weights_agree = weights_agree && result.weights[row] == (counts ? w(label) : 0);
     for (Index c = 0; c < batch.classes; ++c) {
       double const p = total * std::exp(at(c) - most) / sum, shared = each * w(c), own = c == label ? label_part : 0;
       double const near =
           unit * (p * (roundings + moved + (most - at(c)) + 7) + 4 * shared + 2 * own) + total * tiniest;
       auto const got = static_cast<double>(result.gradient[static_cast<std::size_t>(r * batch.classes + c)]);
-      gradients_agree = gradients_agree && std::abs(got - (p - shared - own)) <= near;
+      gradients_agree = gradients_agree && std::abs(sign * got - (p - shared - own)) <= near;
     }
   }
   CHECK(losses_agree);
@@ -159,6 +163,30 @@ TEST_CASE_TEMPLATE("class weights, label smoothing, an ignored label and a facto
         CHECK(batch.forward().losses == result.losses);
       }
   }
+}
+
+TEST_CASE_TEMPLATE("rows have factors of either sign, or none, which leave weights alone", T, float, double) {
+  for (Index classes : {3, 300})
+    for (Options const& options : {Options{}, Options{.label_smoothing = 0.25, .ignored = 1, .factor = 2}}) {
+      Batch<T> batch(70, classes, 5, options);
+      auto const without = batch.run(1);
+      batch.factors.assign(70, 1.0f);
+      CHECK(batch.run(1) == without);
+      for (std::size_t r = 0; r < 70; ++r) batch.factors[r] = static_cast<float>(r % 7) / 2 - 1;
+      auto const result = batch.run(2);
+      check(batch, result);
+      CHECK(result.weights == without.weights);
+      CHECK(batch.forward().losses == result.losses);
+      auto const added = batch.run(1, Write::add);
+      for (std::size_t i = 0; i < added.gradient.size(); ++i)
+        CHECK(std::abs(added.gradient[i] - (T{2} + result.gradient[i])) <= 16 * std::numeric_limits<T>::epsilon());
+    }
+  Batch<T> few(5, 3, 1);
+  few.factors.assign(4, 1.0f);
+  CHECK_THROWS_WITH_AS(static_cast<void>(few.run(1)),
+                       "cross_entropy: logits are [5, 3] and there are 4 factors; each row of logits needs one, or "
+                       "leave them out",
+                       ShapeError);
 }
 
 TEST_CASE_TEMPLATE("ignored labels may lie outside the classes, and padding is not looked at", T, float, double) {

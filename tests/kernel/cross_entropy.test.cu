@@ -41,6 +41,7 @@ struct Batch {
     for (Index r = 0; r < slots; ++r) out.push_back(static_cast<std::int32_t>(7 * r % classes));
     return out;
   }();
+  std::vector<float> factors{};
 
   [[nodiscard]] Result<T> start() const {
     std::vector<double> const rows(static_cast<std::size_t>(slots), -1);
@@ -51,17 +52,20 @@ struct Batch {
     auto out = start();
     kernel::CrossEntropy<HostSpace>::forward_backward<T>(
         memory::Stream<HostSpace>(pool), twin.host(), options, view(logits, slots, classes), view(labels, slots),
-        view(out.losses, slots), view(out.weights, slots), view(out.gradient, slots, classes), write);
+        view(out.losses, slots), view(out.weights, slots), view(out.gradient, slots, classes), write,
+        view(factors, std::ssize(factors)));
     return out;
   }
   [[nodiscard]] Result<T> on_device(memory::CudaStream const& stream, Write write, bool with_gradient = true) const {
     auto const out = start();
     OnDevice<T> const x(logits), gradient(out.gradient);
     OnDevice<std::int32_t> const y(labels);
+    OnDevice<float> const by(factors);
     OnDevice<double> const losses(out.losses), weights(out.weights);
     kernel::CrossEntropy<CudaSpace>::forward_backward<T>(
         stream.view(), twin.device(), options, x.view(slots, classes), y.view(slots), losses.view(slots),
-        weights.view(slots), with_gradient ? gradient.view(slots, classes) : TensorView<T, 2, CudaSpace>{}, write);
+        weights.view(slots), with_gradient ? gradient.view(slots, classes) : TensorView<T, 2, CudaSpace>{}, write,
+        factors.empty() ? TensorView<float, 1, CudaSpace>{} : by.view(slots));
     return {losses.values(), weights.values(), gradient.values()};
   }
 };
@@ -108,6 +112,24 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA is the host's, but for roundings", T, 
             check(batch, got, Batch<double>{twin, classes, options}.on_host(write));
           }
       }
+}
+
+TEST_CASE_TEMPLATE("cross entropy on CUDA: rows have factors of their own", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  TwinLayout const twin(TwinLayout::Kind::ragged, {5, 0, 1, 3});
+  for (Index classes : {3, 513}) {
+    Batch<T> batch{twin, classes, kernel::CrossEntropyOptions{.label_smoothing = 0.25, .ignored = 0}};
+    Batch<double> exact{twin, classes, batch.options};
+    for (Index r = 0; r < batch.slots; ++r) batch.factors.push_back(static_cast<float>(r % 4) - 1);
+    exact.factors = batch.factors;
+    for (auto write : {Write::overwrite, Write::add}) {
+      auto const got = batch.on_device(stream, write);
+      batch.options.factor = 2;  // the largest factor there is, for the bound
+      check(batch, got, exact.on_host(write));
+      batch.options.factor = 1;
+    }
+  }
 }
 
 TEST_CASE("cross entropy on CUDA: without a gradient, in place, and the same bits again") {

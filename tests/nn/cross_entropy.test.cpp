@@ -46,6 +46,37 @@ TEST_CASE("cross_entropy: gradients, used once and twice") {
     }
 }
 
+namespace {
+struct Factors {
+  TensorView<float const, 1, HostSpace> values;
+};
+struct Weighed : Model {
+  using Model::Model;
+  std::vector<float> factors{1, -0.5f, 0, 2, 0.25f};
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& tokens) const {
+    auto const x = lockstep_test::learned(context, logits);
+    TensorView<float const, 1, HostSpace> const view(factors.data(), {5});
+    auto loss = nn::cross_entropy(context, x, Column{tokens.classes()}, Factors{view});
+    if (uses > 1) loss += nn::cross_entropy(context, x, tokens.classes(), view, {.label_smoothing = 0.1});
+    return loss;
+  }
+};
+}  // namespace
+
+TEST_CASE("cross_entropy: rows have factors, which are on loss and gradient and not on the weight") {
+  for (int uses : {1, 2}) {
+    auto const result = check_model(Weighed(batch, 4, uses), batch);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  }
+  Trial<Weighed, double> trial(Weighed(batch, 4));
+  std::fill(trial.values.begin(), trial.values.end(), 0.5);
+  auto const loss = trial.step(batch);
+  CHECK(loss.weight == 5);
+  CHECK(loss.sum == doctest::Approx((1 - 0.5 + 0 + 2 + 0.25) * std::log(4.0)));
+}
+
 TEST_CASE("cross_entropy: a sum with the rows as weight, the same in evaluation") {
   Trial<Model, double> trial(Model(batch, 4));
   std::fill(trial.values.begin(), trial.values.end(), 0.5);

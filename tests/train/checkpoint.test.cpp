@@ -512,7 +512,8 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
                             {{4, 1, 9, 0.25, {{"accuracy", 0.5}, {"f1", std::nan("")}}, 0.5, true}},
                             {1, 8, 23, "abc"},
                             optim::LossScaler::State{0x1p64f, 5, 2},
-                            "a machine\n0 1 ff\n"};
+                            "a machine\n0 1 ff\n",
+                            {20, 3}};
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
@@ -524,6 +525,8 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK(is.data == was.data);
   CHECK(is.loss_scale == was.loss_scale);
   CHECK(is.timed_products == was.timed_products);
+  CHECK(is.before.steps == 20);
+  CHECK(is.before.epochs == 3);
   CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(R"({"version":2})", "x")),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);
@@ -557,6 +560,8 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
   refused([](train::Progress& p) { p.steps = Index{1} << 60; }, "steps is 1152921504606846976");
   refused([](train::Progress& p) { p.effective_batch_size = 0; }, "effective_batch_size is 0");
   refused([](train::Progress& p) { p.reproducible = -4; }, "reproducible is -4");
+  refused([](train::Progress& p) { p.before = {Index{1} << 60, 1}; }, "steps_before is 1152921504606846976");
+  refused([](train::Progress& p) { p.before = {9, -1}; }, "epochs_before is -1");
   refused([](train::Progress& p) { p.epoch_loss.weight = -1; }, "loss_weight is -1");
   refused([](train::Progress& p) { p.seconds = -0.5; }, "seconds is -0.5");
   refused([](train::Progress& p) { p.resumed_at = {4, 2}; }, "resumed_at is 2");

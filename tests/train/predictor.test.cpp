@@ -108,6 +108,16 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
 
   auto moved = std::move(loaded);
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+
+  // It follows a trainer that goes on.
+  trainer.step(batch.batch());
+  static_cast<void>(trainer.evaluate(train::Evaluation{loader, Keep{&expected}}));
+  REQUIRE(moved.predict(batch.batch()).value(3, 1) != expected[7]);
+  moved.set(trainer.values(), trainer.buffers());
+  CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+  CHECK_THROWS_AS(moved.set(trainer.values()), ShapeError);  // without its buffers
+  CHECK_THROWS_AS(moved.set(trainer.values().first(1), trainer.buffers()), ShapeError);
+  CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
 }
 
 TEST_CASE("parameters of another model are refused") {
@@ -342,6 +352,11 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
   static_cast<void>(begin(three));
   refuses(
       ShapeError(""), [&] { return next(batch_of(2, 3, 4)); }, "goes on with 2 sequences of width 8");
+  static_cast<void>(begin(three));
+  std::vector<float> const others(static_cast<std::size_t>(predictor.layout().size()));
+  predictor.set(others);
+  refuses(
+      ConfigError(""), [&] { return next(one); }, "next goes on with the sequences of begin, and there are none");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
       DataError(""), [&] { return next(one); }, "there are 9 positions, and as many tokens come before");

@@ -318,40 +318,6 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
   CHECK(trainer.values()[0] == 0);
 }
 
-TEST_CASE("options that no run can have are refused before anything is trained") {
-  auto loader = line::loader(8, 4);
-  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  auto const refuses = [&](FitOptions const& options, auto sentence) {
-    CHECK_THROWS_WITH_AS(trainer.fit(loader, options), sentence, ConfigError);
-  };
-  refuses({.epochs = -1}, "fit: epochs is -1; it must be at least 0");
-  refuses({.accumulation = 0}, "fit: accumulation is 0; it must be at least 1");
-  refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, which does not clip");
-  refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
-  refuses({.schedule = {.warmup_steps = 5, .total_steps = 4}},
-          "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and counts them, too");
-  refuses({.epochs = 3, .schedule = {.warmup_steps = 7}},
-          "fit: schedule.warmup_steps is 7, and the fit has 6 steps, so that the learning rate would never be reached; "
-          "warm up for fewer, or, in a part of a longer training, give schedule.total_steps of all of it");
-  refuses({.epochs = 9, .max_steps = 6, .schedule = {.warmup_steps = 7}},
-          doctest::Contains("is 7, and the fit has 6 steps"));
-  refuses({.checkpoints = {.every = -2}}, "fit: checkpoints.every is -2; it must be at least 0");
-  refuses({.checkpoints = {.every = 5}},
-          "fit: checkpoints.every is 5 and checkpoints.folder is empty, so that nothing would be saved; name a folder");
-  CHECK(trainer.values()[0] == 0);
-  auto const refuses_optimizer = [&](auto optimizer, char const* sentence) {
-    Trainer wrong{line::Model{}, optimizer, parallel::SingleDevice{.threads = 1}};
-    CHECK_THROWS_WITH_AS(wrong.fit(loader), sentence, ConfigError);
-  };
-  refuses_optimizer(optim::SGD{.learning_rate = -0.1},
-                    "SGD: learning_rate is -0.100000; it must be a finite number of at least 0");
-  refuses_optimizer(optim::SGD{.learning_rate = INFINITY},
-                    "SGD: learning_rate is inf; it must be a finite number of at least 0");
-  refuses_optimizer(optim::AdamW{.beta1 = 1.5}, "AdamW: beta1 is 1.500000; it must be at least 0 and below 1");
-  refuses_optimizer(optim::AdamW{.weight_decay = std::nan("")},
-                    "AdamW: weight_decay is nan; it must be a finite number of at least 0");
-}
-
 TEST_CASE("a mean over nothing is refused, not told as 0") {
   auto loader = line::loader(8, 4), empty = line::loader(0, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};

@@ -27,8 +27,7 @@ struct Examination {
   /// @collective with DistributedDataParallel
   template <class Trainer, class Loader, class Evaluation>
   static Examination make(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions options) {
-    auto const& policy = trainer.policy();
-    data::Split const split{policy.first_shard(), policy.shards(), policy.all_shards()};
+    auto const split = trainer.split();
     options.evaluate_every = 0;
     auto const steps = [&](Index count) {
       options.max_steps = options.epochs = count;  // an epoch has one step or more

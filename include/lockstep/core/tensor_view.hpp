@@ -24,10 +24,9 @@ template <std::size_t Rank>
 }
 
 /// "[32, 128]", for messages.
-template <std::size_t Rank>
-[[nodiscard]] std::string to_string(std::array<Index, Rank> const& extent) {
+[[nodiscard]] inline std::string to_string(std::span<Index const> extent) {
   std::string out = "[";
-  for (std::size_t i = 0; i < Rank; ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
+  for (std::size_t i = 0; i < extent.size(); ++i) out += (i ? ", " : "") + std::to_string(extent[i]);
   return out + "]";
 }
 

@@ -21,8 +21,8 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// has yet to read.
 template <class Team, class T, class Label>
 LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits,
-                                             Label const* labels, double* losses, double* weights, T* gradient,
-                                             Write write) {
+                                             Label const* labels, float const* factors, double* losses, double* weights,
+                                             T* gradient, Write write) {
   using Sum = Accumulate<T>;
   using Here = NeighboursOf<T>;
   constexpr Index step = Team::size * Here::size;
@@ -63,21 +63,23 @@ LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, C
     total = Team::sum(total);
     if (terms.each != 0) spread = Team::sum(spread);
     auto const of = known ? label : 0;
+    double const by = factors ? static_cast<double>(factors[row]) : 1;
     if (Team::member() == 0) {
       weights[row] = terms.weight(of);
-      losses[row] = terms.loss(of, std::log(static_cast<double>(total)),
-                               static_cast<double>(at_label) - static_cast<double>(most), static_cast<double>(spread));
+      losses[row] =
+          by * terms.loss(of, std::log(static_cast<double>(total)),
+                          static_cast<double>(at_label) - static_cast<double>(most), static_cast<double>(spread));
     }
     if (!dx) continue;
     Team::meet();
-    auto const scale = known ? static_cast<Sum>(terms.total(of)) / total : at_label;
+    auto const scale = known ? static_cast<Sum>(by * terms.total(of)) / total : at_label;
     for (auto first = Team::member() * Here::size; first < classes; first += step) {
       Here const here(first, classes);
       here.load_as(x, values);
       for (int j = 0; j < here.size; ++j) {
         values[j] = std::exp(values[j] - most) * scale;
-        if (terms.each != 0 && here.has(j)) values[j] -= terms.template share<Sum>(first + j);
-        if (first + j == label) values[j] -= static_cast<Sum>(terms.at_label(of));
+        if (terms.each != 0 && here.has(j)) values[j] -= static_cast<Sum>(by) * terms.template share<Sum>(first + j);
+        if (first + j == label) values[j] -= static_cast<Sum>(by * terms.at_label(of));
       }
       here.put(values, dx, write);
     }
@@ -97,20 +99,21 @@ struct CrossEntropy<CudaSpace> {
                                CrossEntropyOptions const& options, TensorView<T const, 2, CudaSpace> logits,
                                TensorView<Label, 1, CudaSpace> labels, TensorView<double, 1, CudaSpace> losses,
                                TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
-                               Write write) {
+                               Write write, TensorView<float const, 1, CudaSpace> factors = {}) {
     auto const classes = logits.extent[1];
     expect<ShapeError>(logits.extent[0] == layout.slots && labels.size() == layout.slots, [&] {
       return "cross_entropy: logits are " + to_string(logits.extent) + " and there are " +
              std::to_string(labels.size()) + " labels; each row of logits needs one";
     });
     options.check(classes);
+    options.check_factors(factors, logits.extent);
     detail::CrossEntropyTerms terms(options, classes);
     terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch("kernel::CrossEntropy", stream, layout.slots * Team::size,
                      detail::cross_entropy_rows<Team, T, std::remove_const_t<Label>>, layout, terms, logits.data,
-                     labels.data, losses.data, weights.data, gradient.data, write);
+                     labels.data, factors.data, losses.data, weights.data, gradient.data, write);
     };
     if (classes <= classes_per_warp)
       run(detail::WarpTeam{});

@@ -24,10 +24,11 @@ struct CrossEntropy {
 template <>
 struct CrossEntropy<HostSpace> {
   /// With y = labels[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
-  /// losses[r] = -factor * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c] log p[c]) and weights[r] = w[y],
-  /// both 0 for rows that are padding or ignored; without overflow for any finite logits.
+  /// losses[r] = -factor * factors[r] * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c] log p[c]) and
+  /// weights[r] = w[y], both 0 for rows that are padding or ignored; without overflow for any finite logits.
   /// gradient = that of the sum of the losses, or gradient += that.
   /// @shape logits [layout.slots, classes]   @shape labels [layout.slots], each in [0, classes) or ignored
+  /// @shape factors [layout.slots], or a null view: each is 1
   /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
   /// memory; a null one is left out
   /// @determinism bitwise, for any number of threads
@@ -38,11 +39,13 @@ struct CrossEntropy<HostSpace> {
                                CrossEntropyOptions const& options, TensorView<T const, 2, HostSpace> logits,
                                TensorView<Label, 1, HostSpace> labels, TensorView<double, 1, HostSpace> losses,
                                TensorView<double, 1, HostSpace> weights, TensorView<T, 2, HostSpace> gradient,
-                               Write write) {
+                               Write write, TensorView<float const, 1, HostSpace> factors = {}) {
     check(layout, options, logits.extent, labels);
+    options.check_factors(factors, logits.extent);
     auto const classes = logits.extent[1];
     detail::CrossEntropyRows<T, Label> const rows{layout,      {options, classes}, logits.data,   labels.data,
-                                                  losses.data, weights.data,       gradient.data, write};
+                                                  losses.data, weights.data,       gradient.data, write,
+                                                  factors.data};
     stream.pool().for_ranges(
         layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)),
         [=](Index begin, Index end) { with_best_instructions([=](auto vectors) { rows.run(vectors, begin, end); }); });

@@ -7,6 +7,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/tensor_view.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -17,6 +18,14 @@ struct CrossEntropyOptions {
   std::optional<Index> ignored{};          ///< rows with this label, inside the classes or not, count nothing
   double factor = 1;                       ///< on loss and gradient, not on the weight: for an auxiliary loss
 
+  /// @throws ShapeError unless each row of logits has one, or there are none
+  template <class Factors>
+  static void check_factors(Factors const& factors, Extents<2> logits) {
+    expect<ShapeError>(!factors.data || factors.size() == logits[0], [&] {
+      return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(factors.size()) +
+             " factors; each row of logits needs one, or leave them out";
+    });
+  }
   /// @throws ShapeError for another number of weights   @throws ConfigError for a smoothing outside [0, 1]
   void check(Index classes) const {
     auto const weights = static_cast<Index>(class_weights.size());

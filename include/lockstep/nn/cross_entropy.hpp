@@ -15,6 +15,31 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 using kernel::CrossEntropyOptions;
 
+namespace detail {
+
+/// `factors` may be a null view.
+template <class Context, class Label, int Rank>
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
+    TensorView<Label, Rank, typename Context::Space> labels,
+    TensorView<float const, 1, typename Context::Space> factors, CrossEntropyOptions const& options) {
+  static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
+                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row; for numbers, several of "
+                "which may be 1 in a row, there is nn::binary_cross_entropy_with_logits");
+  using Operand = LossOperand<Context>;
+  Extents<1> const slots{logits.tokens.extent(0)};
+  auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
+  Staging work(context);
+  auto const gradient = work.loss_gradient(logits.tokens);
+  kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
+      context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
+      labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
+      gradient.write, factors);
+  return Loss<typename Context::Space>::of(context, losses, weights);
+}
+
+}  // namespace detail
+
 /// Sum over the tokens of -log softmax(logits)[label]; padding and ignored labels count nothing. The weight is the sum
 /// of the labels' class weights, the number of tokens without them, so that the mean is that of
 /// torch.nn.functional.cross_entropy with the same weights, smoothing and ignored label.
@@ -27,19 +52,7 @@ template <class Context, class Label, int Rank>
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
     TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
-  static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
-                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row; for numbers, several of "
-                "which may be 1 in a row, there is nn::binary_cross_entropy_with_logits");
-  using Operand = LossOperand<Context>;
-  Extents<1> const slots{logits.tokens.extent(0)};
-  auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
-  Staging work(context);
-  auto const gradient = work.loss_gradient(logits.tokens);
-  kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
-      context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
-      labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
-      gradient.write);
-  return Loss<typename Context::Space>::of(context, losses, weights);
+  return detail::cross_entropy(context, logits, labels, {}, options);
 }
 
 /// The same for one label per row.
@@ -61,6 +74,36 @@ requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                                           CrossEntropyOptions const& options = {}) {
   return cross_entropy(context, logits, labels.values, options);
+}
+
+/// The same with a factor on the loss of each row or token, such as how much a sample counts, or in reinforcement
+/// learning what an action has gained. It is on loss and gradient and not on the weight: the mean is that of PyTorch's
+/// losses with reduction='none', times the factors.
+/// @shape logits, labels as above, labels as a column or a view   @shape factors [rows] or [slots]: a column or a view
+/// of floats
+/// @throws ShapeError when there are more or fewer factors than rows of logits
+template <class Context, class Logits, class Labels, class Factors>
+requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
+    [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits,
+                                                              Labels const& labels, Factors const& factors,
+                                                              CrossEntropyOptions const& options = {}) {
+  using Tokens = Sequence<typename Context::Scalar, typename Context::Space>;
+  auto const values = [](auto const& numbers) {
+    if constexpr (requires { numbers.values; })
+      return numbers.values;
+    else
+      return numbers;
+  };
+  auto const each = values(factors);
+  static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(each.data)>>, float>,
+                "Lockstep: cross_entropy takes a float for each row as its factors");
+  TensorView<float const, 1, typename Context::Space> const flat{each.data, {each.size()}};
+  if constexpr (requires { logits.tokens; })
+    return detail::cross_entropy(context, Tokens(logits), values(labels), flat, options);
+  else
+    return detail::cross_entropy(context,
+                                 Tokens{logits, SequenceLayout<typename Context::Space>::vectors(logits.extent(0))},
+                                 values(labels), flat, options);
 }
 
 /// Labels are no texts: says so.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
@@ -39,6 +40,13 @@ template <class Scalar>
 void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* values) {
   for (auto const& entry : layout.entries())
     detail::write_start(entry, Philox(mix(seed, mix(entry.name))), values + entry.offset);
+}
+
+/// The same in an arena of its own, with zeros between.
+[[nodiscard]] inline std::vector<float> initial_values(ParameterLayout const& layout, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(layout.size()));
+  initialize(layout, seed, values.data());
+  return values;
 }
 
 /// Writes the start of every buffer into a host arena of `layout.buffer_size()` elements; no seed changes it.

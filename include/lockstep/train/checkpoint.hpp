@@ -39,6 +39,12 @@ struct Checkpoints {
   Metadata metadata = {};   ///< texts that are saved with the parameters
 };
 
+/// What a trainer has done, over all of its fits: each goes on where the one before it ended.
+struct TrainerSteps {
+  Index steps = 0;   ///< of the optimizer
+  Index epochs = 0;  ///< that were begun
+};
+
 /// How far training had come when a checkpoint was made.
 struct Progress {
   Index steps = 0;
@@ -52,6 +58,7 @@ struct Progress {
   data::LoaderState data;                    ///< where the data goes on
   optim::LossScaler::State loss_scale = {};  ///< where activations are float16
   std::string timed_products = {};           ///< which algorithms GPUs took, where they were chosen by time
+  TrainerSteps before = {};                  ///< what the trainer had done before this fit
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -63,6 +70,8 @@ struct Progress {
       out.member("skipped_steps", loss_scale.skipped);
     }
     if (!timed_products.empty()) out.member("timed_products", timed_products);
+    if (before.steps > 0 || before.epochs > 0)
+      out.member("steps_before", before.steps).member("epochs_before", before.epochs);
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
     for (auto const& each : evaluations) {
@@ -100,6 +109,7 @@ struct Progress {
       whole(out.loss_scale.good_steps, "good_steps"), whole(out.loss_scale.skipped, "skipped_steps");
     }
     if (auto const* products = value.find("timed_products")) out.timed_products = products->string();
+    if (value.find("steps_before")) whole(out.before.steps, "steps_before"), whole(out.before.epochs, "epochs_before");
     auto const& seed = value.at("seed").string();
     auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);
@@ -146,17 +156,19 @@ struct Progress {
     within("steps", steps, 0, most_steps);
     within("effective_batch_size", effective_batch_size, 1, most_steps);
     within("reproducible", reproducible, 0, most_steps);
+    within("steps_before", before.steps, 0, most_steps);
+    within("epochs_before", before.epochs, 0, most_steps);
     if (loss_scale) {
       within("good_steps", loss_scale.good_steps, 0, steps);
       within("skipped_steps", loss_scale.skipped, 0, steps);
     }
     positive("loss_weight", epoch_loss.weight);
     positive("seconds", seconds);
-    Index before = 0;
-    for (Index const step : resumed_at) within("resumed_at", step, before, steps), before = step;
-    before = 0;
+    Index earlier = 0;
+    for (Index const step : resumed_at) within("resumed_at", step, earlier, steps), earlier = step;
+    earlier = 0;
     for (auto const& each : evaluations) {
-      within("an evaluation's step", each.step, before, steps), before = each.step;
+      within("an evaluation's step", each.step, earlier, steps), earlier = each.step;
       within("an evaluation's epoch", each.epoch, 0, steps);
       within("an evaluation's samples", each.samples, 0, most_steps);
     }

@@ -39,8 +39,17 @@ class Predictor {
   /// @throws ShapeError when an arena is not of this model's size
   Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)
       : Predictor(std::move(model), threads) {
-    copy("parameters", values, values_.span());
-    copy("buffers", buffers, buffers_.span());
+    set(values, buffers);
+  }
+
+  /// Takes others, such as those that a trainer has after a few steps more. `next` then begins anew.
+  /// @throws ShapeError when an arena is not of this model's size
+  void set(std::span<float const> values, std::span<float const> buffers = {}) {
+    check("parameters", values, values_.span());
+    check("buffers", buffers, buffers_.span());
+    std::copy(values.begin(), values.end(), values_.data());
+    std::copy(buffers.begin(), buffers.end(), buffers_.data());
+    tokens_ = 0;
   }
 
   /// What the model predicts for a batch, in evaluation mode. What it refers to stays until the next call.
@@ -116,12 +125,11 @@ class Predictor {
     context_.bind_buffers(buffers_.data());
   }
 
-  static void copy(char const* what, std::span<float const> from, std::span<float> to) {
+  static void check(char const* what, std::span<float const> from, std::span<float const> to) {
     expect<ShapeError>(from.size() == to.size(), [&] {
       return "Predictor: the arena of " + std::string(what) + " has " + std::to_string(from.size()) +
              " elements and the model's " + std::to_string(to.size()) + "; give those of the same model";
     });
-    std::copy(from.begin(), from.end(), to.begin());
   }
 
   Model model_;

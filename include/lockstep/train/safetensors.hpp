@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/close_file.hpp>
@@ -209,7 +210,7 @@ struct SafetensorsFile {
     std::vector<Index> shape;
     for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
     if (shape != entry.shape)
-      throw DataError(what + " has shape " + text(shape) + "; the model needs " + text(entry.shape) +
+      throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
                       ": make it with the sizes, and the vocabulary, of the run that saved it");
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
@@ -229,12 +230,6 @@ struct SafetensorsFile {
       if (is_part(other, name) || is_part(name, other))
         return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
     return {};
-  }
-
-  static std::string text(std::vector<Index> const& shape) {
-    std::string out = "[";
-    for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-    return out + "]";
   }
 };
 

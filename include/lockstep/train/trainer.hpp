@@ -1,77 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
-#include <stop_token>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
-#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
-#include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
+#include <lockstep/train/detail/batches_of.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/check_learning.hpp>
 #include <lockstep/train/detail/check_options.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
-#include <lockstep/train/detail/evaluation_part.hpp>
+#include <lockstep/train/detail/evaluate.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/product_choices.hpp>
-#include <lockstep/train/detail/record_of_policy.hpp>
+#include <lockstep/train/detail/record_of.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
+#include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/detail/where_not_finite.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/safetensors.hpp>
-#include <lockstep/train/trace.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
-
-struct FitOptions {
-  Index epochs = 1;
-  Index max_steps = 0;               ///< optimizer steps; 0 leaves it to the epochs
-  Index accumulation = 1;            ///< micro-batches in one optimizer step
-  double clip_norm = 0;              ///< largest norm of the mean gradient; 0 does not clip
-  optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
-  optim::LossScaler loss_scaler{};   ///< where activations are float16: of their gradients
-  Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
-  Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
-  Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
-  std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's best value
-  train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
-  std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step
-  std::vector<train::Observer*> observers{};
-  /// On GPUs, takes after the first step the algorithms that were fastest for its products, of those that the library
-  /// offers; rank 0 times them, all take them, checkpoints keep them. Bits then differ from run to run.
-  bool timed_products = false;
-  bool dry_run = false;           ///< does all that comes before the first step, computes one batch, and learns nothing
-  train::Trace* trace = nullptr;  ///< filled by some of the steps; on all ranks, or on none
-  /// What else all ranks must have alike, such as {"dropout", "0.1"}: what a model computes, and its shapes do not
-  /// tell.
-  std::vector<std::pair<std::string, std::string>> alike{};
-};
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
 /// `DistributedDataParallel` it is changes nothing else in the program.
@@ -93,7 +66,6 @@ class Trainer {
       "see docs/reference/parallel.md");
 
   using Session = typename Policy::template Session<Model, Optimizer>;
-  static constexpr bool scales_loss = train::detail::scales_loss<Session>;
 
  public:
   /// Where it computes.
@@ -105,7 +77,7 @@ class Trainer {
         optimizer_(std::move(optimizer)),
         policy_(std::move(policy)),
         layout_(nn::ParameterLayout::of(model_)),
-        session_(policy_, model_, layout_, initial_values(layout_, seed)),
+        session_(policy_, model_, layout_, nn::initial_values(layout_, seed)),
         seed_(seed) {
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
@@ -122,25 +94,40 @@ class Trainer {
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
   /// others, ConfigError when nothing of the model has the prefix
   train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
-    auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
-    auto values = copy(session_.values()), buffers = copy(session_.buffers());
-    auto metadata = train::load_parameters(path, layout_, values, buffers, prefix, in_file);
-    session_.each([&](int, auto& replica) {
-      replica.device().enter();
-      replica.set_values(values);
-      replica.set_buffers(buffers);
+    train::Metadata metadata;
+    change_numbers([&](std::span<float> values, std::span<float> buffers) {
+      metadata = train::load_parameters(path, layout_, values, buffers, prefix, in_file);
     });
     if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
     return metadata;
   }
   train::Metadata load(std::string const& path, std::string_view prefix = {}) { return load(path, prefix, prefix); }
+  /// Takes the parameters and buffers of another trainer's model, by name: all, or those that begin with a `prefix`,
+  /// such as "critic.", where they begin with `in_other` there. With a `share` below 1 each only goes that part of the
+  /// way: of every step's parameters with 0.001, say, this becomes a moving average.
+  /// @throws ConfigError when the other model lacks one of the names, nothing of this one has the prefix or the share
+  /// is not in [0, 1], ShapeError when two shapes differ
+  template <class AnyModel, class AnyOptimizer, class AnyPolicy>
+  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
+            double share = 1) {
+    change_numbers([&](std::span<float> values, std::span<float> buffers) {
+      train::detail::take_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
+                                     prefix, in_other, share);
+    });
+  }
+  template <class AnyModel, class AnyOptimizer, class AnyPolicy>
+  void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
+    take(other, {}, {}, share);
+  }
   /// Saves parameters, buffers and texts for `load` and a Predictor, on the first rank.   @throws DataError
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
-  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them.
-  /// Who asks by `options.stop` waits for the step under way, and for an evaluation that is due after it.
+  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them. A
+  /// later fit goes on from the one before: with its parameters, the optimizer's moments and count of steps, and
+  /// another order and other random numbers. Its schedule and its loss scale begin anew. Who asks by `options.stop`
+  /// waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
   /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
   /// same loader, `options` judge by a metric that it does not count, or patience or an observer needs evaluations that
@@ -161,6 +148,24 @@ class Trainer {
     return fit(loader, train::NoEvaluation{}, options);
   }
 
+  /// One step, of batches that the caller has, for a loop that `fit` is not: what a loader's next() returned, one
+  /// batch, or a range of them; one for each of this process's devices or shards, or a multiple, whose gradients are
+  /// summed. Random operations differ from step to step. Returns the loss of all ranks and devices.
+  /// @collective with DistributedDataParallel
+  /// @throws ConfigError when the number of batches or one of `options` is out of range; Error when the loss is no
+  /// finite number, or the first step leaves no parameter a gradient
+  template <class Batches>
+  nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
+    auto const all = train::detail::batches_of(batches);
+    using Batch = typename decltype(all)::value_type;
+    if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, Batch>()) {
+      train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
+      return step_of(batches, std::span<Batch const>(all), options);
+    } else {
+      return {};
+    }
+  }
+
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
   /// @collective with DistributedDataParallel   @throws DataError when there are no samples
   template <class Loader, class... Metrics>
@@ -175,6 +180,8 @@ class Trainer {
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
   [[nodiscard]] Model const& model() const noexcept { return model_; }
   [[nodiscard]] Policy const& policy() const noexcept { return policy_; }
+  /// Which part of a loader's batches this process trains on.
+  [[nodiscard]] data::Split split() const { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
   [[nodiscard]] int rank() const { return policy_.first_shard() / policy_.shards(); }
   [[nodiscard]] int ranks() const { return policy_.all_shards() / policy_.shards(); }
   /// What the rank `root` passes.   @collective with DistributedDataParallel
@@ -187,46 +194,23 @@ class Trainer {
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
-    std::vector<train::detail::EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(policy_.shards()),
-                                                                 {{}, 0, evaluation.metrics});
     session_.share_buffers();
     start(evaluation.loader, 0, 0, 1);
-    for (Index step = 0; step < steps; ++step) {
-      auto const held = evaluation.loader.next();
-      train::detail::naming_samples(held, [&] {
-        session_.each([&](int shard, auto& replica) {
-          auto& part = parts[static_cast<std::size_t>(shard)];
-          auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
-          part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
-          part.samples += static_cast<double>(batch.rows());
-        });
-      });
-    }
-
-    std::vector<double> totals;
-    std::vector<std::vector<double>> by_shard(parts.size());
-    for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });
-    for (std::size_t i = 0; i < by_shard[0].size(); ++i)
-      totals.push_back(tree_sum(policy_.shards(), [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
-    session_.all_reduce(totals);
-    auto next = totals.begin();
-    parts[0].each_total([&](double& t) { t = *next++; });
-
-    train::EvaluationReport report;
-    report.samples = static_cast<Index>(parts[0].samples);
-    report.loss = parts[0].loss.mean();
-    std::apply([&](auto const&... metric) { (report.metrics.emplace_back(metric.name(), metric.value()), ...); },
-               parts[0].metrics);
-    return report;
+    return train::detail::evaluate(session_, policy_.shards(), evaluation, steps);
   }
 
-  static std::vector<float> initial_values(nn::ParameterLayout const& layout, std::uint64_t seed) {
-    std::vector<float> values(static_cast<std::size_t>(layout.size()), 0.0f);
-    nn::initialize(layout, seed, values.data());
-    return values;
+  /// f(values, buffers) changes copies of them, which all replicas then take.
+  template <class F>
+  void change_numbers(F const& f) {
+    auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
+    auto values = copy(session_.values()), buffers = copy(session_.buffers());
+    f(std::span<float>(values), std::span<float>(buffers));
+    session_.each([&](int, auto& replica) {
+      replica.device().enter();
+      replica.set_values(values);
+      replica.set_buffers(buffers);
+    });
   }
-  [[nodiscard]] data::Split split() { return {policy_.first_shard(), policy_.shards(), policy_.all_shards()}; }
-
   /// From a micro-step to the end of an epoch; for a device, in memory that it reads by itself.
   template <class Loader>
   void start(Loader& loader, Index epoch, Index step, Index last_epoch) {
@@ -239,7 +223,7 @@ class Trainer {
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
     train::detail::check_options(options, optimizer_);
     train::detail::check_evaluation(loader, evaluation, options, split());
-    auto record = describe(loader, options);
+    auto record = train::detail::record_of<Session>(policy_, layout_, loader, options);
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader, evaluation, record.batch_size));
     if (loader.steps(split()) == 0)
@@ -247,11 +231,13 @@ class Trainer {
           "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
           std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
-    train::detail::FitPlan const plan = train::detail::plan_of(loader, split(), options);
+    train::detail::FitPlan plan = train::detail::plan_of(loader, split(), options);
+    plan.before = {done_.steps - train::detail::loss_scale_of(session_).skipped, done_.epochs};
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
                                              split(), plan);
     auto epoch_loss = checkpoints.take_up(record);
     train::detail::set_loss_scale(session_, record.loss_scale);
+    done_ = record.steps > 0 ? plan.trainer_steps(record.steps) : plan.before;
     train::detail::take_products(session_, record.timed_products);
     train::BestEvaluation best(options.judge_by, train::detail::best_value(evaluation, options.judge_by));
     Index best_step = 0;
@@ -266,6 +252,7 @@ class Trainer {
       return record;
     }
     checkpoints.prepare();
+    static_cast<void>(session_.take_phases());  // of steps before
     record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
     record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
     for (auto* observer : options.observers)
@@ -274,21 +261,23 @@ class Trainer {
     bool learns = false;
     train::detail::LossScaleReports loss_scales;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
-    start(loader, plan.epoch(record.steps), plan.begin(record.steps), options.epochs);
+    start(loader, plan.trainer_epoch(record.steps), plan.begin(record.steps), plan.before.epochs + options.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
     for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
-      auto const epoch = plan.epoch(record.steps), begin = plan.begin(record.steps), end = plan.end(record.steps);
+      auto const epoch = plan.epoch(record.steps), key = plan.trainer_epoch(record.steps),
+                 begin = plan.begin(record.steps), end = plan.end(record.steps);
       tracing.before_step(record.steps + 1);
       auto const step_began = Clock::seconds();
       for (auto micro = begin; micro < end; ++micro)
-        micro_step(feed, epoch, micro == begin, micro + 1 == end, options, record,
+        micro_step(feed, key, micro == begin, micro + 1 == end, options, record,
                    [&](auto... moments) { tracing.after_micro_step(moments...); });
       ++record.steps;
       auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps);
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
-      auto const loss = session_.update(optimizer_, {record.steps, rate, options.clip_norm, options.loss_scaler});
+      done_ = plan.trainer_steps(record.steps);
+      auto const loss = session_.update(optimizer_, {done_.steps, rate, options.clip_norm, options.loss_scaler});
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
@@ -339,11 +328,30 @@ class Trainer {
     return record;
   }
 
+  template <class Batches, class Batch>
+  nn::Loss<HostSpace> step_of(Batches const& from, std::span<Batch const> batches, StepOptions const& options) {
+    train::detail::begin_loss_scale(session_, options.loss_scaler);
+    auto const step = done_.steps + 1;
+    auto const shards = static_cast<std::size_t>(policy_.shards());
+    train::detail::naming_samples(from, [&] {
+      for (std::size_t at = 0; at < batches.size(); at += shards)
+        session_.micro_step(batches.subspan(at, shards), {mix(~seed_, static_cast<std::uint64_t>(step), at), at == 0,
+                                                          at + shards == batches.size(), false});
+    });
+    auto const loss = session_.update(
+        optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
+    done_.steps = step;
+    train::detail::check_finite(session_, loss, step, rank(), ranks(),
+                                policy_.shards() / parallel::shards_of_device(policy_));
+    if (!stepped_) stepped_ = train::detail::check_learning(session_, layout_, loss, step);
+    return loss;
+  }
+
   /// One batch forward and backward, whose gradients nobody sums, and one evaluated.
   template <class Loader, class Evaluation>
   void rehearse(Loader& loader, Evaluation const& evaluation, FitOptions const& options,
                 train::detail::FitPlan const& plan, train::RunRecord& record) {
-    auto const epoch = plan.epoch(record.steps);
+    auto const epoch = plan.trainer_epoch(record.steps);
     start(loader, epoch, plan.begin(record.steps), epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
     micro_step(feed, epoch, true, false, options, record, [](auto...) {});
@@ -378,23 +386,14 @@ class Trainer {
     hears(asked, began, queued, sent);
   }
 
-  template <class Loader>
-  train::RunRecord describe(Loader const& loader, FitOptions const& options) {
-    auto record = train::detail::record_of_policy(policy_);
-    record.world_size = ranks();
-    record.batch_size = loader.options().batch_size * parallel::shards_of_device(policy_);
-    record.effective_batch_size = record.batch_size * record.world_size * record.devices * options.accumulation;
-    record.parameters = layout_.parameters();
-    if (scales_loss) options.loss_scaler.check(), record.loss_scale = options.loss_scaler.begin();
-    return record;
-  }
-
   Model model_;
   Optimizer optimizer_;
   Policy policy_;
   nn::ParameterLayout layout_;
   Session session_;
   std::uint64_t seed_;
+  train::TrainerSteps done_;  // steps include those that were skipped since the loss scale was set
+  bool stepped_ = false;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

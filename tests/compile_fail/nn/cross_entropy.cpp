@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE texts: Lockstep: cross_entropy got texts as labels
 // CASE numbers: Lockstep: cross_entropy takes integers or enumerators as labels
+// CASE factors: Lockstep: cross_entropy takes a float for each row as its factors
 // CASE sum: Lockstep: losses on the same batch are joined by a.with_auxiliary(b)
 // CASE factor: Lockstep: a loss gets its factor where it is computed
 // CASE factor_behind: Lockstep: a loss gets its factor where it is computed
@@ -25,7 +26,9 @@ struct Sample {
 double mean(nn::Context<float, HostSpace>& context, data::Columns<Sample> const& batch) {
   auto const logits = context.variable<2>({batch.rows(), 2});
   auto const loss = nn::cross_entropy(context, logits, batch[&Sample::label]);
-#if defined(CASE_sum)
+#if defined(CASE_factors)
+  static_cast<void>(nn::cross_entropy(context, logits, batch[&Sample::label], batch[&Sample::label]));
+#elif defined(CASE_sum)
   static_cast<void>(loss + loss);
 #elif defined(CASE_factor)
   static_cast<void>(0.5 * loss);

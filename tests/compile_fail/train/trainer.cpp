@@ -10,6 +10,8 @@
 // CASE no_evaluation_loader: Lockstep: an Evaluation's first argument is no data::DataLoader
 // CASE no_evaluation: Lockstep: the second argument of fit is neither train::Evaluation
 // CASE no_metric: Lockstep: what an Evaluation counts by is no metric
+// CASE step_of_samples: Lockstep: step takes a batch for each device
+// CASE step_of_no_loss: Lockstep: the model has predict(context, batch), but no loss(context, prediction
 // CASE higher: Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false`
 #include <array>
 #include <span>
@@ -32,7 +34,7 @@ struct Model {
 #if !defined(CASE_no_visit)
   void visit(auto&&) {}
 #endif
-#if defined(CASE_other_loss_of_prediction)
+#if defined(CASE_other_loss_of_prediction) || defined(CASE_step_of_no_loss)
   double predict(auto&, auto const&) const { return 0; }
   double loss(auto&, double prediction, auto const&) const { return prediction; }
 #elif !defined(CASE_no_forward)
@@ -96,6 +98,10 @@ void fit() {
   data::InMemoryDataset held_out{std::vector<Sample>(4)};
   trainer.fit(loader, train::Evaluation{held_out, Right{}}, {.epochs = 3});
 #endif
+#if defined(CASE_step_of_samples)
+  trainer.step(std::vector<Sample>(4));
+#endif
+  trainer.step(loader.next());
   trainer.fit(loader);
   trainer.fit(loader, {.epochs = 3});
   static_cast<void>(train::Evaluation{loader, Right{}});

@@ -22,6 +22,7 @@ struct CrossEntropyRows {
   double *losses, *weights;
   T* gradient;  // may be the logits, or null
   Write write;
+  float const* factors;  // of rows, or null
 
   /// Rows [begin, end).
   template <std::size_t bytes>
@@ -38,6 +39,7 @@ struct CrossEntropyRows {
 
   [[gnu::always_inline]] bool counts(Index r) const noexcept { return layout.is_token(r) && label(r) != terms.ignored; }
   [[gnu::always_inline]] Index label(Index r) const noexcept { return static_cast<Index>(labels[r]); }
+  [[gnu::always_inline]] double factor(Index r) const noexcept { return factors ? static_cast<double>(factors[r]) : 1; }
   [[gnu::always_inline]] T class_weight(Index c) const noexcept {
     return terms.class_weights ? static_cast<T>(terms.class_weights[c]) : T{1};
   }
@@ -75,18 +77,19 @@ struct CrossEntropyRows {
       for (Index i = 0; i < here; ++i) to[i] = exp(x[c + i] - most);
       total += static_cast<double>(sum(vectors, to, here));
     }
+    auto const by = factor(r);
     weights[r] = terms.weight(y);
-    losses[r] = terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);
+    losses[r] = by * terms.loss(y, std::log(total), static_cast<double>(at_label) - static_cast<double>(most), spread);
     if (!dx) return;
-    auto const scale = static_cast<T>(terms.total(y) / total);
+    auto const scale = static_cast<T>(by * terms.total(y) / total);
     if (write == Write::overwrite) {
       for (Index c = 0; c < classes; ++c) dx[c] *= scale;
     } else {
       for (Index c = 0; c < classes; ++c) dx[c] += exp(x[c] - most) * scale;
     }
     if (terms.each != 0)
-      for (Index c = 0; c < classes; ++c) dx[c] -= terms.template share<T>(c);
-    dx[y] -= static_cast<T>(terms.at_label(y));
+      for (Index c = 0; c < classes; ++c) dx[c] -= static_cast<T>(by) * terms.template share<T>(c);
+    dx[y] -= static_cast<T>(by * terms.at_label(y));
   }
 
   /// A block of rows of fewer classes than there are lanes: the block is turned, so that a lane holds a row.
@@ -117,16 +120,17 @@ struct CrossEntropyRows {
         continue;
       }
       auto const y = label(first + i);
+      auto const by = factor(first + i);
       weights[first + i] = terms.weight(y);
-      losses[first + i] =
-          terms.loss(y, static_cast<double>(logs[i]), static_cast<double>(at_label[i]), static_cast<double>(spread[i]));
+      losses[first + i] = by * terms.loss(y, static_cast<double>(logs[i]), static_cast<double>(at_label[i]),
+                                          static_cast<double>(spread[i]));
       if (!gradient) continue;
-      auto const scale = static_cast<T>(terms.total(y)) / total[i], shared = static_cast<T>(terms.each);
+      auto const scale = static_cast<T>(by * terms.total(y)) / total[i], shared = static_cast<T>(by * terms.each);
       auto* const dx = gradient + (first + i) * classes;
       for (Index c = 0; c < classes; ++c) {
         T value = z[c * turned + i] * scale;
         if (terms.each != 0) value -= shared * class_weight(c);
-        if (c == y) value -= static_cast<T>(terms.at_label(y));
+        if (c == y) value -= static_cast<T>(by * terms.at_label(y));
         dx[c] = write == Write::overwrite ? value : dx[c] + value;
       }
     }

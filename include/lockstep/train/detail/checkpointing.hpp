@@ -24,7 +24,7 @@ class Checkpointing {
  public:
   /// `states` arenas belong to the optimizer.
   Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, int states,
-                std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan const& plan)
+                std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan& plan)
       : options_(options),
         session_(session),
         layout_(layout),
@@ -36,6 +36,7 @@ class Checkpointing {
 
   /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
   /// here when it will save.
+  /// The plan then has what the trainer had done before the fit that left it.
   /// @returns the loss of the epoch so far
   /// @collective   @throws DataError or ConfigError, on the first rank, when it is not one of this run
   nn::Loss<HostSpace> take_up(RunRecord& record) {
@@ -47,6 +48,7 @@ class Checkpointing {
     if (reads) {
       state = room();
       auto const progress = load_checkpoint(options_.resume, layout_, state);
+      plan_.before = progress.before;
       check(progress, record);
       state.text = progress.to_json();
     }
@@ -65,6 +67,7 @@ class Checkpointing {
     }
     session_.restore(state);
     auto progress = Progress::from_json(state.text, "the first rank's checkpoint");
+    plan_.before = progress.before;
     record.run_began -= progress.seconds;
     record.steps = progress.steps;
     record.samples = record.samples_before = plan_.samples(progress.steps);
@@ -110,7 +113,8 @@ class Checkpointing {
                      .evaluations = record.evaluations,
                      .data = place(record.steps),
                      .loss_scale = loss_scale_of(session_),
-                     .timed_products = record.timed_products},
+                     .timed_products = record.timed_products,
+                     .before = plan_.before},
                     options_.metadata);
     if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }
@@ -155,7 +159,7 @@ class Checkpointing {
   static constexpr bool resumes = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };
   /// Where the data goes on after so many steps.
   [[nodiscard]] data::LoaderState place(Index steps) const {
-    if constexpr (resumes) return loader_.state_before(split_, plan_.epoch(steps), plan_.begin(steps));
+    if constexpr (resumes) return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
     return {};
   }
 
@@ -166,7 +170,7 @@ class Checkpointing {
   std::uint64_t seed_;
   Loader const& loader_;
   data::Split split_;
-  FitPlan const& plan_;
+  FitPlan& plan_;
   bool saves_ = false;
   Index every_ = 0;
 };

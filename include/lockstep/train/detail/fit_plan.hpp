@@ -7,16 +7,19 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
+#include <lockstep/train/checkpoint.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// The optimizer steps of a fit, and where each lies in the data: arithmetic, so that a run may begin at any of them.
+/// Steps and epochs are those of the fit, but where it says that they are the trainer's.
 struct FitPlan {
   Index micro_steps = 0;    ///< in an epoch
   Index accumulation = 1;   ///< of them in a step; an epoch's last one may have fewer
   Index micro_samples = 1;  ///< of all shards in a micro-step
   Index epoch_samples = 0;
-  Index steps = 0;  ///< of the whole fit
+  Index steps = 0;        ///< of the whole fit
+  TrainerSteps before{};  ///< what the trainer had done
 
   FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs, Index most_steps)
       : micro_steps(micro_steps_),
@@ -26,8 +29,10 @@ struct FitPlan {
         steps(std::min(epoch_steps() * epochs, most_steps > 0 ? most_steps : std::numeric_limits<Index>::max())) {}
 
   [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
-  /// The epoch of the step that comes after `step` others, and its first micro-step and the one behind its last.
+  /// The epoch of the step that comes after `step` others, its number among the trainer's, which orders are shuffled by
+  /// and random operations keyed with, and the step's first micro-step and the one behind its last.
   [[nodiscard]] Index epoch(Index step) const noexcept { return step / std::max<Index>(1, epoch_steps()); }
+  [[nodiscard]] Index trainer_epoch(Index step) const noexcept { return before.epochs + epoch(step); }
   [[nodiscard]] Index begin(Index step) const noexcept { return (step - epoch(step) * epoch_steps()) * accumulation; }
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(micro_steps, begin(step) + accumulation); }
   /// Whether an epoch, or the fit, is over after so many steps.
@@ -38,6 +43,10 @@ struct FitPlan {
     bool const alike = (micro_steps - 1) * micro_samples < epoch_samples;
     return epoch(step) * epoch_samples +
            (alike ? begin(step) * micro_samples : begin(step) * epoch_samples / micro_steps);
+  }
+  /// What the trainer has done after so many steps, at least one.
+  [[nodiscard]] TrainerSteps trainer_steps(Index step) const noexcept {
+    return {before.steps + step, trainer_epoch(step - 1) + 1};
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
 };

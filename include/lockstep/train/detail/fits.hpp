@@ -6,6 +6,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
+/// Whether a model can learn from batches of the type; where it cannot, a sentence says why.
+template <class Model, class Replica, class Loaded>
+consteval bool learns_from() {
+  using Context = typename Replica::Context;
+  using Batch = typename Replica::template Brought<Loaded>;
+  constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
+  static_assert(
+      has_loss || !nn::HasPredict<Model, Context, Batch>,
+      "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
+      "nn::Loss<typename Context::Space>, the sum over the batch and its weight, to make of what that returns; see "
+      "docs/reference/model.md");
+  static_assert(
+      has_loss || nn::HasPredict<Model, Context, Batch>,
+      "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the type of "
+      "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
+      "docs/reference/model.md");
+  return has_loss;
+}
+
 /// Whether a trainer's model can be trained by these; where it cannot, a sentence says why.
 template <class Model, class Replica, class Loader, class Evaluation>
 consteval bool fits() {
@@ -16,23 +35,10 @@ consteval bool fits() {
   static_assert(is_evaluation<Evaluation>,
                 "Lockstep: the second argument of fit is neither train::Evaluation{loader, metrics...} nor FitOptions; "
                 "see docs/reference/trainer.md");
-  if constexpr (LoadsBatches<Loader>) {
-    using Context = typename Replica::Context;
-    using Batch = typename Replica::template Brought<typename Loader::Batch>;
-    constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
-    static_assert(
-        has_loss || !nn::HasPredict<Model, Context, Batch>,
-        "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
-        "nn::Loss<typename Context::Space>, the sum over the batch and its weight, to make of what that returns; see "
-        "docs/reference/model.md");
-    static_assert(
-        has_loss || nn::HasPredict<Model, Context, Batch>,
-        "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the batch "
-        "type that this loader yields, nor predict(context, batch) and loss(context, prediction, batch), all const; "
-        "see docs/reference/model.md");
-    return has_loss && is_evaluation<Evaluation>;
-  }
-  return false;
+  if constexpr (LoadsBatches<Loader>)
+    return learns_from<Model, Replica, typename Loader::Batch>() && is_evaluation<Evaluation>;
+  else
+    return false;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

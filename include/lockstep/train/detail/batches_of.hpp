@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// The batches of one step: those that a loader has handed out, or those of a range, or the only one.
+template <class Batches>
+[[nodiscard]] auto batches_of(Batches const& batches) {
+  if constexpr (requires { batches.batches(); }) {
+    return std::span(batches.batches());
+  } else if constexpr (requires { batches.rows(); }) {
+    return std::span<Batches const>(&batches, 1);
+  } else {
+    static_assert(
+        requires { std::span(batches)[0].rows(); },
+        "Lockstep: step takes a batch for each device: what a data::DataLoader's next() returns, a std::vector of "
+        "batches, or one batch, as of data::Collated{data::PadCollate{}, samples}.batch(); see "
+        "docs/how-to/write-your-own-loop.md");
+    return std::span(batches);
+  }
+}
+
+/// Numbers that no step can have. @throws ConfigError with name, value and rule
+template <class StepOptions, class Optimizer>
+void check_step(StepOptions const& options, Optimizer const& optimizer, std::size_t batches, int shards) {
+  if (batches == 0 || batches % static_cast<std::size_t>(shards) != 0)
+    throw ConfigError("step: the number of batches is " + std::to_string(batches) + "; it must be " +
+                      std::to_string(shards) +
+                      ", one for each device or shard of this process, or a multiple, whose gradients are summed");
+  auto const not_negative = [](char const* name, double value) {
+    if (!(value >= 0) || !std::isfinite(value))
+      throw ConfigError(std::string("step: ") + name + " is " + std::to_string(value) +
+                        "; it must be a finite number of at least 0");
+  };
+  not_negative("rate_factor", options.rate_factor), not_negative("clip_norm", options.clip_norm);
+  if constexpr (requires { optimizer.check(); }) optimizer.check();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

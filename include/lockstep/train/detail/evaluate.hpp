@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <tuple>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/train/detail/naming_samples.hpp>
+#include <lockstep/train/evaluation.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What a shard has seen of an evaluation.
+template <class... Metrics>
+struct EvaluationPart {
+  nn::Loss<HostSpace> loss;
+  double samples = 0;
+  std::tuple<Metrics...> metrics;
+
+  /// Calls f(double&) for each number that adds up over parts, in the same order for each.
+  template <class F>
+  void each_total(F&& f) {
+    f(loss.sum), f(loss.weight), f(samples);
+    auto const each_of = [&](auto& metric) {
+      for (double& total : metric.totals()) f(total);
+    };
+    std::apply([&](auto&... metric) { (each_of(metric), ...); }, metrics);
+  }
+};
+
+/// The mean loss and the metrics over so many steps of a loader that was started, on `shards` shards of this process
+/// and those of all others.
+/// @collective with DistributedDataParallel
+template <class Session, class Loader, class... Metrics>
+[[nodiscard]] EvaluationReport evaluate(Session& session, int shards, Evaluation<Loader, Metrics...> const& evaluation,
+                                        Index steps) {
+  std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
+  for (Index step = 0; step < steps; ++step) {
+    auto const held = evaluation.loader.next();
+    naming_samples(held, [&] {
+      session.each([&](int shard, auto& replica) {
+        auto& part = parts[static_cast<std::size_t>(shard)];
+        auto const& batch = held.batches()[static_cast<std::size_t>(shard)];
+        part.loss += std::apply([&](auto&... metric) { return replica.evaluate(batch, metric...); }, part.metrics);
+        part.samples += static_cast<double>(batch.rows());
+      });
+    });
+  }
+
+  std::vector<double> totals;
+  std::vector<std::vector<double>> by_shard(parts.size());
+  for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });
+  for (std::size_t i = 0; i < by_shard[0].size(); ++i)
+    totals.push_back(tree_sum(shards, [&](int k) { return by_shard[static_cast<std::size_t>(k)][i]; }));
+  session.all_reduce(totals);
+  auto next = totals.begin();
+  parts[0].each_total([&](double& t) { t = *next++; });
+
+  EvaluationReport report;
+  report.samples = static_cast<Index>(parts[0].samples);
+  report.loss = parts[0].loss.mean();
+  std::apply([&](auto const&... metric) { (report.metrics.emplace_back(metric.name(), metric.value()), ...); },
+             parts[0].metrics);
+  return report;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A model's numbers, by name.
+template <class Number>
+struct NamedNumbers {
+  nn::ParameterLayout const& layout;
+  std::span<Number> values, buffers;
+
+  /// Calls f(entry, its elements) for every parameter and buffer.
+  template <class F>
+  void each(F&& f) const {
+    auto const all = [&](auto const& entries, std::span<Number> arena) {
+      for (auto const& entry : entries)
+        f(entry, arena.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
+    };
+    all(layout.entries(), values), all(layout.buffers(), buffers);
+  }
+};
+
+/// Moves what begins with `prefix` by a share of the way towards what is so named in `from`, where names begin with
+/// `in_other`.
+/// @throws ConfigError when nothing has the prefix, the other model has not the name or the share is out of range,
+/// ShapeError when shapes differ; `to` only changes when all is well
+inline void take_parameters(NamedNumbers<float const> const& from, NamedNumbers<float> const& to,
+                            std::string_view prefix, std::string_view in_other, double share) {
+  if (!(share >= 0 && share <= 1))
+    throw ConfigError("take: the share is " + std::to_string(share) +
+                      "; it must be at least 0, which takes nothing, and at most 1, which takes all");
+  struct Found {
+    nn::ParameterLayout::Entry const* entry;
+    float const* elements;
+  };
+  std::map<std::string_view, Found> others;
+  from.each([&](auto const& entry, auto elements) { others[entry.name] = {&entry, elements.data()}; });
+  bool found = false;
+  for (bool const takes : {false, true})
+    to.each([&](auto const& entry, auto elements) {
+      if (!entry.name.starts_with(prefix)) return;
+      found = true;
+      auto const name = std::string(in_other) += entry.name.substr(prefix.size());
+      auto const other = others.find(name);
+      if (other == others.end())
+        throw ConfigError("take: the other model has no \"" + name + "\", to be taken for \"" + entry.name +
+                          "\"; take(other, prefix, in_other) says which names stand for which");
+      if (auto const& shape = other->second.entry->shape; shape != entry.shape)
+        throw ShapeError("take: \"" + name + "\" of the other model has shape " + to_string(shape) + " and \"" +
+                         entry.name + "\" " + to_string(entry.shape) + "; give both models the same sizes");
+      if (!takes) return;
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        auto const there = other->second.elements[i];
+        elements[i] = share == 1 ? there : elements[i] + static_cast<float>(share) * (there - elements[i]);
+      }
+    });
+  if (!found && !prefix.empty())
+    throw ConfigError("take: no name in the model begins with \"" + std::string(prefix) +
+                      "\"; its first parameter is \"" +
+                      (to.layout.entries().empty() ? std::string() : to.layout.entries()[0].name) + "\"");
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainers that are stepped by their user, and those that fit several times.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/data/collated.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/frozen.hpp>
+#include <lockstep/nn/half_precision.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
+#include <lockstep/nn/relu.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/predictor.hpp>
+#include <lockstep/train/trainer.hpp>
+
+#include "../temporary_folder.hpp"
+
+using namespace lockstep;
+
+namespace {
+struct Point {
+  std::array<float, 2> at;
+  float height;
+};
+
+/// Its results show which samples a step has, in which order, with which dropout.
+class Net {
+ public:
+  explicit Net(double dropout = 0, Index width = 4) : hidden_{2, width}, dropout_{dropout}, head_{width, 1} {}
+  void visit(auto&& each) { each("hidden", hidden_), each("head", head_); }
+  template <class Context>
+  auto forward(Context& context, typename Context::template Variable<2> x, auto const& positions) const {
+    auto const hidden = nn::relu(context, hidden_.forward(context, x));
+    return head_.forward(context, dropout_.forward(context, hidden, positions));
+  }
+  auto predict(auto& context, auto const& batch) const {
+    return forward(context, context.input(batch[&Point::at].values), batch.positions());
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+    return nn::mean_squared_error(context, y, batch[&Point::height]);
+  }
+
+ private:
+  nn::Linear hidden_;
+  nn::Dropout dropout_;
+  nn::Linear head_;
+};
+
+std::vector<Point> points(Index count) {
+  std::vector<Point> all;
+  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(count); ++i) {
+    float const x = uniform(Philox(1), i), y = uniform(Philox(2), i);
+    all.push_back({{x, y}, x - 2 * y});
+  }
+  return all;
+}
+auto loader(Index samples, Index batch_size) {
+  return data::DataLoader{data::InMemoryDataset{points(samples)},
+                          data::ShuffledSampler{.seed = 1},
+                          data::PadCollate{},
+                          {.batch_size = batch_size}};
+}
+auto collated(Index count) { return data::Collated{data::PadCollate{}, points(count)}; }
+
+std::vector<float> values_of(auto const& trainer) { return {trainer.values().begin(), trainer.values().end()}; }
+optim::AdamW adamw() { return {.learning_rate = 0.05}; }
+parallel::SingleDevice single() { return {.threads = 1}; }
+parallel::DataParallel two() { return {.devices = 2, .threads = 1}; }
+
+/// An epoch of a loader, stepped by hand.
+void step_through(auto& trainer, auto& loader, Index epoch) {
+  loader.start(trainer.split(), epoch, 0, epoch + 1);
+  for (Index step = 0; step < loader.steps(trainer.split()); ++step) trainer.step(loader.next());
+}
+
+/// Calls f(policy) under each: on two devices, on two ranks of which the first one's result counts, and with shards.
+template <class F>
+auto on_two(F const& f) {
+  std::vector<std::invoke_result_t<F, parallel::DataParallel>> all;
+  all.push_back(f(two()));
+  all.emplace_back();
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    auto result = f(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
+    if (world.rank == 0) all[1] = std::move(result);
+    return 0;
+  });
+  all.push_back(f(parallel::Reproducible{single(), 2}));
+  return all;
+}
+}  // namespace
+
+TEST_CASE("two fits are one of as many epochs: steps, orders and dropout go on, under every policy") {
+  auto const fit = [](std::vector<Index> const& epochs) {
+    return [epochs](auto policy) {
+      auto data = loader(22, 3);
+      Trainer trainer{Net{0.5}, adamw(), std::move(policy), 7};
+      for (Index count : epochs)
+        CHECK(trainer.fit(data, {.epochs = count}).steps == count * data.steps(trainer.split()));
+      return values_of(trainer);
+    };
+  };
+  auto const whole = fit({3})(single());
+  CHECK(fit({1, 2})(single()) == whole);
+  CHECK(fit({2, 0, 1})(single()) == whole);
+  auto const together = on_two(fit({3})), apart = on_two(fit({2, 1}));
+  CHECK(together[0] == together[1]);
+  CHECK(apart == together);
+}
+
+TEST_CASE("a fit that is not the trainer's first goes on from its checkpoint as though there had been no pause") {
+  lockstep_test::TemporaryFolder const folder;
+  auto data = loader(20, 4);
+  auto const second = [&](auto& trainer, train::Checkpoints checkpoints, Index most) {
+    return trainer.fit(data, {.epochs = 2, .max_steps = most, .checkpoints = std::move(checkpoints)});
+  };
+  Trainer whole{Net{0.5}, adamw(), single(), 7};
+  whole.fit(data, {.epochs = 1});
+  second(whole, {.folder = folder / "whole", .every = 3}, 0);
+
+  // In a process of its own, which has done nothing before.
+  Trainer rest{Net{0.5}, adamw(), single(), 7};
+  CHECK(second(rest, {.resume = folder / "whole/step_3.safetensors"}, 0).resumed() == 3);
+  CHECK(values_of(rest) == values_of(whole));
+  // A fit that was over already counts as well.
+  auto const ended = train::newest_checkpoint(folder / "whole");
+  Trainer over{Net{0.5}, adamw(), single(), 7};
+  second(over, {.resume = ended}, 0);
+  over.fit(data, {.epochs = 1}), rest.fit(data, {.epochs = 1});
+  CHECK(values_of(over) == values_of(rest));
+  CHECK(values_of(over) != values_of(whole));
+}
+
+TEST_CASE("steps by hand are those of a fit") {
+  auto data = loader(24, 4);
+  Trainer fitted{Net{}, adamw(), single()}, stepped{Net{}, adamw(), single()};
+  fitted.fit(data, {.epochs = 2});
+  for (Index epoch : {0, 1}) step_through(stepped, data, epoch);
+  CHECK(values_of(stepped) == values_of(fitted));
+
+  // Either goes on where the other one ended, but for the order, which is the loader's here.
+  auto const none = values_of(stepped);
+  fitted.fit(data, {.epochs = 1});
+  step_through(stepped, data, 2);
+  CHECK(values_of(stepped) == values_of(fitted));
+  CHECK(values_of(stepped) != none);
+}
+
+TEST_CASE("steps by hand learn alike on two devices and two ranks, and of several batches summed") {
+  auto const all = on_two([](auto policy) {
+    auto data = loader(24, 3);
+    Trainer trainer{Net{0.5}, adamw(), std::move(policy)};
+    step_through(trainer, data, 0);
+    return values_of(trainer);
+  });
+  CHECK(all[0] == all[1]);
+  CHECK(all[0] == all[2]);
+
+  auto const batch = collated(6);
+  Trainer once{Net{}, optim::SGD{.learning_rate = 0.1}, single()};
+  Trainer twice{Net{}, optim::SGD{.learning_rate = 0.1}, single()};
+  Trainer devices{Net{}, optim::SGD{.learning_rate = 0.1}, two()};
+  auto const loss = once.step(batch.batch());
+  CHECK(loss.weight == 6);
+  std::vector const both{batch.batch(), batch.batch()};
+  auto const summed = twice.step(both);
+  CHECK(summed.weight == 12);
+  CHECK(summed.mean() == doctest::Approx(loss.mean()));
+  CHECK(devices.step(both).sum == summed.sum);
+  for (std::size_t i = 0; i < once.values().size(); ++i) {
+    CHECK(twice.values()[i] == doctest::Approx(once.values()[i]));
+    CHECK(devices.values()[i] == twice.values()[i]);
+  }
+}
+
+TEST_CASE("a step's options scale its rate and clip its gradient") {
+  auto const batch = collated(6);
+  auto const step = [&](double rate, StepOptions const& options) {
+    Trainer trainer{Net{}, optim::SGD{.learning_rate = rate}, single()};
+    trainer.step(batch.batch(), options);
+    return values_of(trainer);
+  };
+  CHECK(step(0.1, {.rate_factor = 0.5}) == step(0.05, {}));
+  CHECK(step(0.1, {.clip_norm = 1e-3}) != step(0.1, {}));
+  auto const begun = step(0, {}), clipped = step(1, {.clip_norm = 1e-3});
+  double moved = 0;
+  for (std::size_t i = 0; i < begun.size(); ++i) moved += std::pow(double{clipped[i]} - double{begun[i]}, 2);
+  CHECK(std::sqrt(moved) == doctest::Approx(1e-3).epsilon(1e-3));
+}
+
+TEST_CASE("dropout differs from step to step, of the same batch as well, and from seed to seed") {
+  auto const batch = collated(6);
+  auto const losses = [&](std::uint64_t seed) {
+    Trainer trainer{Net{0.5, 32}, optim::SGD{.learning_rate = 0}, single(), seed};
+    std::vector const twice{batch.batch(), batch.batch()};
+    std::vector<double> sums{trainer.step(batch.batch()).sum, trainer.step(batch.batch()).sum};
+    sums.push_back(trainer.step(twice).sum / 2);
+    return sums;
+  };
+  auto const one = losses(1);
+  CHECK(one[0] != one[1]);
+  CHECK(one[1] != one[2]);
+  CHECK(losses(1) == one);
+  CHECK(losses(2) != one);
+}
+
+TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow") {
+  auto large = points(6);
+  for (auto& each : large) each.height *= 1e4f;  // gradients of about 1e4 times the scale, 2^16 at first
+  data::Collated const batch{data::PadCollate{}, large}, small{data::PadCollate{}, points(6)};
+  Trainer trainer{nn::InFloat16{Net{}}, adamw(), single()};
+  auto const begun = values_of(trainer);
+  trainer.step(batch.batch());
+  CHECK(values_of(trainer) == begun);
+  for (int i = 0; i < 20; ++i) trainer.step(batch.batch());
+  CHECK(values_of(trainer) != begun);
+  // The optimizer's count knows nothing of those that were skipped: its first step has the length of its rate.
+  Trainer counts{nn::InFloat16{Net{}}, adamw(), single()};
+  for (int i = 0; i < 3; ++i) counts.step(batch.batch());
+  REQUIRE(values_of(counts) == begun);
+  auto data = data::DataLoader{
+      data::InMemoryDataset{points(6)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 6}};
+  Trainer fresh{nn::InFloat16{Net{}}, adamw(), single()};
+  FitOptions const options{.loss_scaler = {.start = 1}};
+  counts.fit(data, options), fresh.fit(data, options);
+  CHECK(values_of(counts) == values_of(fresh));
+  CHECK_THROWS_WITH_AS(counts.step(small.batch(), {.loss_scaler = {.start = 3}}), doctest::Contains("start"),
+                       ConfigError);
+}
+
+TEST_CASE("what no step can have is refused before anything is learned") {
+  auto const batch = collated(6);
+  Trainer trainer{Net{}, adamw(), two()};
+  auto const begun = values_of(trainer);
+  std::vector both{batch.batch(), batch.batch()};
+  CHECK_THROWS_WITH_AS(trainer.step(batch.batch()),
+                       "step: the number of batches is 1; it must be 2, one for each device or shard of this process, "
+                       "or a multiple, whose gradients are summed",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.step(both, {.rate_factor = -1}),
+                       "step: rate_factor is -1.000000; it must be a finite number of at least 0", ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.step(both, {.clip_norm = std::nan("")}), doctest::Contains("clip_norm is nan"),
+                       ConfigError);
+  both.clear();
+  CHECK_THROWS_WITH_AS(trainer.step(both), doctest::Contains("the number of batches is 0"), ConfigError);
+  CHECK(values_of(trainer) == begun);
+  Trainer wrong{Net{}, optim::AdamW{.beta1 = 2}, single()};
+  CHECK_THROWS_WITH_AS(wrong.step(batch.batch()), doctest::Contains("beta1 is 2"), ConfigError);
+
+  auto nowhere = points(6);
+  nowhere[2].height = std::numeric_limits<float>::infinity();
+  data::Collated const infinite{data::PadCollate{}, nowhere};
+  Trainer sound{Net{}, adamw(), single()};
+  CHECK_THROWS_WITH_AS(sound.step(infinite.batch()), doctest::Contains("the loss of step 1 is inf"), Error);
+}
+
+namespace {
+class Normed {
+ public:
+  void visit(auto&& each) { each("net", net_), each("norm", norm_); }
+  auto predict(auto& context, auto const& batch) const {
+    return net_.forward(context, norm_.forward(context, context.input(batch[&Point::at].values)), batch.positions());
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+    return nn::mean_squared_error(context, y, batch[&Point::height]);
+  }
+
+ private:
+  nn::BatchNorm norm_{2};
+  Net net_;
+};
+/// A net that plays with another one.
+class Pair {
+ public:
+  void visit(auto&& each) { each("other", other_), each("own", own_); }
+  auto predict(auto& context, auto const& batch) const { return own_.predict(context, batch); }
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+    return own_.loss(context, y, batch);
+  }
+
+ private:
+  nn::Frozen<Net> other_{Net{}};
+  Net own_;
+};
+double value_of(auto const& trainer, std::string_view name) {
+  for (auto const& entry : trainer.layout().entries())
+    if (entry.name == name) return double{trainer.values()[static_cast<std::size_t>(entry.offset)]};
+  return HUGE_VAL;
+}
+}  // namespace
+
+TEST_CASE("a trainer takes another one's parameters and buffers, as a whole, in part and by a share") {
+  auto const batch = collated(6);
+  Trainer first{Normed{}, adamw(), single(), 1};
+  Trainer second{Normed{}, adamw(), two(), 2};
+  for (int i = 0; i < 3; ++i) first.step(batch.batch());
+  auto const before = values_of(second);
+  std::vector<float> const buffers(second.buffers().begin(), second.buffers().end());
+  auto const half = [](float a, float b) { return a + 0.5f * (b - a); };
+  second.take(first, 0.5);
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(second.values()[i] == half(before[i], first.values()[i]));
+  for (std::size_t i = 0; i < buffers.size(); ++i) CHECK(second.buffers()[i] == half(buffers[i], first.buffers()[i]));
+  second.take(first, 0);
+  CHECK(second.values()[0] == half(before[0], first.values()[0]));
+  second.take(first);
+  CHECK(values_of(second) == values_of(first));
+  CHECK(std::equal(first.buffers().begin(), first.buffers().end(), second.buffers().begin()));
+  second.step(std::vector{batch.batch(), batch.batch()});  // every replica has them
+  CHECK(values_of(second) != values_of(first));
+
+  Trainer net{Net{}, adamw(), single(), 3};
+  Trainer pair{Pair{}, adamw(), single(), 4};
+  auto const own = value_of(pair, "own.head.weight");
+  pair.take(net, "other.", "");
+  CHECK(value_of(pair, "other.head.weight") == value_of(net, "head.weight"));
+  CHECK(value_of(pair, "own.head.weight") == own);
+  net.take(pair, "", "own.");
+  CHECK(value_of(net, "head.weight") == own);
+}
+
+TEST_CASE("what cannot be taken is refused by name, and changes nothing") {
+  Trainer net{Net{}, adamw(), single(), 1};
+  Trainer wide{Net{0, 8}, adamw(), single(), 2};
+  Trainer pair{Pair{}, adamw(), single(), 3};
+  auto const before = values_of(net);
+  CHECK_THROWS_WITH_AS(net.take(pair),
+                       "take: the other model has no \"hidden.weight\", to be taken for \"hidden.weight\"; take(other, "
+                       "prefix, in_other) says which names stand for which",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(net.take(wide),
+                       "take: \"hidden.weight\" of the other model has shape [8, 2] and \"hidden.weight\" [4, 2]; give "
+                       "both models the same sizes",
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(net.take(pair, "others.", ""),
+                       "take: no name in the model begins with \"others.\"; its first parameter is \"hidden.weight\"",
+                       ConfigError);
+  for (double share : {-0.1, 1.5, std::nan("")})
+    CHECK_THROWS_WITH_AS(net.take(net, share), doctest::Contains("takes nothing, and at most 1, which takes all"),
+                         ConfigError);
+  CHECK(values_of(net) == before);
+}
