@@ -167,6 +167,7 @@
 #include <lockstep/nn/sequential.hpp>
 #include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
+#include <lockstep/nn/slice_channels.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/nn/standard_normal.hpp>

@@ -31,6 +31,10 @@ TEST_CASE_TEMPLATE("columns that are put and taken on CUDA are the host's", T, f
           kernel::Channels<CudaSpace>::take<T>(stream.view(), device_y.view(rows, all), from,
                                                device_x.view(rows, width), write);
           CHECK(device_x.values() == x);
+          kernel::Channels<HostSpace>::take_backward<T>(host, view(x, rows, width), from, view(y, rows, all), write);
+          kernel::Channels<CudaSpace>::take_backward<T>(stream.view(), device_x.view(rows, width), from,
+                                                        device_y.view(rows, all), write);
+          CHECK(device_y.values() == y);
         }
       }
     }

@@ -101,29 +101,33 @@ TEST_CASE_TEMPLATE("backward spreads the gradient evenly over the tokens", T, fl
   }
 }
 
-TEST_CASE_TEMPLATE("the first token, and its gradient", T, float, double) {
-  for (Index rows : {0, 1, 4, 5})
-    for (Index width : {1, 17}) {
-      Index const length = 4;
-      Batch<T> const batch(rows, length, width);
-      ThreadPool pool(2);
-      memory::Stream<HostSpace> const stream(pool);
-      std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7}), fresh(batch.x.size(), T{3}), added = fresh;
-      Kernel::first<T>(stream, batch.layout(), view(batch.x, rows * length, width), view(y, rows, width));
-      for (auto* dx : {&fresh, &added})
-        Kernel::first_backward<T>(stream, batch.layout(), view(batch.dy, rows, width), view(*dx, rows * length, width),
-                                  dx == &fresh ? Write::overwrite : Write::add);
-      for (Index r = 0; r < rows; ++r)
-        for (Index t = 0; t < length; ++t)
-          for (Index c = 0; c < width; ++c) {
-            bool const taken = t == 0 && batch.lengths[static_cast<std::size_t>(r)] > 0;
-            auto const at = static_cast<std::size_t>(r * width + c);
-            auto const slot = static_cast<std::size_t>((r * length + t) * width + c);
-            if (t == 0) CHECK(y[at] == (taken ? batch.x[slot] : T{0}));
-            CHECK(fresh[slot] == (taken ? batch.dy[at] : T{0}));
-            CHECK(added[slot] == T{3} + (taken ? batch.dy[at] : T{0}));
-          }
-    }
+TEST_CASE_TEMPLATE("the first or the last token, and its gradient", T, float, double) {
+  for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last})
+    for (Index rows : {0, 1, 4, 5})
+      for (Index width : {1, 17}) {
+        Index const length = 4;
+        Batch<T> const batch(rows, length, width);
+        ThreadPool pool(2);
+        memory::Stream<HostSpace> const stream(pool);
+        std::vector<T> y(static_cast<std::size_t>(rows * width), T{-7}), fresh(batch.x.size(), T{3}), added = fresh;
+        Kernel::token<T>(stream, batch.layout(), which, view(batch.x, rows * length, width), view(y, rows, width));
+        for (auto* dx : {&fresh, &added})
+          Kernel::token_backward<T>(stream, batch.layout(), which, view(batch.dy, rows, width),
+                                    view(*dx, rows * length, width), dx == &fresh ? Write::overwrite : Write::add);
+        for (Index r = 0; r < rows; ++r) {
+          Index const tokens = batch.lengths[static_cast<std::size_t>(r)];
+          for (Index t = 0; t < length; ++t)
+            for (Index c = 0; c < width; ++c) {
+              bool const taken = tokens > 0 && t == (which == kernel::PooledToken::first ? 0 : tokens - 1);
+              auto const at = static_cast<std::size_t>(r * width + c);
+              auto const slot = static_cast<std::size_t>((r * length + t) * width + c);
+              if (taken) CHECK(y[at] == batch.x[slot]);
+              if (tokens == 0) CHECK(y[at] == T{0});
+              CHECK(fresh[slot] == (taken ? batch.dy[at] : T{0}));
+              CHECK(added[slot] == T{3} + (taken ? batch.dy[at] : T{0}));
+            }
+        }
+      }
 }
 
 TEST_CASE("the same bits for any number of threads") {

@@ -53,9 +53,11 @@ TEST_CASE_TEMPLATE("pooling on CUDA is the host's, padded and ragged", T, float,
     Host::mean<T>(host, twin.host(), view(x, slots, width), view(y, rows, width));
     Cuda::mean<T>(stream.view(), twin.device(), device_x.view(slots, width), device_y.view(rows, width));
     CHECK(lockstep_test::same_sums(device_y.values(), y, std::sqrt(static_cast<double>(slots))));  // means of them
-    Host::first<T>(host, twin.host(), view(x, slots, width), view(y, rows, width));
-    Cuda::first<T>(stream.view(), twin.device(), device_x.view(slots, width), device_y.view(rows, width));
-    CHECK(device_y.values() == y);
+    for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
+      Host::token<T>(host, twin.host(), which, view(x, slots, width), view(y, rows, width));
+      Cuda::token<T>(stream.view(), twin.device(), which, device_x.view(slots, width), device_y.view(rows, width));
+      CHECK(device_y.values() == y);
+    }
   });
 }
 
@@ -76,9 +78,11 @@ TEST_CASE_TEMPLATE("pooling's gradients on CUDA have the host's bits, padded and
       Cuda::mean_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_dx.view(slots, width),
                              write);
       CHECK(device_dx.values() == dx);
-      Host::first_backward<T>(host, twin.host(), view(dy, rows, width), view(dx, slots, width), write);
-      Cuda::first_backward<T>(stream.view(), twin.device(), device_dy.view(rows, width), device_dx.view(slots, width),
-                              write);
-      CHECK(device_dx.values() == dx);
+      for (auto which : {kernel::PooledToken::first, kernel::PooledToken::last}) {
+        Host::token_backward<T>(host, twin.host(), which, view(dy, rows, width), view(dx, slots, width), write);
+        Cuda::token_backward<T>(stream.view(), twin.device(), which, device_dy.view(rows, width),
+                                device_dx.view(slots, width), write);
+        CHECK(device_dx.values() == dx);
+      }
     });
 }

@@ -36,6 +36,7 @@
 #include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
+#include <lockstep/nn/slice_channels.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/standard_normal.hpp>
 #include <lockstep/nn/subtract.hpp>
@@ -111,7 +112,8 @@ class Everything {
     auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
     auto const words =
         nn::segment_of(context, nn::subtract(context, y, nn::multiply(context, excited, x)), 1, numbers.layout);
-    auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, nn::first_token(context, words)));
+    auto const ends = nn::add(context, nn::first_token(context, words), nn::last_token(context, y));
+    auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, ends));
 
     auto const image = pictures.forward(context, batch.pictures);
     auto const maps = norm.forward(context, convolution.forward(context, image));
@@ -124,7 +126,10 @@ class Everything {
     auto const direction = nn::l2_normalize(context, picture);
     auto const noise = nn::multiply(context, direction, nn::standard_normal_like(context, both, places));
     auto const features = nn::concatenate_channels(context, nn::add(context, both, noise), nn::exp(context, direction));
-    return nn::mean_squared_error(context, head.forward(context, features), batch.targets, {.factor = factor});
+    auto const half = features.extent(1) / 2;
+    auto const sliced = nn::concatenate_channels(context, nn::slice_channels(context, features, half, half),
+                                                 nn::slice_channels(context, features, 0, half));
+    return nn::mean_squared_error(context, head.forward(context, sliced), batch.targets, {.factor = factor});
   }
 
  private:

@@ -233,6 +233,26 @@ TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole 
 }
 
 namespace {
+/// Judges a text by its last token.
+struct Judge : LanguageModel {
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    return nn::last_token(context, LanguageModel::predict(context, batch));
+  }
+};
+}  // namespace
+
+TEST_CASE("the last token of what goes on token by token is that of the whole sequence") {
+  auto whole = predictor_of(Judge{}), by_token = predictor_of(Judge{});
+  static_cast<void>(by_token.begin(batch_of(3, 0, 2).batch()));
+  for (Index tokens = 3; tokens <= longest; ++tokens) {
+    auto const expected = whole.predict(batch_of(3, 0, tokens).batch()).value;
+    auto const got = by_token.next(batch_of(3, tokens - 1, tokens).batch()).value;
+    CHECK(std::equal(expected.data, expected.data + expected.size(), got.data));
+  }
+}
+
+namespace {
 
 struct Translation {
   std::vector<std::int32_t> source, tokens;

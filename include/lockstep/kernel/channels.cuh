@@ -28,6 +28,20 @@ struct Channels<CudaSpace> {
       x.data[i] = write == Write::overwrite ? value : static_cast<T>(x.data[i] + value);
     });
   }
+
+  template <class T>
+  static void take_backward(Stream stream, Matrix<T const> dx, Index first, Matrix<T> dy, Write write) {
+    auto const width = dx.extent[1];
+    if (write == Write::add)
+      return detail::for_elements("kernel::Channels::take_backward", stream, dx.size(), [=] __device__(Index i) {
+        auto& to = dy.data[i / width * dy.extent[1] + first + i % width];
+        to = static_cast<T>(to + dx.data[i]);
+      });
+    detail::for_elements("kernel::Channels::take_backward", stream, dy.size(), [=] __device__(Index i) {
+      auto const row = i / dy.extent[1], c = i % dy.extent[1] - first;
+      dy.data[i] = c >= 0 && c < width ? dx.data[row * width + c] : T{0};
+    });
+  }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

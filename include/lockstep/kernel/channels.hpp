@@ -48,6 +48,25 @@ struct Channels<HostSpace> {
     });
   }
 
+  /// dy[r, first + c] = dx[r, c] and zero in other columns, or dy += that: the gradient of what was taken.
+  template <class T>
+  static void take_backward(Stream stream, Matrix<T const> dx, Index first, Matrix<T> dy, Write write) {
+    auto const width = dx.extent[1], all = dy.extent[1];
+    stream.pool().for_ranges(dx.extent[0], rows_per_task, [=](Index row, Index end) {
+      for (; row < end; ++row) {
+        auto const* const from = dx.data + row * width;
+        auto* const to = dy.data + row * all;
+        if (write == Write::overwrite) {
+          std::fill_n(to, first, T{0});
+          std::copy_n(from, width, to + first);
+          std::fill_n(to + first + width, all - first - width, T{0});
+        } else {
+          for (Index c = 0; c < width; ++c) to[first + c] += from[c];
+        }
+      }
+    });
+  }
+
  private:
   static constexpr Index rows_per_task = 64;
 };

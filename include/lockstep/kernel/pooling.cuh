@@ -46,26 +46,27 @@ struct Pooling<CudaSpace> {
   }
 
   template <class T>
-  static void first(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
+  static void token(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<T const> x,
+                    Matrix<T> y) {
     auto const width = y.extent[1];
-    detail::for_elements("kernel::Pooling::first", stream, y.size(), [=] __device__(Index i) {
+    detail::for_elements("kernel::Pooling::token", stream, y.size(), [=] __device__(Index i) {
       auto const row = i / width;
-      y.data[i] = layout.tokens(row) > 0 ? x.data[layout.start(row) * width + i % width] : T{0};
+      y.data[i] = layout.tokens(row) > 0 ? x.data[detail::pooled_slot(layout, row, which) * width + i % width] : T{0};
     });
   }
 
   template <class T>
-  static void first_backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dy, Matrix<T> dx,
-                             Write write) {
+  static void token_backward(Stream stream, SequenceLayout<CudaSpace> layout, PooledToken which, Matrix<T const> dy,
+                             Matrix<T> dx, Write write) {
     using Sum = Accumulate<T>;
     auto const width = dy.extent[1];
-    detail::for_elements("kernel::Pooling::first_backward", stream, dx.size(), [=] __device__(Index i) {
+    detail::for_elements("kernel::Pooling::token_backward", stream, dx.size(), [=] __device__(Index i) {
       auto const slot = i / width, row = layout.row_of(slot);
-      bool const first = slot == layout.start(row) && layout.tokens(row) > 0;
-      auto const here = first ? dy.data[row * width + i % width] : T{0};
+      bool const pooled = layout.tokens(row) > 0 && slot == detail::pooled_slot(layout, row, which);
+      auto const here = pooled ? dy.data[row * width + i % width] : T{0};
       if (write == Write::overwrite)
         dx.data[i] = here;
-      else if (first)
+      else if (pooled)
         dx.data[i] = static_cast<T>(static_cast<Sum>(dx.data[i]) + static_cast<Sum>(here));
     });
   }

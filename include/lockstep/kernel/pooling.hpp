@@ -10,6 +10,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
+/// A token of a sequence that stands for all of it.
+enum class PooledToken { first, last };
+
+namespace detail {
+/// Where it lies, of a sequence that has tokens.
+template <class Space>
+[[nodiscard]] constexpr Index pooled_slot(SequenceLayout<Space> const& layout, Index row, PooledToken which) noexcept {
+  return layout.start(row) + (which == PooledToken::first ? 0 : layout.tokens(row) - 1);
+}
+}  // namespace detail
+
 /// One vector out of each sequence.
 template <class Space>
 struct Pooling {
@@ -64,31 +75,31 @@ struct Pooling<HostSpace> {
     });
   }
 
-  /// y[r] = the first token of sequence r; a sequence without tokens gives zeros.
+  /// y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   template <class T>
-  static void first(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
+  static void token(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, PooledToken which,
                     TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y) {
     auto const width = y.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       auto* const out = y.data + row * width;
       if (layout.tokens(row) == 0) return static_cast<void>(std::fill_n(out, width, T{0}));
-      std::copy_n(x.data + layout.start(row) * width, width, out);
+      std::copy_n(x.data + detail::pooled_slot(layout, row, which) * width, width, out);
     });
   }
 
-  /// dx = dy[r] for the first token of sequence r and zero in all other slots, or dx += that.
+  /// dx = dy[r] for that token of sequence r and zero in all other slots, or dx += that.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
-  static void first_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
+  static void token_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, PooledToken which,
                              TensorView<T const, 2, HostSpace> dy, TensorView<T, 2, HostSpace> dx, Write write) {
     auto const width = dy.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       auto const* const in = dy.data + row * width;
-      auto* const out = dx.data + layout.start(row) * width;
-      auto const slots = layout.end(row) - layout.start(row);
-      if (write == Write::overwrite) std::fill_n(out, slots * width, T{0});
+      auto const start = layout.start(row), slots = layout.end(row) - start;
+      if (write == Write::overwrite) std::fill_n(dx.data + start * width, slots * width, T{0});
       if (layout.tokens(row) == 0) return;
+      auto* const out = dx.data + detail::pooled_slot(layout, row, which) * width;
       for (Index c = 0; c < width; ++c) out[c] += in[c];
     });
   }

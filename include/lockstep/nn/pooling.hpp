@@ -29,25 +29,42 @@ template <class Context>
   return y;
 }
 
+namespace detail {
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> pooled_token(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, kernel::PooledToken which) {
+  using Kernel = kernel::Pooling<typename Context::Space>;
+  using Operand = nn::Operand<Context>;
+  auto y = context.template variable<2>({x.layout.rows, x.width()});
+  Staging work(context);
+  Kernel::template token<Operand>(context.stream(), x.layout, which, work.read(x.tokens.value), work.write(y.value));
+  context.on_backward(y, std::tuple{}, [x, y, which](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x.tokens))
+      Kernel::template token_backward<Operand>(c.stream(), x.layout, which, back.read(y.gradient()),
+                                               {dx.data, x.tokens.value.extent}, dx.write);
+  });
+  return y;
+}
+}  // namespace detail
+
 /// The first token of each sequence, where a model puts a token of its own to gather the others; a sequence without
 /// tokens gives zeros.
 /// @shape returns [rows, width]
 template <class Context>
 [[nodiscard]] typename Context::template Variable<2> first_token(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
-  using Kernel = kernel::Pooling<typename Context::Space>;
-  using Operand = nn::Operand<Context>;
   context.expect_whole_sequences("first_token");
-  auto y = context.template variable<2>({x.layout.rows, x.width()});
-  Staging work(context);
-  Kernel::template first<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.write(y.value));
-  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
-    Staging back(c);
-    if (auto const dx = back.gradient(x.tokens))
-      Kernel::template first_backward<Operand>(c.stream(), x.layout, back.read(y.gradient()),
-                                               {dx.data, x.tokens.value.extent}, dx.write);
-  });
-  return y;
+  return detail::pooled_token(context, x, kernel::PooledToken::first);
+}
+
+/// The last token of each sequence, which of all has seen the others under causal attention; a sequence without tokens
+/// gives zeros.
+/// @shape returns [rows, width]
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> last_token(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return detail::pooled_token(context, x, kernel::PooledToken::last);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/channels.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = the columns [first, first + count) of x, as x[:, first : first + count] in PyTorch: a gate's part of what one
+/// Linear makes for all gates, say.
+/// @shape x [rows, width]   @shape returns [rows, count]
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when x has not these columns
+template <class Context>
+[[nodiscard]] typename Context::template Variable<2> slice_channels(Context& context,
+                                                                    typename Context::template Variable<2> x,
+                                                                    Index first, Index count) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::Channels<typename Context::Space>;
+  expect<ShapeError>(first >= 0 && count >= 0 && first + count <= x.extent(1), [&] {
+    return "slice_channels: columns " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
+           to_string(x.value.extent) + "; they must lie within its columns";
+  });
+  auto const y = context.template variable<2>({x.extent(0), count});
+  {
+    Staging work(context);
+    Kernel::template take<Operand>(context.stream(), work.read(x.value), first, work.write(y.value), Write::overwrite);
+  }
+  context.on_backward(y, std::tuple{}, [x, y, first](Context& c) {
+    Staging back(c);
+    if (auto const dx = back.gradient(x))
+      Kernel::template take_backward<Operand>(c.stream(), back.read(y.gradient()), first, {dx.data, x.value.extent},
+                                              dx.write);
+  });
+  return y;
+}
+
+/// The same for each token.
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> slice_channels(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index first, Index count) {
+  return x.with(slice_channels(context, x.tokens, first, count));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
