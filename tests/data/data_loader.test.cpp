@@ -604,3 +604,14 @@ TEST_CASE("waiting is counted") {
     CHECK(loader.stats().wait_seconds > 0);
   }
 }
+
+TEST_CASE("batches are taken by the thread that has started, as ranks that share a loader would not") {
+  data::DataLoader loader{in_memory(10), data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  std::thread([&] { loader.start({1, 1, 2}, 0, 0, 1); }).join();
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       doctest::Contains("as where ranks that are threads share a loader"), ConfigError);
+  loader.start({0, 1, 2}, 0, 0, 1);
+  CHECK(loader.next().rows() == 2);
+  auto moved = std::move(loader);
+  CHECK(moved.next().rows() == 2);
+}

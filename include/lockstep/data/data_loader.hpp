@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -120,6 +121,7 @@ class DataLoader {
     core_ = std::move(other.core_);
     fingerprint_ = std::move(other.fingerprint_);
     replay_ = other.replay_;
+    taker_ = other.taker_;
     return *this;
   }
   ~DataLoader() {
@@ -143,11 +145,13 @@ class DataLoader {
   void trace(Timeline* timeline) { core_->trace(timeline); }
 
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
-  /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read.
+  /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read. The thread that
+  /// starts is the one that takes the batches.
   /// @throws ConfigError when the place does not exist
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
+    taker_ = std::this_thread::get_id();
     core_->start(split, epoch, 0, step, last_epoch, replay_);
   }
 
@@ -171,6 +175,7 @@ class DataLoader {
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
+    taker_ = std::this_thread::get_id();
     core_->start(split, state.epoch, state.position, 0, last_epoch, replay_);
   }
   /// 16 hexadecimal digits, alike for loaders that deliver as many samples in the same order. Reads none of them.
@@ -190,8 +195,14 @@ class DataLoader {
   /// The next micro-step's batches, in order; waits until they are ready.
   /// @throws DataError when one of their samples cannot be made, with its name, epoch and step; or when the deadline
   /// has passed, with the samples that workers are at: call again to wait on
-  /// @throws ConfigError when no batch is left, or all are held
-  Held next() { return Held(core_, core_->next()); }
+  /// @throws ConfigError when no batch is left, all are held, or another thread has started
+  Held next() {
+    if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
+      throw ConfigError(
+          "DataLoader: next is called by one thread and start by another, as where ranks that are threads share a "
+          "loader; each rank makes one of its own, inside of launch::run, and takes the batches where it starts");
+    return Held(core_, core_->next());
+  }
   /// The same for a stream of unknown length: none once no rank has a row left. All ranks call it the same number of
   /// times; `sum_over_ranks(rows)` gives the sum of what they call it with.
   template <class SumOverRanks>
@@ -235,6 +246,7 @@ class DataLoader {
   std::shared_ptr<Core> core_;
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;
+  std::thread::id taker_{};
 };
 
 /// Says what is wrong, of anything else, and nothing more.
