@@ -64,8 +64,7 @@ int main() {
     Index const m = 4096;
     for (bool const low : {false, true}) {
       if (low && !multiplies_bfloat16()) continue;
-      Layer layer(memory::Stream<HostSpace>(pool, low ? memory::Factors::bfloat16 : memory::Factors::as_they_are), m, n,
-                  k);
+      Layer layer(memory::Stream<HostSpace>(pool, low ? &kernel::bfloat16_products : nullptr), m, n, k);
       auto const compare = [&, n = n, k = k](std::string const& product, auto pass) {
         auto peer = python_peer("kernels.py", {"linear_" + product, std::to_string(m), std::to_string(n),
                                                std::to_string(k), std::to_string(low)});

@@ -14,12 +14,12 @@ build() { # NAME FLAG…
   "$compiler" -std=c++20 -pthread -ffp-contract=off -I "$root/include" "$@" "$root/tests/builds/step.cpp" -o "$folder/$name"
 }
 
-# Functions that a loop's body calls, but those compiled for each set by themselves, and C's.
+# Functions that a loop's body calls, but those compiled for each set by themselves or once for all, and C's.
 calls_of_loops() {
   objdump --disassemble --demangle --no-show-raw-insn "$1" | awk '
     /^[0-9a-f]+ <.*>:$/ { loop = /::detail::call_(baseline|avx2|avx512)</; name = $0 }
     loop { ++seen }
-    loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::philox_|_float16|__clang_call_terminate|_Unwind/ {
+    loop && /[ \t](call|jmp) +[0-9a-f]+ <[^+]*>$/ && !/@plt|::turn_back|::philox_|_float16|__clang_call_terminate|_Unwind/ {
       sub(/.*[ \t](call|jmp) +[0-9a-f]+ /, ""); print name, "calls", $0
     }
     END { if (!seen) print "there is no loop of the name that is looked for" }'

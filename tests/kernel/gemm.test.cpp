@@ -19,7 +19,6 @@ using lockstep::InstructionSet;
 using lockstep::ShapeError;
 using lockstep::ThreadPool;
 using lockstep::kernel::Gemm;
-using lockstep::memory::Factors;
 using lockstep::memory::Stream;
 using lockstep_test::view;
 namespace detail = lockstep::kernel::detail;
@@ -27,11 +26,11 @@ namespace detail = lockstep::kernel::detail;
 namespace {
 
 template <class T>
-std::vector<T> product(Case<T> const& x, int threads, Factors factors = Factors::as_they_are) {
+std::vector<T> product(Case<T> const& x, int threads, detail::RoundedProducts const* rounded = nullptr) {
   ThreadPool pool(threads);
   auto c = x.c;
   if (x.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());  // must not be read
-  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool, factors), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
+  Gemm<HostSpace>::multiply<T>(Stream<HostSpace>(pool, rounded), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
                                x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
   return c;
 }
@@ -118,8 +117,9 @@ TEST_CASE("factors that bfloat16 holds are multiplied as they are, also where th
       CAPTURE(shape.k);
       round(x.a);
       round(x.b);
-      CHECK(x.worst_error(product(x, 1, Factors::bfloat16)) <= 1);
-      CHECK(same_bits(product(x, 1, Factors::bfloat16), product(x, 3, Factors::bfloat16)));
+      CHECK(x.worst_error(product(x, 1, &lockstep::kernel::bfloat16_products)) <= 1);
+      CHECK(same_bits(product(x, 1, &lockstep::kernel::bfloat16_products),
+                      product(x, 3, &lockstep::kernel::bfloat16_products)));
     }
   }
 }
@@ -134,8 +134,7 @@ std::vector<float> product_by(Case<float> const& x) {
   auto const block =
       Gemm<HostSpace>::described<float>(Stream<HostSpace>(pool), x.alpha, x.a_view(), x.a_transpose, x.b_view(),
                                         x.b_transpose, x.beta, view(c, x.shape.m, x.shape.n));
-  detail::Nothing nothing;
-  detail::multiply_blocks<float, Tile>(block, nothing);
+  detail::multiply_blocks<float, Tile>(block, {});
   return c;
 }
 }  // namespace
@@ -156,7 +155,9 @@ TEST_CASE("every tile for bfloat16 that this processor has computes the same pro
         detail::AmxRegisters const configured;
         auto const c = product_by<detail::AmxTile>(x);
         CHECK(x.worst_error(c) <= 1);
-        CHECK(same_bits(c, product(x, 1, Factors::bfloat16)));  // its own product leaves the registers configured
+        CHECK(same_bits(
+            c,
+            product(x, 1, &lockstep::kernel::bfloat16_products)));  // its own product leaves the registers configured
         CHECK(same_bits(c, product_by<detail::AmxTile>(x)));
       }
     }
@@ -173,7 +174,7 @@ TEST_CASE("factors are rounded to nearest where they may be and the processor mu
         Case<float> x{.shape = {17, 19, k}, .a_transpose = a, .b_transpose = b};
         std::fill(x.a.begin(), x.a.end(), 0x1.03p0F);  // halfway: the even neighbour of both is 0x1.04p0
         std::fill(x.b.begin(), x.b.end(), 0x1.05p0F);
-        auto const as_they_are = product(x, 1), rounded = product(x, 1, Factors::bfloat16);
+        auto const as_they_are = product(x, 1), rounded = product(x, 1, &lockstep::kernel::bfloat16_products);
         auto const steps = static_cast<float>(k);
         CHECK(as_they_are.back() == steps * (0x1.03p0F * 0x1.05p0F));
         CHECK(rounded.back() == steps * (rounds ? 0x1.04p0F * 0x1.04p0F : 0x1.03p0F * 0x1.05p0F));
@@ -187,7 +188,7 @@ TEST_CASE("a product of factors that may be rounded keeps what is no number") {
   Case<float> x{.shape = {8, 40, 70}, .b_transpose = Transpose::yes};
   x.a[3 * 70 + 5] = std::numeric_limits<float>::infinity();
   x.b[7 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
-  auto const c = product(x, 1, Factors::bfloat16);
+  auto const c = product(x, 1, &lockstep::kernel::bfloat16_products);
   for (Index i = 0; i < 8; ++i)
     for (Index j = 0; j < 40; ++j) CHECK(std::isfinite(c[static_cast<std::size_t>(i * 40 + j)]) == (i != 3 && j != 7));
 }

@@ -7,6 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/gemm_bfloat16.hpp>
 #include <lockstep/kernel/detail/gemm_dispatch.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -16,6 +17,9 @@ enum class Transpose {
   no,   ///< the matrix as it lies
   yes,  ///< its columns are the operand's rows
 };
+
+/// For streams whose products of float matrices may round their factors to bfloat16; sums stay float.
+inline constexpr detail::RoundedProducts bfloat16_products{&detail::multiply_bfloat16};
 
 /// Matrix products.
 template <class Space>
@@ -37,13 +41,13 @@ struct Gemm<HostSpace> {
   template <class T>
   static void multiply(Stream stream, T alpha, Matrix<T const> a, Transpose a_transpose, Matrix<T const> b,
                        Transpose b_transpose, T beta, Matrix<T> c) {
-    multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c), detail::Nothing{});
+    multiply(stream, described(stream, alpha, a, a_transpose, b, b_transpose, beta, c));
   }
 
   /// The same product; `done(row, rows, column, columns)` follows each part of C as soon as it is complete and still in
   /// cache, on the thread that made it.
-  template <class T, class Done>
-  static void multiply(Stream stream, detail::GemmBlock<T> const& all, Done&& done) {
+  template <class T>
+  static void multiply(Stream stream, detail::GemmBlock<T> const& all, detail::PartDone done = {}) {
     auto const size = part(all.m, all.n, stream.pool().threads());
     Index const rows = (all.m + size[0] - 1) / size[0], columns = (all.n + size[1] - 1) / size[1];
     stream.pool().run(rows * columns, [&](Index task) {
@@ -80,7 +84,7 @@ struct Gemm<HostSpace> {
                                .c = c.data,
                                .c_row = c.extent[1],
                                .bias = nullptr,
-                               .factors = stream.factors()};
+                               .rounded = stream.rounded_products()};
     expect<ShapeError>(block.k == rows(b, b_transpose) && c.extent[0] == block.m && c.extent[1] == block.n, [&] {
       return "Gemm: op(A) is " + to_string(Extents<2>{block.m, block.k}) + ", op(B) is " +
              to_string(Extents<2>{rows(b, b_transpose), block.n}) + " and C is " + to_string(c.extent) +

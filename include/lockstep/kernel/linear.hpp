@@ -46,7 +46,7 @@ struct Linear<HostSpace> {
   /// @throws ShapeError when the shapes disagree; says both numbers
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
-    forward(stream, x, weight, bias, y, detail::Nothing{});
+    forward(stream, x, weight, bias, y, detail::PartDone{});
   }
 
   /// y = dropout(f(h)) for h = x weight^T + bias and the activation f, while h is still in cache, and slope =
@@ -123,7 +123,7 @@ struct Linear<HostSpace> {
     };
     if (chunks(rows) <= 1) {
       if (dx.data) Product::multiply(stream, to_dx, dx_done);
-      Product::multiply(stream, to_dweight, detail::Nothing{});
+      Product::multiply(stream, to_dweight);
       if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
       return;
     }
@@ -191,7 +191,7 @@ struct Linear<HostSpace> {
       Extents<2> const extent{end - begin, inputs};
       Matrix<T const> const dy_here{dy.data + begin * outputs, {end - begin, outputs}};
       Matrix<T> const x{memory, extent}, slope{h.data + begin * inputs, extent};
-      auto const multiply = [&](detail::GemmBlock<T> const& block, auto&& done) {
+      auto const multiply = [&](detail::GemmBlock<T> const& block, detail::PartDone done) {
         if (together) return Product::multiply(stream, block, done);
         detail::multiply_on_this_thread(block, done);
       };
@@ -201,7 +201,7 @@ struct Linear<HostSpace> {
       multiply(Product::described<T>(stream, 1, dy_here, Transpose::yes, x, Transpose::no,
                                      weight_write == Write::add ? T(1) : T(0),
                                      {weight_in_place ? dweight.data : own, dweight.extent}),
-               detail::Nothing{});
+               {});
       if (dbias.data)
         detail::sum_rows(dy_here.data, outputs, outputs, detail::Consecutive{}, end - begin,
                          bias_in_place ? dbias.data : own + size,
@@ -236,9 +236,9 @@ struct Linear<HostSpace> {
   }
 
   /// `done(row, rows, column, columns)` follows each part of y while it is still in cache.
-  template <class T, class Done>
+  template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y,
-                      Done&& done) {
+                      detail::PartDone done) {
     expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {
       return "Linear: weight is " + to_string(weight.extent) + " and bias is " + to_string(bias.extent) +
              "; bias needs one element per row of weight";

@@ -3,6 +3,10 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/space.hpp>
 
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+struct RoundedProducts;
+}
+
 namespace lockstep::inline LOCKSTEP_ABI::memory {
 
 /// Where work of a space is queued, in order. Cheap to copy; does not own.
@@ -11,27 +15,22 @@ class Stream {
   static_assert(sizeof(Space) == 0, "Lockstep: streams of this space need lockstep/cuda.cuh, compiled with nvcc");
 };
 
-/// What products of float matrices may do to their factors; sums stay float.
-enum class Factors {
-  as_they_are,
-  bfloat16,  ///< round them, where the processor has instructions that multiply them faster then
-};
-
-/// The host's stream: a pool of threads, and what products on it may do. Work is complete when the call that queued it
-/// returns.
+/// The host's stream: a pool of threads, and how products of float matrices on it round their factors, if they may.
+/// Work is complete when the call that queued it returns.
 template <>
 class Stream<HostSpace> {
  public:
-  explicit Stream(ThreadPool& pool, Factors factors = Factors::as_they_are) noexcept
-      : pool_(&pool), factors_(factors) {}
+  /// Only programs that name such products compile them.
+  explicit Stream(ThreadPool& pool, kernel::detail::RoundedProducts const* rounded = nullptr) noexcept
+      : pool_(&pool), rounded_(rounded) {}
   [[nodiscard]] ThreadPool& pool() const noexcept { return *pool_; }
-  [[nodiscard]] Factors factors() const noexcept { return factors_; }
+  [[nodiscard]] kernel::detail::RoundedProducts const* rounded_products() const noexcept { return rounded_; }
   /// Nothing is ever outstanding.
   void synchronize() const noexcept {}
 
  private:
   ThreadPool* pool_;
-  Factors factors_;
+  kernel::detail::RoundedProducts const* rounded_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::memory

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
+#include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/step_key.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
@@ -72,7 +72,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
 
   explicit Context(Stream stream) : stream_(stream) {
     if constexpr (std::is_same_v<Scalar, bfloat16> && Space::host_accessible)
-      stream_ = Stream(stream.pool(), memory::Factors::bfloat16);
+      stream_ = Stream(stream.pool(), &kernel::bfloat16_products);
   }
 
   /// Says where values and gradients of `parameters` parameters lie. All gradients are dense.

@@ -102,8 +102,10 @@ struct CrossEntropyRows {
     std::copy_n(z, rows, most);
     for (Index c = 1; c < classes; ++c)
       for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
+    Index own[turned];  // label, or none
     for (Index i = 0; i < rows; ++i) {
-      at_label[i] = counts(first + i) ? z[label(first + i) * turned + i] - most[i] : T{0};
+      own[i] = counts(first + i) ? label(first + i) : -1;
+      at_label[i] = own[i] >= 0 ? z[own[i] * turned + i] - most[i] : T{0};
       total[i] = spread[i] = 0;
     }
     for (Index c = 0; c < classes; ++c)
@@ -115,23 +117,38 @@ struct CrossEntropyRows {
       }
     for (Index i = 0; i < rows; ++i) logs[i] = log(total[i]);
     for (Index i = 0; i < rows; ++i) {
-      if (!counts(first + i)) {
-        leave_out(first + i);
-        continue;
-      }
-      auto const y = label(first + i);
-      auto const by = factor(first + i);
-      weights[first + i] = terms.weight(y);
-      losses[first + i] = by * terms.loss(y, static_cast<double>(logs[i]), static_cast<double>(at_label[i]),
-                                          static_cast<double>(spread[i]));
-      if (!gradient) continue;
-      auto const scale = static_cast<T>(by * terms.total(y)) / total[i], shared = static_cast<T>(by * terms.each);
-      auto* const dx = gradient + (first + i) * classes;
-      for (Index c = 0; c < classes; ++c) {
-        T value = z[c * turned + i] * scale;
-        if (terms.each != 0) value -= shared * class_weight(c);
-        if (c == y) value -= static_cast<T>(by * terms.at_label(y));
-        dx[c] = write == Write::overwrite ? value : dx[c] + value;
+      auto const r = first + i;
+      losses[r] = weights[r] = 0;
+      if (own[i] < 0) continue;
+      auto const by = factor(r);
+      weights[r] = terms.weight(own[i]);
+      losses[r] = by * terms.loss(own[i], static_cast<double>(logs[i]), static_cast<double>(at_label[i]),
+                                  static_cast<double>(spread[i]));
+      total[i] = static_cast<T>(by * terms.total(own[i])) / total[i];
+      spread[i] = static_cast<T>(by * terms.each);
+      at_label[i] = static_cast<T>(by * terms.at_label(own[i]));
+    }
+    if (!gradient) return;
+    for (Index c = 0; c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] *= total[i];
+    for (Index c = 0; terms.each != 0 && c < classes; ++c)
+      for (Index i = 0; i < rows; ++i) z[c * turned + i] -= spread[i] * class_weight(c);
+    for (Index i = 0; i < rows; ++i)
+      if (own[i] >= 0) z[own[i] * turned + i] -= at_label[i];
+    turn_back(z, own, first, rows);
+  }
+
+  /// The gradient of a block of rows. One for all sets of instructions: rows are too short for any.
+  [[gnu::noinline]] void turn_back(T const* z, Index const* own, Index first, Index rows) const noexcept {
+    auto const classes = terms.classes;
+    auto* dx = gradient + first * classes;
+    for (Index i = 0; i < rows; ++i, dx += classes) {
+      if (own[i] < 0) {
+        if (write == Write::overwrite) std::fill_n(dx, classes, T{0});
+      } else if (write == Write::overwrite) {
+        for (Index c = 0; c < classes; ++c) dx[c] = z[c * turned + i];
+      } else {
+        for (Index c = 0; c < classes; ++c) dx[c] += z[c * turned + i];
       }
     }
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include <lockstep/kernel/detail/amx_tile.hpp>
 #include <lockstep/kernel/detail/gemm_pack.hpp>
 #include <lockstep/kernel/detail/gemm_tile.hpp>
+#include <lockstep/kernel/detail/part_done.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -20,9 +20,14 @@ struct GemmBlock {
   T beta;
   T* c;  ///< [m, n]
   Index c_row;
-  T const* bias;                                           ///< [n], or null
-  Ahead* ahead = nullptr;                                  ///< what is read after this product
-  memory::Factors factors = memory::Factors::as_they_are;  ///< whether a and b may be rounded
+  T const* bias;                             ///< [n], or null
+  Ahead* ahead = nullptr;                    ///< what is read after this product
+  RoundedProducts const* rounded = nullptr;  ///< how, where a and b may be
+};
+
+/// How products of float are computed whose factors may be rounded, where the processor has instructions for it.
+struct RoundedProducts {
+  bool (*multiply)(InstructionSet set, GemmBlock<float> const& block, PartDone done);  ///< says whether it has
 };
 
 /// How much of B is packed at once: with this, it stays in the second-level cache while rows of A stream past it.
@@ -161,8 +166,8 @@ void multiply_pass(GemmBlock<T> const& block, GemmPass<typename Tile::Factor> co
 
 /// The blocked product with one tile. `done(row, rows, column, columns)` is called for each part of C as it is
 /// completed.
-template <class T, class Tile, class Done>
-void multiply_blocks(GemmBlock<T> const& block, Done& done) {
+template <class T, class Tile>
+void multiply_blocks(GemmBlock<T> const& block, PartDone done) {
   using Factor = typename Tile::Factor;
   constexpr Index capacity = packed_bytes / Index{sizeof(Factor)};
   alignas(64) Factor packed[static_cast<std::size_t>(capacity)];
@@ -213,23 +218,13 @@ void multiply_blocks(GemmBlock<T> const& block, Done& done) {
   }
 }
 
-/// The blocked product with the given instructions, which this processor must have; with those for bfloat16 where
-/// factors may be rounded and it has them. k = 0 leaves beta * C + bias.
-template <class T, class Done>
-void multiply_block(InstructionSet set, GemmBlock<T> const& block, Done&& done) {
-  with_compiled_set(set, [&](auto compiled) {
-#if LOCKSTEP_HAS_BFLOAT16_PRODUCTS
-    if constexpr (std::is_same_v<T, float> && compiled() == InstructionSet::avx512)
-      if (block.factors == memory::Factors::bfloat16) {
-        if (multiplies_bfloat16_tiles()) {
-          AmxRegisters const configured;
-          return multiply_blocks<T, AmxTile>(block, done);
-        }
-        if (multiplies_bfloat16()) return multiply_blocks<T, Bfloat16Tile<>>(block, done);
-      }
-#endif
-    multiply_blocks<T, TileOf<T, compiled()>>(block, done);
-  });
+/// The blocked product with the given instructions, which this processor must have, or with those that its factors are
+/// rounded for. k = 0 leaves beta * C + bias.
+template <class T>
+void multiply_block(InstructionSet set, GemmBlock<T> const& block, PartDone done) {
+  if constexpr (std::is_same_v<T, float>)
+    if (block.rounded && block.rounded->multiply(set, block, done)) return;
+  with_compiled_set(set, [&](auto compiled) { multiply_blocks<T, TileOf<T, compiled()>>(block, done); });
 }
 
 /// The widest instructions that a tile exists for: the tiles for avx2 also need fused multiply-adds.

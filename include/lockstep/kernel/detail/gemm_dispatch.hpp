@@ -5,11 +5,6 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What follows a completed part of a product when nothing does.
-struct Nothing {
-  void operator()(Index, Index, Index, Index) const noexcept {}
-};
-
 /// Whether a linked BLAS computes the products on this processor.
 [[nodiscard]] inline bool products_by_blas() noexcept {
 #if defined(LOCKSTEP_BLAS)
@@ -21,8 +16,8 @@ struct Nothing {
 
 /// A product on the calling thread by whatever serves it best; for kernels that are themselves one task of the pool.
 /// `done(row, rows, column, columns)` follows each part of C as soon as it is complete.
-template <class T, class Done = Nothing>
-void multiply_on_this_thread(GemmBlock<T> const& block, Done&& done = {}) {
+template <class T>
+void multiply_on_this_thread(GemmBlock<T> const& block, PartDone done = {}) {
 #if defined(LOCKSTEP_BLAS)
   if (products_by_blas()) {
     multiply_blas(block);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <type_traits>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// What follows a completed part of a product: `f(row, rows, column, columns)` of its place in C, or nothing. Refers to
+/// f. Products call it seldom, and would be compiled again for each f if they knew its type.
+class PartDone {
+ public:
+  constexpr PartDone() noexcept = default;
+  template <class F>
+  requires(!std::is_same_v<F, PartDone>) PartDone(F const& f)
+  noexcept
+      : f_(&f), call_([](void const* any, Index row, Index rows, Index column, Index columns) {
+          (*static_cast<F const*>(any))(row, rows, column, columns);
+        }) {}
+
+  void operator()(Index row, Index rows, Index column, Index columns) const {
+    if (call_) call_(f_, row, rows, column, columns);
+  }
+
+ private:
+  void const* f_ = nullptr;
+  void (*call_)(void const*, Index, Index, Index, Index) = nullptr;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
