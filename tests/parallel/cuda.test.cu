@@ -19,6 +19,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -207,6 +208,44 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
     CHECK(ddp.buffers == dp.buffers);
     CHECK(ddp.losses == dp.losses);
   }
+}
+
+TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for roundings") {
+  if (!lockstep_test::has_gpu("steps by hand")) return;
+  using parallel::OnCuda;
+  auto const train = [](auto policy) {
+    optim::SGD const sgd{.learning_rate = 0.1, .momentum = 0.5};
+    Trainer trainer(Classifier{}, sgd, policy, 7), other(Classifier{}, sgd, policy, 8);
+    auto const all = texts();
+    Outcome out;
+    for (std::size_t step = 0; step < 6; ++step) {  // batches of several sizes, some of which come back
+      std::vector<data::Collated<data::PadCollate, Text>> parts;
+      for (int k = 0; k < policy.shards(); ++k)
+        parts.emplace_back(data::PadCollate{},
+                           std::vector<Text>(all.begin(), all.begin() + 4 + static_cast<int>(step % 3)));
+      std::vector<std::decay_t<decltype(parts[0].batch())>> batches;
+      for (auto const& part : parts) batches.push_back(part.batch());
+      out.losses.push_back(trainer.step(batches, {.clip_norm = 0.5}).mean());
+    }
+    data::InMemoryDataset const whole(all);
+    data::DataLoader loader(whole, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 14});
+    for (int fit = 0; fit < 2; ++fit) out.losses.push_back(trainer.fit(loader, {.clip_norm = 0.5}).train_loss);
+    out.values.assign(trainer.values().begin(), trainer.values().end());
+    other.take(trainer, 0.5);
+    other.take(trainer);
+    CHECK(std::equal(out.values.begin(), out.values.end(), other.values().begin()));
+    CHECK(std::equal(trainer.buffers().begin(), trainer.buffers().end(), other.buffers().begin()));
+    return out;
+  };
+  auto const check = [&](auto policy, auto on_host) {
+    auto const device = train(policy), host = train(on_host);
+    double const bound = 1.5 * 10 * 0.1 * 43 * std::numeric_limits<float>::epsilon();  // at most ten steps: see above
+    CHECK(farthest(device.values, host.values) <= bound);
+    CHECK(farthest(device.losses, host.losses) <= bound + 43 * std::numeric_limits<float>::epsilon() * host.losses[0]);
+    CHECK(train(policy).values == device.values);
+  };
+  check(OnCuda{parallel::SingleDevice{}}, parallel::SingleDevice{.threads = 1});
+  check(OnCuda{parallel::DataParallel{.devices = 2}}, parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
 TEST_CASE("products chosen by time are alike on all ranks, and a checkpoint keeps them") {
