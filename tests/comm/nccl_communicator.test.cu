@@ -513,11 +513,25 @@ TEST_CASE("ranks take the GPUs of their host in turn, whatever their rank among 
   cuda_emulation::current_device = 0;
 }
 
+TEST_CASE("memory that NCCL does not take is given back") {
+  auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
+    comm::NcclCommunicator c(world);
+    nccl().failure = ncclRemoteError;
+    auto const memory = c.allocate(64);
+  });
+  nccl().failure = ncclSuccess;
+  REQUIRE(heard.size() == 1);
+  CHECK(says(heard[0], "ncclCommRegister"));
+}
+
 TEST_CASE("what NCCL finds out itself comes out where a rank waits, again and again") {
+  std::atomic<int> ready{0};
   auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
     comm::NcclCommunicator c(world);
     auto const memory = c.allocate(64);
     Piece piece{ElementType::float32, memory.data(), 8};
+    ++ready;
+    while (ready < 2) std::this_thread::yield();
     nccl().failure = ncclRemoteError;
     c.start(piece);
     std::string first;

@@ -85,11 +85,12 @@ class RankNccl {
     void* data = nullptr;
     if (auto const status = ncclMemAlloc(&data, bytes); status != ncclSuccess)
       throw CudaError("ncclMemAlloc of " + std::to_string(bytes) + " bytes: " + ncclGetErrorString(status));
+    std::unique_ptr<void, decltype(&ncclMemFree)> held(data, &ncclMemFree);
     memory::check_cuda(cudaMemsetAsync(data, 0, bytes, stream_.view().get()), "cudaMemsetAsync");
     group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
     stream_.view().synchronize();
     blocks_.push_back({static_cast<std::byte*>(data), bytes});
-    return data;
+    return held.release();
   }
   void give_back(void* data, void* registration) noexcept {
     for (auto const& block : blocks_)
