@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# lockstep::onednn: convolutions in float by oneDNN 2, in the flavour that uses OpenMP or no threads (Debian's is the
+# lockstep::onednn: convolutions in float by oneDNN 2 or 3, in the flavour that uses OpenMP or no threads (Debian's is the
 # former). Our threads call it, each on a tile of its own and with one OpenMP thread, which is why libgomp, which such a
 # library brings along, is named here too. What nvcc compiles has the portable convolutions instead on the host: nvcc 13.0
 # aborts in oneDNN's header, with an assertion in find_allocated_name_reference.
@@ -11,12 +11,12 @@ if(NOT LOCKSTEP_ONEDNN_INCLUDE OR NOT LOCKSTEP_ONEDNN OR NOT LOCKSTEP_GOMP)
   message(STATUS "Lockstep: no oneDNN found (Debian: libdnnl-dev); there is no target lockstep::onednn")
 elseif(NOT TARGET lockstep::onednn)
   file(STRINGS "${LOCKSTEP_ONEDNN_INCLUDE}/oneapi/dnnl/dnnl_version.h" lockstep_onednn_major
-       REGEX "^#define DNNL_VERSION_MAJOR +2$")
+       REGEX "^#define DNNL_VERSION_MAJOR +[23]$")
   file(STRINGS "${LOCKSTEP_ONEDNN_INCLUDE}/oneapi/dnnl/dnnl_config.h" lockstep_onednn_runtime
        REGEX "^#define DNNL_CPU_THREADING_RUNTIME +DNNL_RUNTIME_(OMP|SEQ)$")
   if(NOT lockstep_onednn_major OR NOT lockstep_onednn_runtime)
-    message(STATUS "Lockstep: the oneDNN of ${LOCKSTEP_ONEDNN_INCLUDE} is not version 2, or was not built for OpenMP or "
-                   "without threads; there is no target lockstep::onednn")
+    message(STATUS "Lockstep: the oneDNN of ${LOCKSTEP_ONEDNN_INCLUDE} is neither version 2 nor 3, or was not built "
+                   "for OpenMP or without threads; there is no target lockstep::onednn")
   else()
     add_library(lockstep::onednn INTERFACE IMPORTED GLOBAL)
     target_compile_definitions(lockstep::onednn INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:LOCKSTEP_ONEDNN>")

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// A pass of a convolution by oneDNN 2. Primitives, streams and memory objects are made once per shape; each tile of
-/// samples is computed by the thread that asks for it, alone. The functions have the meaning of PortableConvolution's;
-/// `pack` also says which weight `run` takes.
+/// A pass of a convolution by oneDNN, version 2 or 3. Primitives, streams and memory objects are made once per shape;
+/// each tile of samples is computed by the thread that asks for it, alone. The functions have the meaning of
+/// PortableConvolution's; `pack` also says which weight `run` takes.
 class OneDnnConvolution {
  public:
   /// @throws Error when oneDNN refuses; names the shape
@@ -132,10 +134,22 @@ class OneDnnConvolution {
       attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
       dnnl::memory::desc const any(tensor(s, s.outputs, s.inputs, s.kernel), type, Order::any);
       auto const& forward_weight = pass == ConvolutionPass::forward ? weight : any;
-      dnnl::convolution_forward::primitive_desc const forward(
-          {prop_kind::forward_training, algorithm::convolution_direct, x, forward_weight, bias, y, stride, padding,
-           padding},
-          attributes, engine);
+      // Version 2 takes what describes a pass as one argument, version 3 as one each.
+      auto const describe = [&]<class Pass>(std::type_identity<Pass>, auto const& what, auto const&... forward) {
+        return std::apply(
+            [&](auto const&... argument) {
+              if constexpr (DNNL_VERSION_MAJOR < 3)
+                return typename Pass::primitive_desc({argument...}, attributes, engine, forward...);
+              else
+                return typename Pass::primitive_desc(engine, argument..., forward..., attributes);
+            },
+            what);
+      };
+      auto const kind = prop_kind::forward_training;
+      auto const direct = algorithm::convolution_direct;
+      auto const forward = describe(std::type_identity<dnnl::convolution_forward>{},
+                                    std::tie(kind, direct, x, forward_weight, bias, y, stride, padding, padding));
+      auto const backward = std::tie(direct, x, weight, y, stride, padding, padding);
       auto const take = [this](auto made, auto const& description, dnnl::memory::desc const& chosen) {
         primitive = std::move(made);
         weight = chosen;
@@ -144,12 +158,10 @@ class OneDnnConvolution {
       if (pass == ConvolutionPass::forward) {
         take(dnnl::convolution_forward(forward), forward, forward.weights_desc());
       } else if (pass == ConvolutionPass::data) {
-        dnnl::convolution_backward_data::primitive_desc const description(
-            {algorithm::convolution_direct, x, weight, y, stride, padding, padding}, attributes, engine, forward);
+        auto const description = describe(std::type_identity<dnnl::convolution_backward_data>{}, backward, forward);
         take(dnnl::convolution_backward_data(description), description, description.weights_desc());
       } else {
-        dnnl::convolution_backward_weights::primitive_desc const description(
-            {algorithm::convolution_direct, x, weight, y, stride, padding, padding}, attributes, engine, forward);
+        auto const description = describe(std::type_identity<dnnl::convolution_backward_weights>{}, backward, forward);
         take(dnnl::convolution_backward_weights(description), description, description.diff_weights_desc());
       }
     }
