@@ -69,8 +69,7 @@ class RankNccl {
     advance();
   }
   void wait(Piece const& piece) {
-    bool const ours =
-        std::any_of(steps_.begin(), steps_.end(), [&](auto const& step) { return step->what.piece == &piece; });
+    bool const ours = std::ranges::any_of(steps_, [&](auto const& step) { return step->what.piece == &piece; });
     if (ours || failure_) return wait_until([&] { return piece.complete(); });
     over_host([&] { host_.wait(piece); });
   }
