@@ -22,14 +22,13 @@ target_compile_options(
 # needs.
 add_custom_target(alone)
 
+# Compilers see a [[nodiscard]] result ignored where doctest only looks for an exception.
+add_compile_definitions(DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS)
+
 add_library(lockstep_test_main OBJECT main.cpp)
 target_link_libraries(lockstep_test_main PUBLIC lockstep::lockstep doctest::doctest rapidcheck PRIVATE lockstep_warnings)
 target_include_directories(lockstep_test_main PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
-target_compile_definitions(
-  lockstep_test_main
-  PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-         # clang sees a [[nodiscard]] result ignored where doctest only looks for an exception
-         $<$<CXX_COMPILER_ID:Clang>:DOCTEST_CONFIG_VOID_CAST_EXPRESSIONS>)
+target_compile_definitions(lockstep_test_main PUBLIC LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 
 # What most tests begin with is parsed once for each level of optimisation instead of once for each test. It hides a
 # standard header that is not included; `./dev check alone`, which compiles headers without, does not.

@@ -202,13 +202,13 @@ TEST_CASE("times are those of an average step, each operation's own, and add up"
   auto const times = f.times();
   REQUIRE(times.size() == 4);
   CHECK(times[0].layer == "encoder.0.query");  // in the order of forward
-  auto const& query = of(times, "encoder.0.query", "Block");
+  auto const query = of(times, "encoder.0.query", "Block");
   CHECK(query.calls == 1);
   CHECK(query.forward_ms == doctest::Approx(2));
   CHECK(query.backward_ms == doctest::Approx(1));
   CHECK(query.activation_bytes == 4000);
   CHECK(query.parameter_bytes == 2 * sizeof(float));
-  auto const& head = of(times, "head", "Block");
+  auto const head = of(times, "head", "Block");
   CHECK(head.forward_ms == doctest::Approx(3));
   CHECK(head.backward_ms == doctest::Approx(4));
   CHECK(head.parameter_bytes == 9 * sizeof(float));
@@ -230,7 +230,7 @@ TEST_CASE("what is computed again counts as backward, and once") {
   f.trace.device(0).add({.name = f.function, .begin = began, .end = f.now, .number = 1, .kind = Span::Kind::backward});
   f.trace.count();
   auto const times = f.times();
-  auto const& query = of(times, "encoder.0.query", "Block");
+  auto const query = of(times, "encoder.0.query", "Block");
   CHECK(query.calls == 1);
   CHECK(query.forward_ms == doctest::Approx(2));
   CHECK(query.backward_ms == doctest::Approx(5));

@@ -118,12 +118,13 @@ using Called = std::conditional_t<std::is_trivially_copyable_v<F> &&
 // The body is called here and not by a helper: clang inlines what a `flatten` function calls itself, and no more. At
 // -O2 g++ 12 vectorises almost nothing, and by default it contracts a * b + c where there are fused instructions, so
 // that bits would depend on the processor. clang has no such attribute (and vectorises at -O2): there the build itself
-// must say -ffp-contract=off, as Lockstep's targets do.
+// must say -ffp-contract=off, as Lockstep's targets do. What to optimise comes before what to compile for: g++ 14
+// forgets a target that stands before it.
 #if defined(__clang__) || defined(__CUDA_ARCH__)
 #define LOCKSTEP_COMPILED_FOR(...) __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq"
 #else
-#define LOCKSTEP_COMPILED_FOR(...) __VA_ARGS__ [[gnu::optimize("O3", "fp-contract=off")]]
+#define LOCKSTEP_COMPILED_FOR(...) [[gnu::optimize("O3", "fp-contract=off")]] __VA_ARGS__
 #define LOCKSTEP_AVX512 "avx512f,avx512vl,avx512bw,avx512dq,prefer-vector-width=512"
 #endif
 

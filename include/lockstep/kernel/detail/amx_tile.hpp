@@ -53,7 +53,7 @@ struct AmxTile {
     return (depth + 2 * steps_at_once - 1) / (2 * steps_at_once) * steps_at_once;
   }
 
-  [[gnu::target("avx512f,avx512vl,fma"), gnu::noinline, gnu::optimize("O3", "fp-contract=fast")]] static void multiply(
+  [[gnu::optimize("O3", "fp-contract=fast"), gnu::target("avx512f,avx512vl,fma"), gnu::noinline]] static void multiply(
       GemmTile<float, Factor> const& tile) {
     typedef float Vector __attribute__((vector_size(64)));
     typedef float Unaligned __attribute__((vector_size(64), aligned(4), may_alias));
@@ -77,7 +77,7 @@ struct AmxTile {
       }
   }
 
-  [[gnu::target("avx512f,avx512vl,fma"), gnu::noinline, gnu::optimize("O3")]] static void pack(Strided<float const> b,
+  [[gnu::optimize("O3"), gnu::target("avx512f,avx512vl,fma"), gnu::noinline]] static void pack(Strided<float const> b,
                                                                                                Index depth, Index count,
                                                                                                Factor* out) {
     for (Index j = 0; j < count; j += columns, out += columns * steps(depth)) {
@@ -87,7 +87,7 @@ struct AmxTile {
   }
 
   /// Lays out rows one after the other, however they lie.
-  [[gnu::target("avx512f,avx512vl,fma"), gnu::noinline, gnu::optimize("O3")]] static void pack_rows(
+  [[gnu::optimize("O3"), gnu::target("avx512f,avx512vl,fma"), gnu::noinline]] static void pack_rows(
       Strided<float const> a, Index depth, Index count, Factor* out) {
     auto const all = steps(depth);
     if (a.column != 1) return pack_columns_as_rows({a.data, a.column, a.row}, depth, count, out, all);

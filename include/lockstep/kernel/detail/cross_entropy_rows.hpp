@@ -99,7 +99,7 @@ struct CrossEntropyRows {
     T most[turned], at_label[turned], total[turned], logs[turned], spread[turned];
     for (Index c = 0; c < classes; ++c)
       for (Index i = 0; i < rows; ++i) z[c * turned + i] = logits[(first + i) * classes + c];
-    std::copy_n(z, rows, most);
+    for (Index i = 0; i < rows; ++i) most[i] = z[i];
     for (Index c = 1; c < classes; ++c)
       for (Index i = 0; i < rows; ++i) most[i] = z[c * turned + i] > most[i] ? z[c * turned + i] : most[i];
     Index own[turned];  // label, or none

@@ -148,7 +148,7 @@ LOCKSTEP_INLINED void multiply_tile(GemmTile<T, Factor> const& tile, std::intege
 #if defined(__clang__)
 #define LOCKSTEP_COMPILED_FOR(...) [[__VA_ARGS__ gnu::noinline]]
 #else
-#define LOCKSTEP_COMPILED_FOR(...) [[ __VA_ARGS__ gnu::noinline, gnu::optimize("O3", "fp-contract=fast") ]]
+#define LOCKSTEP_COMPILED_FOR(...) [[ gnu::optimize("O3", "fp-contract=fast"), __VA_ARGS__ gnu::noinline ]]
 #endif
 
 /// Rows whose results are handed on while they are in cache: a whole number of any tile's.
