@@ -44,17 +44,18 @@ class FeedForward {
     if constexpr (std::is_same_v<typename Context::Scalar, typename Context::Real>)
       if (context.recording() && activation_ == Activation::gelu && !mask.active()) return make_again(context, x);
     auto const input = x.tokens;
-    auto const [hidden, slope] = first_.forward(context, input, activation_, {.mask = mask, .layout = x.layout});
+    auto const made = first_.forward(context, input, activation_, {.mask = mask, .layout = x.layout});
+    auto const hidden = made.y;
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.
     first_.on_backward(context, hidden,
-                       [this, input, hidden = hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
+                       [this, input, hidden](Context& c) { first_.backward(c, input, hidden.gradient()); });
 
     auto const y = context.template variable<2>({input.extent(0), second_.outputs()});
     Staging work(context);
     kernel::Linear<typename Context::Space>::template forward<nn::Operand<Context>>(
         context.stream(), work.read(hidden.value), second_.weight(work), second_.bias(work), work.write(y.value));
-    second_.on_backward(context, y, [this, hidden = hidden, slope = slope, y](Context& c) {
+    second_.on_backward(context, y, [this, hidden, slope = made.slope, y](Context& c) {
       second_.backward(c, hidden, y.gradient(), slope);
     });
     return x.with(y);
