@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/json.hpp>
 
 #include "examples/program.hpp"
@@ -65,6 +66,17 @@ TEST_CASE("two ranks train to the same bits, whoever started them") {
   if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun");
   CHECK(training.sha256({python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"},
                         {}) == ours);
+}
+
+TEST_CASE("a rank that has nothing to say of wrong input leaves the first one time to say it") {
+  auto const began = Clock::seconds();
+  auto const outcome =
+      Program("/usr/bin/env", {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=localhost",
+                               "MASTER_PORT=1", example("text_classification"), "--batch-size", "0"})
+          .wait(60);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.err.empty());
+  CHECK(Clock::seconds() - began >= 1);
 }
 
 TEST_CASE("wrong input under a launcher is one sentence") {

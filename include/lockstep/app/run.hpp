@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -118,7 +119,10 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       return code == 0 && training.stopped_by() != 0 ? 128 + training.stopped_by() : code;
     });
   } catch (std::exception const& error) {
-    if (speaks) say(who + error.what());
+    if (speaks)
+      say(who + error.what());
+    else  // many a launcher ends all ranks as soon as one has ended, and who speaks may not have come to it yet
+      std::this_thread::sleep_for(std::chrono::seconds(1));
     return launch::exit_code(error);
   }
 }

@@ -57,7 +57,7 @@ struct TensorView {
   requires(sizeof...(I) == Rank && Space::host_accessible) [[nodiscard]] constexpr T& operator()(
       I... indices) const noexcept {
     Index at = 0;
-    int axis = 0;
+    [[maybe_unused]] int axis = 0;
     ((at = at * extent[static_cast<std::size_t>(axis++)] + static_cast<Index>(indices)), ...);
     return data[at];
   }
