@@ -111,7 +111,7 @@ class StoreLine {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     auto const port = std::to_string(address_.port);
-    // Whom no name is asked of is this host itself, also where nothing knows the name `localhost`.
+    // Without a name it is this host, also where nothing knows what `localhost` is.
     char const* const name = address_.host == "localhost" ? nullptr : address_.host.c_str();
     if (int const error = ::getaddrinfo(name, port.c_str(), &hints, &found); error != 0) {
       why_not_ = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
