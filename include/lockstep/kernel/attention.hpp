@@ -89,7 +89,7 @@ struct Attention<HostSpace> {
   }
 
  private:
-  static constexpr Index query_block = 32;
+  static constexpr Index query_block = detail::rows_together;  // whole tiles, however high they are
 
   struct Head {
     Index index;          // counts heads over all rows
@@ -233,12 +233,13 @@ struct Attention<HostSpace> {
                      T* log_sums, T* reciprocals) {
     with_best_instructions([=, &in, &head, p = at.p, stride = at.stride](auto vectors) {
       T sums[query_block];
+      // A row's exponentials wait for its largest score: those of all rows are found first.
+      for (Index q = 0; q < queries; ++q)
+        log_sums[i + q] = detail::largest_score(vectors, p + q * stride, bias(in, head, i + q), met(in, head, i + q));
       for (Index q = 0; q < queries; ++q) {
         auto* const row = p + q * stride;
         Index const here = met(in, head, i + q);
-        auto const sum = detail::softmax_row(vectors, row, bias(in, head, i + q), here);
-        log_sums[i + q] = sum.most;
-        sums[q] = sum.sum;
+        sums[q] = detail::exponentials(vectors, row, log_sums[i + q], here);
         if (in.mask.active()) detail::drop(in.mask, head.place, head.element(i + q), here, row, row);
         detail::clear_behind(row, here, keys);
       }
@@ -253,11 +254,13 @@ struct Attention<HostSpace> {
   static void differentiate(Inputs<T> const& in, Head const& head, Index i, Index queries, Index keys,
                             Scratch<T> const& at, T const* out, T const* dout, T const* log_sums, T* dbias) {
     with_best_instructions([=, &in, &head, p = at.p, ds = at.ds, stride = at.stride, width = in.width()](auto vectors) {
+      T means[query_block];
+      for (Index q = 0; q < queries; ++q)
+        means[q] = detail::dot(vectors, out + (i + q) * width, dout + (i + q) * width, in.head_width());
       for (Index q = 0; q < queries; ++q) {
         auto *const row = p + q * stride, *const gradient = ds + q * stride;
         Index const here = met(in, head, i + q);
-        T const mean = detail::dot(vectors, out + (i + q) * width, dout + (i + q) * width, in.head_width());
-        detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], mean, here, in.mask,
+        detail::score_gradients_row(row, gradient, bias(in, head, i + q), log_sums[i + q], means[q], here, in.mask,
                                     head.place, head.element(i + q));
         detail::clear_behind(row, here, keys);
         detail::clear_behind(gradient, here, keys);

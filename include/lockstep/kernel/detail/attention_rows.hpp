@@ -44,39 +44,24 @@ template <class T>
     for (Index i = 0; i < count; ++i) x[i] += bias[i];
 }
 
-/// x[i] = exp(x[i] - most) for whole vectors; returns their sum, in the order of `sum`.
+/// Of a query's scores, to which its bias is added: the largest; minus infinity of none, which also fills the last
+/// vector.
 template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline T exponentials(Vectors<bytes>, T* x, T most, Index count) noexcept {
-  constexpr Index lanes = LanesOf<T>::count, each = LanesOf<T, bytes>::count;
-  Lanes<T, bytes> sums[64 / bytes]{}, next;
-  for (Index i = 0; i < count; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) x[i + lane] = exp(x[i + lane] - most);
-#pragma GCC unroll 4
-    for (Index p = 0; p < lanes; p += each) {
-      load(next, x + i + p);
-      sums[p / each] += next;
-    }
-  }
-  return folded<T, Fold::sum>(sums);
+[[gnu::always_inline]] inline T largest_score(Vectors<bytes> vectors, T* row, T const* bias, Index count) noexcept {
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  add_bias(row, bias, count);
+  fill_last(row, count, none);
+  return largest(vectors, row, whole<T>(count));
 }
 
-/// Of a query's scores: the largest, and the sum of the exponentials of what the others fall behind it by.
-template <class T>
-struct SoftmaxSum {
-  T most, sum;
-};
-
-/// Scores become exponentials, and zeros fill the last vector. A query that meets no key attends to nothing.
+/// Scores become exponentials of what they exceed the largest by, zeros in the last vector; returns their sum. A query
+/// that meets no key attends to nothing.
 template <std::size_t bytes, class T>
-[[gnu::always_inline]] inline SoftmaxSum<T> softmax_row(Vectors<bytes> vectors, T* row, T const* bias,
-                                                        Index count) noexcept {
-  constexpr T none = -std::numeric_limits<T>::infinity();
-  if (count == 0) return {none, 1};
-  add_bias(row, bias, count);
+[[gnu::always_inline]] inline T exponentials(Vectors<bytes> vectors, T* row, T most, Index count) noexcept {
+  if (count == 0) return 1;
   Index const all = whole<T>(count);
-  fill_last(row, count, none);
-  T const most = largest(vectors, row, all);
-  return {most, exponentials(vectors, row, most, all)};
+  for (Index j = 0; j < all; ++j) row[j] = exp(row[j] - most);
+  return sum(vectors, row, all);
 }
 
 /// p: scores become probabilities as the values met them, after dropout; ds: the gradient of those becomes that of the
