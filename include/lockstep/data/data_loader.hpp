@@ -203,12 +203,13 @@ class DataLoader {
           "loader; each rank makes one of its own, inside of launch::run, and takes the batches where it starts");
     return Held(core_, core_->next());
   }
-  /// The same for a stream of unknown length: none once no rank has a row left. All ranks call it the same number of
-  /// times; `sum_over_ranks(rows)` gives the sum of what they call it with.
+  /// The same for a stream of unknown length: none once no rank has a row left; rows whose samples failed and are
+  /// skipped count here. All ranks call it the same number of times; `sum_over_ranks(rows)` gives the sum of what they
+  /// call it with.
   template <class SumOverRanks>
   std::optional<Held> next_while_any(SumOverRanks&& sum_over_ranks) {
     std::optional<Held> out(next());
-    if (sum_over_ranks(out->rows()) == 0) out.reset();
+    if (sum_over_ranks(out->slot_->found()) == 0) out.reset();
     return out;
   }
 

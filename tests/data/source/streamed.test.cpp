@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -276,4 +277,34 @@ TEST_CASE("places may be asked for in any order, also over the border of an epoc
   stream.rewind(0, 0);
   CHECK(stream.take({0, 0, 3}).value().second >= before);  // nothing that was kept is given again
   CHECK(at(0, 1) == 10);
+}
+
+TEST_CASE("a step of nothing but samples that are skipped is not the end of a stream") {
+  auto loader = loader_of(Numbers{{6}, 2}, {.batch_size = 1, .on_failure = data::OnFailure::skip});
+  loader.start({}, 0, 0, 1);
+  std::vector<Index> numbers;
+  while (auto const held = loader.next_while_any([](Index own) { return own; }))
+    for (auto const& sample : rows_of(held->batches()[0])) numbers.push_back(sample.number);
+  CHECK(numbers == std::vector<Index>{0, 1, 3, 4, 5});
+}
+
+TEST_CASE("a stream goes on behind samples that have failed, whatever they threw") {
+  struct Parsed {
+    struct Lane {
+      Index number = 0;
+      std::optional<Sample> next() {
+        if (number == 8) return {};
+        if (number++ == 1) throw std::invalid_argument("stof");
+        return Sample{0, 0, number - 1};
+      }
+    };
+    Index lanes() const { return 1; }
+    Lane lane(Index, Index) const { return {}; }
+  };
+  auto loader = loader_of(Parsed{}, {.batch_size = 1, .on_failure = data::OnFailure::skip});
+  loader.resume({}, loader.state_before({}, 0, 5), 1);
+  std::vector<Index> numbers;
+  while (auto const held = loader.next_while_any([](Index own) { return own; }))
+    for (auto const& sample : rows_of(held->batches()[0])) numbers.push_back(sample.number);
+  CHECK(numbers == std::vector<Index>{5, 6, 7});
 }

@@ -66,6 +66,7 @@ struct LoaderShard {
 
   int shard = 0;
   Index rows = 0;
+  Index begun = 0;  // rows that the batch was to have
   Phase phase = Phase::done;
   Index claimed = 0, finished = 0;
   RowFailure failure;
@@ -84,7 +85,7 @@ struct LoaderShard {
 
   void begin(int number, Index row_count) noexcept {
     shard = number;
-    rows = row_count;
+    rows = begun = row_count;
     failure = {};
     failed.clear();
     absent = 0;
@@ -208,6 +209,12 @@ struct LoaderSlot {
     }
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
+  /// Rows whose samples there are, those that failed among them.
+  [[nodiscard]] Index found() const noexcept {
+    Index out = 0;
+    for (auto const& shard : shards) out += shard.begun - shard.absent;
+    return out;
+  }
 
   /// The shard whose failure comes first in the epoch's order, or null.
   [[nodiscard]] LoaderShard<D, C> const* failed() const noexcept {
