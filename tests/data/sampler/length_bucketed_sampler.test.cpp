@@ -158,3 +158,16 @@ TEST_CASE("windows are whole batches, their batches shuffled in another way each
   }
   CHECK(ranks.size() == 6);
 }
+
+TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
+  std::vector<std::int32_t> all(300);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
+  auto const order = data::LengthBucketedSampler{.lengths = all, .global_batch = 64, .seed = 2}.over(Dataset{300});
+  int longest_is_used = 0, short_batches = 0;
+  for (Index epoch = 0; epoch < 50; ++epoch) {
+    for (Index p = 0; p < 256; ++p) longest_is_used += order.index(epoch, p) == 299;
+    for (Index p = 256; p < 300; ++p) short_batches += order.index(epoch, p) < 150;
+  }
+  CHECK(longest_is_used > 25);  // of 43 that are expected
+  CHECK(short_batches > 800);   // of 1,100
+}

@@ -58,9 +58,10 @@ struct LengthBucketedSampler {
       KeyedPermutation const shuffled(size(), key("sample", epoch, 0));
       std::vector<std::pair<std::int32_t, Index>> sorted;  // length, then place in the shuffled order
       for (Index p = begin; p < end; ++p) sorted.emplace_back((*lengths_)[static_cast<std::size_t>(shuffled(p))], p);
-      std::sort(sorted.begin(), sorted.end());
-      // The short batch, if any, stays the last: positions must fall into whole batches.
+      // The short batch, if any, stays the last, as positions must fall into whole batches, and has samples of any
+      // length: who drops it would never see the longest.
       auto const whole = (end - begin) / batch_;
+      std::sort(sorted.begin(), sorted.begin() + whole * batch_);
       KeyedPermutation const batches(std::max<Index>(whole, 1), key("batch", epoch, part));
       table.reserve(sorted.size());
       for (Index p = 0; p < end - begin; ++p) {
