@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/cache.hpp>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/core/json_value.hpp>
 
 using namespace lockstep;
 
@@ -99,4 +104,37 @@ TEST_CASE("groups stay the dataset's") {
   std::atomic<int> reads = 0;
   static_assert(!data::GroupedDataset<data::Cache<Counting>>);
   CHECK(data::Cache{Counting{&reads}, 0}.fingerprint() == data::Cache{Counting{&reads}, 100}.fingerprint());
+}
+
+TEST_CASE("what members hold counts, however deep it lies") {
+  struct Part {
+    std::string name;
+    std::vector<std::byte> bytes;
+  };
+  struct Deep {
+    std::vector<Part> parts;
+    std::optional<std::vector<int>> maybe;
+    std::array<std::vector<float>, 2> both;
+    std::pair<std::string, json::Value> told;
+  };
+  struct Source {
+    Index size() const { return 2; }
+    Deep get(Index i) const {
+      Deep out;
+      if (i == 0) return out;
+      out.parts.push_back({"a part", std::vector<std::byte>(1000)});
+      out.maybe.emplace(250);
+      out.both[1].resize(250);
+      out.told = {std::string(1000, 'x'), json::Value(json::Array{json::Value(std::string(1000, 'y'))})};
+      return out;
+    }
+  };
+  constexpr Index budget = 1 << 20;
+  auto const taken = [](Index i) {
+    data::Cache const cache{Source{}, budget};
+    static_cast<void>(cache.get(i));
+    return budget - cache.bytes_left();
+  };
+  CHECK(taken(1) - taken(0) >= 5000);
+  CHECK(taken(1) - taken(0) < 5500);
 }

@@ -70,6 +70,9 @@ class Value {
   /// @throws DataError when there are fewer, or when this is no array
   [[nodiscard]] Value const& at(std::size_t index) const;
 
+  /// What it takes beyond its own size, with all that it holds.
+  [[nodiscard]] std::size_t heap_bytes() const noexcept;
+
   friend bool operator==(Value const& a, Value const& b);
 
  private:
@@ -110,6 +113,13 @@ inline Value::Value(Object value) noexcept : type_(Type::object), object_(std::m
 inline bool operator==(Value const& a, Value const& b) {
   return a.type_ == b.type_ && a.integer_ == b.integer_ && a.number_ == b.number_ && a.string_ == b.string_ &&
          a.array_ == b.array_ && a.object_ == b.object_;
+}
+
+inline std::size_t Value::heap_bytes() const noexcept {
+  auto out = string_.capacity() + array_.capacity() * sizeof(Value) + object_.capacity() * sizeof(Member);
+  for (auto const& each : array_) out += each.heap_bytes();
+  for (auto const& [name, value] : object_) out += name.capacity() + value.heap_bytes();
+  return out;
 }
 
 inline Value const* Value::find(std::string_view name) const {

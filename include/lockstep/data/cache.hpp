@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,15 +19,49 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
 
-/// The memory of a member beyond its own size.
+template <class T>
+std::size_t bytes_beyond(T const& member) noexcept;
+
+template <class Elements>
+std::size_t bytes_beyond_elements(Elements const& elements) noexcept {
+  std::size_t out = 0;
+  if constexpr (!std::is_trivially_copyable_v<typename Elements::value_type>)
+    for (auto const& each : elements) out += bytes_beyond(each);
+  return out;
+}
+
+/// The memory of a member beyond its own size, and that of what it holds.
 template <class T>
 std::size_t bytes_beyond(T const& member) noexcept {
-  if constexpr (variable_length<T>) {
-    return member.capacity() * sizeof(typename T::value_type);
-  } else if constexpr (Aggregate<T>) {
-    return std::apply([](auto const&... each) { return (std::size_t{0} + ... + bytes_beyond(each)); }, members(member));
-  } else {
+  [[maybe_unused]] auto const of_all = [](auto const&... each) { return (std::size_t{0} + ... + bytes_beyond(each)); };
+  if constexpr (std::is_trivially_copyable_v<T>) {
     return 0;
+  } else if constexpr (requires { member.heap_bytes(); }) {
+    return member.heap_bytes();
+  } else if constexpr (requires {
+                         member.capacity();
+                         member.begin();
+                       }) {
+    return member.capacity() * sizeof(typename T::value_type) + bytes_beyond_elements(member);
+  } else if constexpr (requires {
+                         std::tuple_size<T>::value;
+                         member.begin();
+                       }) {
+    return bytes_beyond_elements(member);  // an array
+  } else if constexpr (requires {
+                         member.has_value();
+                         *member;
+                       }) {
+    return member.has_value() ? bytes_beyond(*member) : 0;
+  } else if constexpr (Aggregate<T>) {
+    return std::apply(of_all, members(member));
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return std::apply(of_all, member);
+  } else {
+    static_assert(
+        sizeof(T) == 0,
+        "Lockstep: Cache does not know how much memory a member of the sample takes beyond its own size: give "
+        "its class `std::size_t heap_bytes() const noexcept`");
   }
 }
 

@@ -64,6 +64,11 @@ class MdsSample {
     if (at != data_.size()) fail(where, "is longer than its values");
   }
 
+  /// What it takes beyond its own size, without the names that all samples share.
+  [[nodiscard]] std::size_t heap_bytes() const noexcept {
+    return data_.capacity() + values_.capacity() * sizeof(values_[0]);
+  }
+
   /// The bytes of a value, as they are stored. @throws DataError when there is no such column
   [[nodiscard]] std::span<std::byte const> bytes(std::string_view column) const {
     auto const& [at, size] = values_[find(column)];
