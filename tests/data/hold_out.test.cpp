@@ -65,3 +65,11 @@ TEST_CASE("what cannot be parted is refused") {
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{10}, 0, 0)), ConfigError);
   CHECK_THROWS_AS(static_cast<void>(data::hold_out(Numbers{10}, 1, 0)), ConfigError);
 }
+
+TEST_CASE("what was held out of groups can be parted again: groups without samples do not count") {
+  auto const first = data::hold_out(Grouped{{100}}, 0.25, 3);
+  auto const second = data::hold_out(first.training, 0.25, 3);
+  CHECK(first.evaluation.size() == 25);
+  CHECK(second.evaluation.size() == 20);  // ceil(15 / 4) groups of the 15 that are left
+  CHECK(second.training.size() == 55);
+}

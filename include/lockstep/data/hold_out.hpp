@@ -23,8 +23,8 @@ struct HeldOut {
 };
 
 /// Parts a dataset by chance, by the seed alone: ceil(fraction * size) samples for evaluation, the rest for training,
-/// both in the dataset's order. A dataset with groups is parted by group: ceil(fraction * groups()) of them are held
-/// out whole.
+/// both in the dataset's order. A dataset with groups is parted by group: ceil(fraction * those that have samples) of
+/// them are held out whole.
 /// @throws ConfigError when `fraction` is not within (0, 1)
 /// @throws DataError when there are fewer than two samples, or groups, to part
 template <Dataset D>
@@ -33,7 +33,14 @@ template <Dataset D>
     throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
   }
   Index units = dataset.size();
-  if constexpr (GroupedDataset<D>) units = dataset.groups();
+  std::vector<Index> number;  // of each group among those that have samples, -1 for the others
+  if constexpr (GroupedDataset<D>) {
+    number.assign(static_cast<std::size_t>(dataset.groups()), -1);
+    for (Index i = 0; i < dataset.size(); ++i) number[static_cast<std::size_t>(dataset.group(i))] = 0;
+    units = 0;
+    for (auto& each : number)
+      if (each == 0) each = units++;
+  }
   if (units < 2) {
     throw DataError("hold_out: there is nothing to hold out of " + std::to_string(units) +
                     (GroupedDataset<D> ? " group" : " sample") +
@@ -47,7 +54,7 @@ template <Dataset D>
   std::vector<Index> training, evaluation;
   for (Index i = 0; i < dataset.size(); ++i) {
     Index unit = i;
-    if constexpr (GroupedDataset<D>) unit = dataset.group(i);
+    if constexpr (GroupedDataset<D>) unit = number[static_cast<std::size_t>(dataset.group(i))];
     (held[static_cast<std::size_t>(unit)] ? evaluation : training).push_back(i);
   }
   return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
