@@ -615,3 +615,57 @@ TEST_CASE("batches are taken by the thread that has started, as ranks that share
   auto moved = std::move(loader);
   CHECK(moved.next().rows() == 2);
 }
+
+TEST_CASE("a sample that is too long for its row fails by itself: by name, or left out, or another in its place") {
+  auto const loader_with = [](data::OnFailure on_failure) {
+    return data::DataLoader{Generated{8},
+                            data::SequentialSampler{},
+                            data::PadCollate{.length = 8},
+                            {.batch_size = 8, .workers = 0, .on_failure = on_failure}};
+  };
+  auto raising = loader_with(data::OnFailure::raise);
+  raising.start({}, 0, 0, 1);
+  CHECK_THROWS_WITH_AS(
+      raising.next(),
+      doctest::Contains("sample 3 (position 3 of epoch 0, step 0) cannot be made: PadCollate: the sample "
+                        "has length 10, and rows are padded to 8"),
+      DataError);
+  auto skipping = loader_with(data::OnFailure::skip), substituting = loader_with(data::OnFailure::substitute);
+  skipping.start({}, 0, 0, 1);
+  CHECK(skipping.next().rows() == 6);  // 3 and 6 are longer
+  CHECK(skipping.stats().skipped == 2);
+  substituting.start({}, 0, 0, 1);
+  CHECK(substituting.next().rows() == 8);
+}
+
+TEST_CASE("a batch that is let go of while its loader starts anew is not given twice") {
+  struct Gated {
+    std::atomic<bool>* reading;
+    std::atomic<bool>* open;
+    Index size() const { return 40; }
+    Sample get(Index i) const {
+      if (i >= 2) {
+        *reading = true;
+        while (!*open) std::this_thread::yield();
+      }
+      return {{}, static_cast<int>(i)};
+    }
+  };
+  std::atomic<bool> reading = false, open = false;
+  data::DataLoader loader{Gated{&reading, &open},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 2, .workers = 1, .prefetch = 1}};
+  loader.start({}, 0, 0, 1);
+  auto held = std::make_optional(loader.next());
+  while (!reading) std::this_thread::yield();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // by then the start below waits for the worker
+    held.reset();
+    open = true;
+  });
+  loader.start({}, 0, 0, 1);
+  other.join();
+  auto const first = loader.next(), second = loader.next();
+  CHECK_THROWS_WITH_AS(loader.next(), doctest::Contains("all 2 batches of the ring are held"), ConfigError);
+}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -30,6 +32,16 @@ struct PadCollate {
 
   template <class D, class Space>
   using Batch = Columns<SampleOf<D>, Space>;
+
+  /// Whether a sample fits, before its batch is laid out: it is told by itself then, or skipped.
+  /// @throws DataError when a sample's length is above `length`
+  template <std::size_t count>
+  void check(std::array<Index, count> const& lengths) const {
+    for (auto const each : lengths)
+      if (length > 0 && each > length)
+        throw DataError("PadCollate: the sample has length " + std::to_string(each) + ", and rows are padded to " +
+                        std::to_string(length) + "; shorten the samples or raise `length`");
+  }
 
   /// Fixes the layout of a batch; its memory is taken from `slab`, which is rewound.
   template <class Sample>

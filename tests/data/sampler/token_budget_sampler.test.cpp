@@ -248,3 +248,25 @@ TEST_CASE("rows, buckets and their order keep to the options") {
   CHECK(partners.size() == 7);
   CHECK(of_buckets.size() > 10);
 }
+
+TEST_CASE("what stands in for a sample that fails keeps its batch within the budget") {
+  struct Failing : Samples {
+    Sample get(Index i) const {
+      if (i % 20 == 5) throw DataError("it is broken");
+      return Samples::get(i);
+    }
+  };
+  auto const all = lengths(3000);
+  data::DataLoader loader{Failing{{&all}},
+                          data::TokenBudgetSampler{.lengths = all, .tokens = 2000, .seed = 3},
+                          data::PadCollate{},
+                          {.workers = 0, .on_failure = data::OnFailure::substitute}};
+  loader.start({}, 0, 0, 1);
+  Index most = 0;
+  for (Index step = 0; step < loader.steps({}); ++step) {
+    auto const held = loader.next();
+    most = std::max(most, held.batches()[0][&Sample::tokens].values.size());
+  }
+  CHECK(most <= 2000);
+  CHECK(loader.stats().substituted >= 150);
+}

@@ -13,6 +13,7 @@
 #include <lockstep/data/detail/batch_layout.hpp>
 #include <lockstep/data/detail/loader_job.hpp>
 #include <lockstep/data/detail/loader_slot.hpp>
+#include <lockstep/data/sampler.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
@@ -137,7 +138,10 @@ struct BatchMaker {
     SampleKey const key{options.seed, job.slot->epoch, job.shard->positions[k]};
     for (int attempt = 0;; ++attempt) {
       try {
-        return job.shard->read(worker.reader, row, key);
+        if (!job.shard->read(worker.reader, row, key)) return false;
+        auto const& lengths = job.shard->extents[k].lengths;
+        if constexpr (requires { collate.check(lengths); }) collate.check(lengths);
+        return true;
       } catch (std::bad_alloc const&) {
         throw;
       } catch (...) {
@@ -147,14 +151,21 @@ struct BatchMaker {
       substitute(job, row, attempt);
     }
   }
-  /// Another sample for a row, which epoch and position choose.
+  /// Another sample for a row, which epoch and position choose: of its batch, where the sampler has seen to what its
+  /// samples cost together.
   void substitute(Job& job, Index row, int attempt) const noexcept {
     auto const k = static_cast<std::size_t>(row);
     auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
                           static_cast<std::uint64_t>(job.shard->positions[k]),
                           static_cast<std::uint64_t>(Index{job.shard->restarts} * (most_substitutes + 1) + attempt));
-    job.shard->indices[k] =
-        order.index(job.slot->epoch, static_cast<Index>(draw % static_cast<std::uint64_t>(order.size())));
+    auto const below = [draw](Index bound) { return static_cast<Index>(draw % static_cast<std::uint64_t>(bound)); };
+    auto const epoch = job.slot->epoch;
+    auto position = below(order.size());
+    if constexpr (BatchOrder<O>) {
+      auto const batch = job.shard->positions[k] / order.most_rows();
+      if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.most_rows() + below(rows);
+    }
+    job.shard->indices[k] = order.index(epoch, position);
     ++job.substituted;
   }
 };

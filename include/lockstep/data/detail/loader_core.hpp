@@ -355,9 +355,9 @@ class LoaderCore {
   void cancel(std::unique_lock<std::mutex>& lock) {
     generation_.fetch_add(1, std::memory_order_relaxed);
     queue_.clear();
-    free_.clear();
     last_epoch_ = epoch_;  // nothing is left to queue
     idle_.wait(lock, [&] { return active_ == 0; });
+    free_.clear();  // not before: meanwhile others may have let go of what they held
   }
 
   [[noreturn]] void refuse_next() const {
