@@ -134,7 +134,7 @@ class DeviceSegmentPlan {
 
  private:
   void reserve(memory::Stream<CudaSpace> stream, Index slots) {
-    if (slots <= keys_.size() && total.size() > 0) return;
+    if (slots < keys_.size() && total.size() > 0) return;
     stream.synchronize();  // the old storage may be in use
     stream.memory_moved();
     memory::CudaResource resource;
