@@ -234,6 +234,7 @@ TEST_CASE("models run on what there is, unless --backend says where") {
   CHECK(on({"--backend", "host"}, four).backend == app::Backend::host);
   CHECK(contains(refused({"--backend", "cuda"}, {}, none), "no GPU to use (no driver)"));
 
+  CHECK(on({"--nproc", "auto", "--gpu-ids", "1,3"}, four).nproc == 2);  // cores: 4
   CHECK(on({"--parallel", "dp"}, four).devices == 4);
   auto options = on({"--gpu-ids", "3,1"}, four);
   CHECK(options.parallel == app::Parallel::dp);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/parallel/policy.hpp>
 
+#include <cstdlib>
+#include <utility>
+
 #include <doctest/doctest.h>
 
 using namespace lockstep;
@@ -19,6 +22,17 @@ TEST_CASE("threads per device are those asked for, else an equal share of the co
   CHECK_THROWS_WITH_AS(static_cast<void>(parallel::threads_per_device(-1, 2)),
                        "parallel policy: threads is -1; it must be at least 0, which shares the cores equally",
                        ConfigError);
+}
+
+TEST_CASE("ranks share the cores of their own host") {
+  auto const cores = parallel::threads_per_rank(0, 1);
+  CHECK(parallel::threads_per_rank(0, 2) == std::max(1, cores / 2));  // nobody says more: they are threads
+  CHECK(parallel::threads_per_rank(3, 2) == 3);
+  for (auto const& [name, value] : {std::pair{"RANK", "5"}, std::pair{"WORLD_SIZE", "1000"},
+                                    std::pair{"LOCAL_RANK", "0"}, std::pair{"LOCAL_WORLD_SIZE", "1"}})
+    REQUIRE(::setenv(name, value, 1) == 0);
+  CHECK(parallel::threads_per_rank(0, 1000) == cores);  // torchrun says that this one is alone on its host
+  for (auto const* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
 }
 
 TEST_CASE("a policy says its shards") { CHECK_FALSE(parallel::ParallelPolicy<NoShards>); }

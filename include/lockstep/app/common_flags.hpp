@@ -67,7 +67,7 @@ class CommonFlags {
   static constexpr Index most_samples = Index{1} << 32;
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
   static constexpr double unbounded = std::numeric_limits<double>::max();
-  static constexpr int automatic = 0;  // nproc: as many as there are cores
+  static constexpr int automatic = 0;  // nproc: as many as there are GPUs to use, or cores
 
   void add_parallel(Command& command) {
     command.add("--parallel,--multi-gpu", parallel_,
@@ -84,7 +84,8 @@ class CommonFlags {
           options_.gpus = detail::numbers<int>(name, text, 0, most_ranks - 1);
         },
         Takes::list);
-    command.add("--nproc", "Processes to start, each a rank; auto: one for each core (default 1)",
+    command.add("--nproc",
+                "Processes to start, each a rank; auto: one for each GPU, on the host for each core (default 1)",
                 [this](auto const& name, auto const& text) {
                   nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
                 });
@@ -226,7 +227,8 @@ class CommonFlags {
     if (started && nproc_)
       throw ConfigError(std::string("--nproc under ") + name(place.launcher) + " (" + place.told +
                         "): the ranks have been started already; leave out either");
-    int const nproc = started ? place.size : nproc_ == automatic ? cores : nproc_.value_or(1);
+    int const units = options_.backend == Backend::cuda ? std::max(1, static_cast<int>(options_.gpus.size())) : cores;
+    int const nproc = started ? place.size : nproc_ == automatic ? units : nproc_.value_or(1);
     bool const on_each = !gpu_ids_.empty() && nproc == 1;  // of the GPUs that are named; several ranks share them
     int const devices = devices_.value_or(on_each ? static_cast<int>(options_.gpus.size()) : 1);
     bool const joins = nproc > 1 || engine_ == launch::Engine::nccl;

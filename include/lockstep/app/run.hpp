@@ -39,14 +39,6 @@ inline std::string host_name() {
   return name;
 }
 
-/// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
-inline int cores_of_ranks(launch::Environment const& place) {
-  auto const mine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  using enum launch::Launcher;
-  bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;
-  return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
-}
-
 }  // namespace detail
 
 /// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
@@ -85,7 +77,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     auto const gpus = Gpus::look();
     common.resolve_place(place, gpus);
     if (!command.has_config()) speaks = place.rank == 0;
-    common.resolve_rest(detail::cores_of_ranks(place), place, gpus);
+    common.resolve_rest(launch::cores_of_ranks(place), place, gpus);
     if constexpr (requires { options.precision; })
       check_wire(options.gradient_wire, options.precision);
     else

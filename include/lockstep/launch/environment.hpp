@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -108,6 +112,14 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
   for (std::size_t i = 1; i < sources.size() && !only; ++i) check_agreement(first, sources[i], variable);
   refuse_incomplete(first, variable);
   return as_environment(first, variable);
+}
+
+/// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
+[[nodiscard]] inline int cores_of_ranks(Environment const& place) {
+  auto const mine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  using enum Launcher;
+  bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;
+  return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

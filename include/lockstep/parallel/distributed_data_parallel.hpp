@@ -44,7 +44,7 @@ struct DistributedDataParallel {
                 "comm::connect(world)}, in what launch::run calls; see docs/reference/parallel.md");
   Communicator communicator;
   std::size_t bucket_bytes = 0;  ///< the first bucket takes a quarter, so that it leaves early; 0 measures what is best
-  int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks
+  int threads = 0;               ///< of this rank; 0 shares the cores with the other ranks of this host
   BufferPolicy buffers = BufferPolicy::first;
   /// Each rank keeps the optimizer's moments for an equal part of the parameters only, steps these, and hands them
   /// round: of n ranks' moments n - 1 n-ths less memory on each, and the same bits. Not on GPUs.
@@ -55,7 +55,7 @@ struct DistributedDataParallel {
   [[nodiscard]] int shards() const noexcept { return 1; }
   [[nodiscard]] int first_shard() const noexcept { return communicator.rank(); }
   [[nodiscard]] int all_shards() const noexcept { return communicator.size(); }
-  [[nodiscard]] int threads_each() const { return threads_per_device(threads, communicator.size()); }
+  [[nodiscard]] int threads_each() const { return threads_per_rank(threads, communicator.size()); }
   [[nodiscard]] Place place(int) const { return {.threads = threads_each()}; }
   [[nodiscard]] static constexpr char const* name() noexcept { return "ddp"; }
   [[nodiscard]] char const* engine() const noexcept { return communicator.name(); }

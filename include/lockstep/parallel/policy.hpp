@@ -11,6 +11,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/launch/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -53,6 +54,15 @@ struct DevicesOf;
                       "; it must be at least 0, which shares the cores equally");
   if (asked > 0) return asked;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, devices));
+}
+
+/// The same for one of `ranks` ranks that have a device each: those of this host share its cores. Who started them says
+/// how many these are; ranks that are threads are all on one.
+/// @throws ConfigError also when what launchers say contradicts itself (launch::detect)
+[[nodiscard]] inline int threads_per_rank(int asked, int ranks) {
+  if (asked != 0) return threads_per_device(asked, ranks);
+  auto const place = launch::detect();
+  return std::max(1, launch::cores_of_ranks(place) / std::max(1, place.size > 1 ? place.local_size : ranks));
 }
 
 /// What changes from one optimizer step to the next.
