@@ -83,3 +83,31 @@ TEST_CASE("a subset of samples that are drawn passes the loader's key on") {
   static_assert(!data::DrawsSamples<data::Subset<Grouped>>);
   CHECK(some.get(0, {7, 2, 1}) == 50'021);
 }
+
+TEST_CASE("a reader for each worker is handed on, by what stands around as well") {
+  struct Decoding {
+    struct Decoder {
+      int frames = 0;  // that it has decoded
+      int get(Index i) { return ++frames, static_cast<int>(i); }
+      int get(Index i, data::SampleKey const& key) { return get(i) + 100 * static_cast<int>(key.epoch); }
+    };
+    Index size() const { return 9; }
+    int get(Index) const { return -1; }  // without a decoder
+    int get(Index, data::SampleKey const&) const { return -1; }
+    Decoder worker() const { return {}; }
+  };
+  auto const twice = [](int x, data::SampleKey const& key) { return 2 * x + static_cast<int>(key.position); };
+  data::Transform const all{data::Subset{Decoding{}, {7, 3, 8}}, twice};
+  static_assert(data::HasWorkers<std::remove_const_t<decltype(all)>>);
+  auto worker = all.worker();
+  CHECK(worker.get(1, {0, 2, 5}) == 2 * 203 + 5);
+  CHECK(worker.get(2) == 2 * 8 + 2);
+  data::Transform const plain{data::Subset{Decoding{}, {7, 3, 8}}, [](int x) { return x + 1; }};
+  CHECK(plain.worker().get(0) == 8);
+  CHECK(plain.worker().get(0, {0, 1, 0}) == 108);
+  struct Shared {
+    Index size() const { return 1; }
+    int get(Index) const { return 0; }
+  };
+  static_assert(!data::HasWorkers<data::Subset<Shared>>);
+}

@@ -11,6 +11,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
@@ -45,6 +46,29 @@ class Subset {
   void read_into(Index i, Row<SampleOf<D>> row) const requires detail::ReadsInPlace<D> {
     dataset_.read_into(original(i), row);
   }
+  /// Reads with a reader of the dataset's.
+  class Worker {
+   public:
+    [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(original(i)); }
+    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<D> {
+      return reader_.get(original(i), key);
+    }
+    [[nodiscard]] SampleExtent<SampleOf<D>> extent(Index i) requires detail::ReadsInPlace<D> {
+      return reader_.extent(original(i));
+    }
+    void read_into(Index i, Row<SampleOf<D>> row) requires detail::ReadsInPlace<D> {
+      reader_.read_into(original(i), row);
+    }
+
+   private:
+    friend Subset;
+    explicit Worker(Subset const& of) : reader_(of.dataset_.worker()), indices_(of.indices_) {}
+    [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
+
+    typename detail::ReaderType<D>::type reader_;
+    std::shared_ptr<std::vector<Index> const> indices_;
+  };
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(original(i)); }
   [[nodiscard]] std::uint64_t fingerprint() const {
     auto hash = detail::fingerprint_of_part(dataset_);

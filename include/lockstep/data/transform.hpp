@@ -8,6 +8,7 @@
 
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -44,6 +45,34 @@ class Transform {
       return function_(detail::get_of_part(dataset_, i, key));
     }
   }
+  /// Reads with a reader of the dataset's; lives no longer than this.
+  class Worker {
+   public:
+    [[nodiscard]] decltype(auto) get(Index i) {
+      if constexpr (draws) {
+        return get(i, {0, 0, i});
+      } else {
+        return of_->function_(reader_.get(i));
+      }
+    }
+    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires(draws || DrawsSamples<D>) {
+      if constexpr (draws && DrawsSamples<D>) {
+        return of_->function_(reader_.get(i, key), key);
+      } else if constexpr (draws) {
+        return of_->function_(reader_.get(i), key);
+      } else {
+        return of_->function_(reader_.get(i, key));
+      }
+    }
+
+   private:
+    friend Transform;
+    explicit Worker(Transform const& of) : reader_(of.dataset_.worker()), of_(&of) {}
+
+    typename detail::ReaderType<D>::type reader_;
+    Transform const* of_;
+  };
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
   [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
