@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -93,6 +94,25 @@ TEST_CASE("a signal asks the ranks of this process to end, where that is wished"
       CHECK(asked == threads);
     }
   CHECK(launch::run({}, [](World& world) { return world.stop_request ? 1 : 0; }) == 0);
+}
+
+TEST_CASE("a thread rank that ends because it was asked hides no failure of another") {
+  launch::Options options;
+  options.threads = 2;
+  options.on_signal = launch::OnSignal::ask;
+  auto const run = [&](std::function<int()> const& later) {
+    return launch::run(options, [&](World& world) {
+      if (world.rank == 0) ::kill(::getpid(), SIGTERM);
+      while (world.stop_request->signal() == 0) std::this_thread::yield();
+      if (world.rank == 1) return 128 + SIGTERM;
+      while (!world.segment->control().over(1)) std::this_thread::yield();
+      return later();
+    });
+  };
+  CHECK_THROWS_WITH_AS(run([]() -> int { throw std::domain_error("the disk is full"); }), "the disk is full",
+                       std::domain_error);
+  CHECK(run([] { return 4; }) == 4);
+  CHECK(run([] { return 0; }) == 128 + SIGTERM);
 }
 
 TEST_CASE("numbers of ranks that cannot be are refused") {

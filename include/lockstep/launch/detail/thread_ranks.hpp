@@ -2,6 +2,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <atomic>
 #include <exception>
 #include <functional>
 #include <string>
@@ -12,12 +13,14 @@
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// Runs `train` once per rank on threads of this process, of which the caller's is rank 0.
-/// @returns 0, or the exit code of the rank that failed first
+/// @returns 0, or the exit code of the rank that failed first; where none failed, that of ranks that ended because they
+/// were asked
 /// @throws what the first rank to fail threw, after all ranks have ended; the others got RankLost where they waited for
 /// it
 inline int run_threads(Options const& options, std::function<int(World&)> const& train) {
@@ -26,6 +29,7 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   auto const segment = SharedSegment::between_threads(size, job);
   auto& control = segment->control();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  std::atomic<int> answer = 0;  // the exit code of ranks that ended because they were asked
   StopWatch const watch(options.on_signal);
 
   auto const rank_main = [&](int rank) {
@@ -33,7 +37,10 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
     world.stop_request = watch.request();
     control.join(rank, 0);
     try {
-      control.end(rank, train(world));
+      int const code = train(world);
+      bool const answers = world.stop_request && StopRequest::is_answer(code);
+      if (answers) answer = code;
+      control.end(rank, answers ? 0 : code);
     } catch (std::exception const& error) {
       errors[static_cast<std::size_t>(rank)] = std::current_exception();
       control.end(rank, exit_code(error), 0, error.what());
@@ -58,7 +65,7 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   for (auto& thread : threads) thread.join();
 
   auto const failed = control.first_failure();
-  if (failed < 0) return 0;
+  if (failed < 0) return answer;
   if (errors[static_cast<std::size_t>(failed)]) std::rethrow_exception(errors[static_cast<std::size_t>(failed)]);
   return control[failed].exit_code;
 }
