@@ -13,6 +13,7 @@ namespace {
 struct Slow {
   int asked = 0;
   bool fails = false;
+  bool cannot = false;
   comm::Piece* under_way = nullptr;
 
   int rank() const { return 0; }
@@ -25,6 +26,7 @@ struct Slow {
   }
   void wait(comm::Piece const& piece) {
     if (fails) throw CollectiveMismatch("no");
+    if (cannot) throw ConfigError("not this");
     while (!piece.complete()) progress();
   }
   void finish() {}
@@ -54,6 +56,15 @@ TEST_CASE("an error comes out of wait, not out of its end") {
   {
     comm::Work const work(slow, {});
     CHECK_THROWS_AS(work.wait(), CollectiveMismatch);
+  }
+  CHECK(slow.asked == 0);
+}
+
+TEST_CASE("no error of any kind comes out of its end") {
+  Slow slow{.cannot = true};
+  {
+    comm::Work const work(slow, {});
+    CHECK_THROWS_AS(work.wait(), ConfigError);
   }
   CHECK(slow.asked == 0);
 }

@@ -20,7 +20,7 @@ class [[nodiscard]] Work {
   ~Work() {
     try {
       wait();
-    } catch (CommunicationError const&) {
+    } catch (Error const&) {
     }
   }
 
