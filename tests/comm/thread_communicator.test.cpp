@@ -115,6 +115,46 @@ TEST_CASE("a rank may connect again after its communicator is gone, and not befo
   }));
 }
 
+TEST_CASE("ranks that connect again split into other groups, whatever the groups before have done") {
+  auto options = ranks(4);
+  options.limits.stall_seconds = 5;
+  CHECK_NOTHROW(launch::run(options, [](launch::World& world) {
+    auto const sums = [&](comm::AnyCommunicator c, int color, int times) {
+      auto group = c.split(color, 0);
+      for (int i = 0; i < times; ++i) {
+        std::vector<float> x(3000, static_cast<float>(world.rank + i));
+        comm::all_reduce(group, std::span(x)).wait();
+        auto const expected = color < 2 ? 4 * color + 1 : 2 * (color - 2) + 2;
+        require(x.front() == static_cast<float>(expected + 2 * i) && x.back() == x.front(), "sum of a group");
+      }
+    };
+    int const half = world.rank / 2;
+    sums(comm::connect(world), half, half == 0 ? 5 : 3);  // {0, 1}, {2, 3}
+    sums(comm::connect(world), 2 + world.rank % 2, 3);    // {0, 2}, {1, 3}
+    return 0;
+  }));
+}
+
+TEST_CASE("memory of a rank that connects again is zeroed, and apart from groups that are alive") {
+  auto options = ranks(2);
+  options.limits.stall_seconds = 5;
+  CHECK_NOTHROW(launch::run(options, [](launch::World& world) {
+    auto const split = [&] { return comm::connect(world).split(0, 0); };
+    split().barrier();
+    auto group = split();
+    auto c = comm::connect(world);
+    auto const block = c.allocate(std::size_t{1} << 20);
+    require(std::all_of(block.data(), block.data() + block.bytes(), [](std::byte b) { return b == std::byte{0}; }),
+            "zeroed");
+    std::memset(block.data(), 1, block.bytes());
+    float x = 1;
+    comm::all_reduce(group, std::span(&x, 1)).wait();
+    require(x == 2, "sum of a group that is alive");
+    c.barrier();
+    return 0;
+  }));
+}
+
 TEST_CASE("a rank that gave up cannot connect again") {
   CHECK_NOTHROW(launch::run(ranks(2), [](launch::World& world) {
     {

@@ -12,9 +12,16 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/control_page.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
+
+class SymmetricHeap;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
@@ -54,7 +61,7 @@ class SharedSegment {
                         " (LOCKSTEP_MEMORY_FD) is not the shared memory of this run: the LOCKSTEP_* variables were "
                         "inherited from another program; unset them, or start with --nproc N");
     ::fcntl(file, F_SETFD, FD_CLOEXEC);
-    return std::shared_ptr<SharedSegment>(new SharedSegment(file, static_cast<std::size_t>(status.st_size)));
+    return std::shared_ptr<SharedSegment>(new SharedSegment(file, static_cast<std::size_t>(status.st_size), size));
   }
 
   SharedSegment(SharedSegment const&) = delete;
@@ -68,6 +75,11 @@ class SharedSegment {
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 where only threads share it
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
+
+  /// Which of this rank's memory is taken, for all communicators that it makes in this run; the first makes the heap.
+  [[nodiscard]] std::shared_ptr<comm::detail::SymmetricHeap>& heap(int rank) noexcept {
+    return heaps_[static_cast<std::size_t>(rank)];
+  }
 
   /// Gives pages back to the system; they read as zeros afterwards. Both on page borders.
   void forget(std::byte* begin, std::size_t length) const noexcept {
@@ -90,12 +102,13 @@ class SharedSegment {
       ::close(file);
       throw ConfigError(message);
     }
-    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes));
+    auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes, size));
     segment->control().head = {magic, job, size};
     return segment;
   }
 
-  SharedSegment(int file, std::size_t bytes) : file_(file), bytes_(bytes), data_(map(file, bytes)) {
+  SharedSegment(int file, std::size_t bytes, int size)
+      : file_(file), bytes_(bytes), heaps_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
     if (data_ == nullptr) {
       auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
       if (file >= 0) ::close(file);
@@ -128,6 +141,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
+  std::vector<std::shared_ptr<comm::detail::SymmetricHeap>> heaps_;  // of each rank
   std::byte* data_;
 };
 

@@ -37,7 +37,8 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 class SharedMemoryRank {
  public:
   explicit SharedMemoryRank(launch::World const& world)
-      : SharedMemoryRank(GroupMemory(world.segment, world.size), world.rank, {world.limits, world.warn}, nullptr) {}
+      : SharedMemoryRank(GroupMemory(world.segment, world.size), world.rank, {world.limits, world.warn},
+                         world.segment->heap(world.rank)) {}
   SharedMemoryRank(SharedMemoryRank const&) = delete;
   SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
   ~SharedMemoryRank() { mine().connected.store(0); }
@@ -132,12 +133,12 @@ class SharedMemoryRank {
   enum class Phase { meet, stage, combine, unload };
   static constexpr std::size_t page = 4096, line_bytes = 64;
 
-  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<SymmetricHeap> heap)
+  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<SymmetricHeap>& heap)
       : rank_(rank),
         memory_(std::move(memory)),
         waiting_(memory_, rank_, std::move(settings)),
         transfer_(memory_, rank_),
-        heap_(heap ? std::move(heap) : std::make_shared<SymmetricHeap>(memory_.heap_bytes())),
+        heap_(heap ? heap : heap = std::make_shared<SymmetricHeap>(memory_.heap_bytes())),
         requests_(mine().posted.signal.load()),
         published_(requests_.first()),
         combining_(requests_.first()),
@@ -346,7 +347,7 @@ class SharedMemoryRank {
   GroupMemory memory_;
   Waiting waiting_;
   Transfer transfer_;
-  std::shared_ptr<SymmetricHeap> heap_;  // one for all of this rank's communicators
+  std::shared_ptr<SymmetricHeap> heap_;  // one for all of this rank's communicators in the run
   RequestQueue requests_;                // from the oldest incomplete to the newest
   std::uint32_t published_;              // requests before this one are posted
   std::uint32_t combining_;              // requests before this one have had this rank's part of the work
