@@ -9,6 +9,7 @@
 #include <atomic>
 #include <barrier>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -255,28 +256,37 @@ TEST_CASE("a rank that throws with pieces under way leaves no dangling memory be
 }
 
 TEST_CASE("memory that a rank gives up in the middle of a sum stays as it is for the others") {
+  enum class By { its_own, a_group, a_group_that_is_gone };
   std::atomic<int> turn = 0;
   auto const until = [&](int which) {
     while (turn.load() != which) std::this_thread::yield();
   };
   constexpr Index count = 100000;
+  By by{};
   auto const train = [&](launch::World& world) {
     auto c = comm::connect(world);
     auto memory = c.allocate(count * sizeof(float));
     auto* const data = reinterpret_cast<float*>(memory.data());
     std::fill(data, data + count, 1.0f);
+    std::optional<comm::AnyCommunicator> group(by == By::its_own ? std::move(c) : c.split(0, 0));
     comm::Piece piece{.data = data, .count = count};
     if (world.rank == 0) until(1);  // so that it does its part as it starts
-    c.start(piece);
+    group->start(piece);
+    if (world.rank == 0 && by == By::a_group_that_is_gone) group.reset();
     if (world.rank == 0) memory = {};
     turn = 2 - world.rank;
     if (world.rank == 0) return 0;
     until(2);
-    c.finish();
+    group->finish();
     CHECK(std::count(data, data + count, 2.0f) == count);
     return 0;
   };
-  CHECK_NOTHROW(launch::run(ranks(2), train));
+  for (auto const one : {By::its_own, By::a_group, By::a_group_that_is_gone}) {
+    CAPTURE(one);
+    by = one;
+    turn = 0;
+    CHECK_NOTHROW(launch::run(ranks(2), train));
+  }
 }
 
 TEST_CASE("a rank that has ended its work is lost to who waits for it") {

@@ -19,7 +19,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-class SymmetricHeap;
+struct RankHeap;
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
 
@@ -76,8 +76,8 @@ class SharedSegment {
   [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 where only threads share it
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
-  /// Which of this rank's memory is taken, for all communicators that it makes in this run; the first makes the heap.
-  [[nodiscard]] std::shared_ptr<comm::detail::SymmetricHeap>& heap(int rank) noexcept {
+  /// The memory of this rank, for all communicators that it makes in this run; the first makes the heap.
+  [[nodiscard]] std::shared_ptr<comm::detail::RankHeap>& heap(int rank) noexcept {
     return heaps_[static_cast<std::size_t>(rank)];
   }
 
@@ -141,7 +141,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
-  std::vector<std::shared_ptr<comm::detail::SymmetricHeap>> heaps_;  // of each rank
+  std::vector<std::shared_ptr<comm::detail::RankHeap>> heaps_;  // of each rank
   std::byte* data_;
 };
 

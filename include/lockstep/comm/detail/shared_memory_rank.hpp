@@ -14,8 +14,8 @@
 
 #include <lockstep/comm/detail/check.hpp>
 #include <lockstep/comm/detail/prefetch_to_write.hpp>
+#include <lockstep/comm/detail/rank_heap.hpp>
 #include <lockstep/comm/detail/request_queue.hpp>
-#include <lockstep/comm/detail/symmetric_heap.hpp>
 #include <lockstep/comm/detail/transfer.hpp>
 #include <lockstep/comm/detail/waiting.hpp>
 #include <lockstep/core/clock.hpp>
@@ -41,7 +41,11 @@ class SharedMemoryRank {
                          world.segment->heap(world.rank)) {}
   SharedMemoryRank(SharedMemoryRank const&) = delete;
   SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
-  ~SharedMemoryRank() { mine().connected.store(0); }
+  ~SharedMemoryRank() {
+    std::erase(heap_->communicators, this);
+    for (; !requests_.empty(); requests_.pop()) heap_->given_up.push_back(requests_[requests_.first()].address);
+    mine().connected.store(0);
+  }
 
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return memory_.size(); }
@@ -92,7 +96,7 @@ class SharedMemoryRank {
   void give_back(std::byte* data, std::size_t bytes) noexcept {
     if (is_under_way(data, bytes)) return;
     memory_.forget(data, (bytes + page - 1) / page * page);
-    heap_->give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
+    heap_->places.give_back(static_cast<std::size_t>(data - memory_.heap(rank_)));
   }
 
   /// The ranks with this rank's color, by key and then by rank. Collective. What they share stays until the run ends:
@@ -133,12 +137,12 @@ class SharedMemoryRank {
   enum class Phase { meet, stage, combine, unload };
   static constexpr std::size_t page = 4096, line_bytes = 64;
 
-  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<SymmetricHeap>& heap)
+  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<RankHeap>& heap)
       : rank_(rank),
         memory_(std::move(memory)),
         waiting_(memory_, rank_, std::move(settings)),
         transfer_(memory_, rank_),
-        heap_(heap ? heap : heap = std::make_shared<SymmetricHeap>(memory_.heap_bytes())),
+        heap_(heap ? heap : heap = std::make_shared<RankHeap>(memory_.heap_bytes())),
         requests_(mine().posted.signal.load()),
         published_(requests_.first()),
         combining_(requests_.first()),
@@ -152,6 +156,7 @@ class SharedMemoryRank {
       refuse("was connected before, and gave up in the middle of an operation; end the run");
     if (mine().connected.exchange(1) != 0)
       refuse("is connected already; hand its communicator on, or destroy it first");
+    heap_->communicators.push_back(this);
   }
 
   /// Once an operation has failed, so does every other: ranks no longer agree about what comes next.
@@ -176,17 +181,20 @@ class SharedMemoryRank {
     }
   }
 
-  /// Whether a piece that has not completed lies there.
-  [[nodiscard]] bool is_under_way(std::byte const* data, std::size_t bytes) noexcept {
+  /// Whether a piece that has not completed lies there, of any of this rank's communicators.
+  [[nodiscard]] bool is_under_way(std::byte const* data, std::size_t bytes) const noexcept {
     auto const begin = memory_.offset(data), end = begin + static_cast<Index>(bytes);
-    for (auto number = requests_.first(); number != requests_.end(); ++number)
-      if (begin <= requests_[number].address && requests_[number].address < end) return true;
-    return false;
+    auto const lies_there = [&](Index address) { return begin <= address && address < end; };
+    for (auto* const one : heap_->communicators)
+      for (auto number = one->requests_.first(); number != one->requests_.end(); ++number)
+        if (lies_there(one->requests_[number].address)) return true;
+    return std::any_of(heap_->given_up.begin(), heap_->given_up.end(), lies_there);
   }
 
   [[nodiscard]] std::byte* place(std::size_t bytes) {
     bytes = (bytes + page - 1) / page * page;
-    auto const at = heap_->take(bytes, bytes >= launch::SharedSegment::unit ? launch::SharedSegment::unit : page);
+    auto const at =
+        heap_->places.take(bytes, bytes >= launch::SharedSegment::unit ? launch::SharedSegment::unit : page);
     if (at == SymmetricHeap::none) throw std::bad_alloc();
     return memory_.heap(rank_) + at;
   }
@@ -347,12 +355,12 @@ class SharedMemoryRank {
   GroupMemory memory_;
   Waiting waiting_;
   Transfer transfer_;
-  std::shared_ptr<SymmetricHeap> heap_;  // one for all of this rank's communicators in the run
-  RequestQueue requests_;                // from the oldest incomplete to the newest
-  std::uint32_t published_;              // requests before this one are posted
-  std::uint32_t combining_;              // requests before this one have had this rank's part of the work
-  std::uint32_t all_done_;               // operations that all ranks have done, or more of them
-  std::uint32_t chunks_;                 // staged chunks so far
+  std::shared_ptr<RankHeap> heap_;  // one for all of this rank's communicators in the run
+  RequestQueue requests_;           // from the oldest incomplete to the newest
+  std::uint32_t published_;         // requests before this one are posted
+  std::uint32_t combining_;         // requests before this one have had this rank's part of the work
+  std::uint32_t all_done_;          // operations that all ranks have done, or more of them
+  std::uint32_t chunks_;            // staged chunks so far
   Phase phase_ = Phase::meet;
   Index chunk_begin_ = 0;
   std::size_t most_posted_ = 0;  // bytes of an input in a slot, so far
