@@ -12,6 +12,7 @@
 
 #include <lockstep/launch/run.hpp>
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -155,6 +156,31 @@ TEST_CASE("ranks on several hosts meet at the store of the first, wherever it co
   CHECK(Scratch::read("report").empty());
 }
 
+namespace {
+
+/// The environment of a rank.
+struct Variables {
+  std::map<std::string, std::string> all;
+  launch::Launcher launcher = launch::Launcher::torchrun;
+
+  launch::detail::MeetingPoint point(launch::Options const& options = {}) const {
+    return launch::detail::meeting_point({launcher, 1, 4, 1, 2, 0, "RANK=1"}, options, lookup());
+  }
+  std::string job_key() const { return launch::detail::job_key({launcher, 1, 4, 1, 4, 0, "RANK=1"}, lookup()); }
+
+ private:
+  launch::Lookup lookup() const {
+    return {[](void const* self, char const* name) -> char const* {
+              auto const& texts = static_cast<Variables const*>(self)->all;
+              auto const at = texts.find(name);
+              return at == texts.end() ? nullptr : at->second.c_str();
+            },
+            this};
+  }
+};
+
+}  // namespace
+
 TEST_CASE("the meeting point of several hosts is what the launcher says, or is asked for by name") {
   using launch::detail::first_slurm_host;
   CHECK(first_slurm_host("gpu[003-004,010],login1") == "gpu003");
@@ -163,19 +189,6 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK(first_slurm_host("gpu[1") == "gpu1");
   CHECK(first_slurm_host("").empty());
 
-  struct Variables {
-    std::map<std::string, std::string> all;
-    launch::detail::MeetingPoint point(launch::Options const& options = {}) const {
-      launch::Environment const place{launch::Launcher::torchrun, 1, 4, 1, 2, 0, "RANK=1"};
-      return launch::detail::meeting_point(place, options,
-                                           {[](void const* self, char const* name) -> char const* {
-                                              auto const& texts = static_cast<Variables const*>(self)->all;
-                                              auto const at = texts.find(name);
-                                              return at == texts.end() ? nullptr : at->second.c_str();
-                                            },
-                                            this});
-    }
-  };
   Variables torchrun{{{"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}}};
   CHECK(torchrun.point().host == "n1");
   CHECK(torchrun.point().ports == std::vector<std::uint16_t>{29500});
@@ -194,6 +207,30 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK_THROWS_WITH_AS((void)Variables{}.point(), doctest::Contains("set MASTER_ADDR"), lockstep::ConfigError);
   torchrun.all["MASTER_PORT"] = "x";
   CHECK_THROWS_WITH_AS((void)torchrun.point(), doctest::Contains("MASTER_PORT=x"), lockstep::ConfigError);
+}
+
+TEST_CASE("what a launcher has on each host tells runs apart there, and keeps no ranks of two hosts from meeting") {
+  std::array<int, 2> pair{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
+  launch::detail::File const held(pair[0]), other_end(pair[1]);
+  std::map<std::string, std::string> const alike{
+      {"MASTER_ADDR", "n1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"MPISPAWN_MPIRUN_ID", "4242"}};
+  for (auto const launcher : {launch::Launcher::pmi, launch::Launcher::mvapich}) {
+    CAPTURE(std::string(name(launcher)));
+    Variables const plain{alike, launcher};
+    for (auto const& [variable, value] :
+         std::map<std::string, std::string>{{"PMI_FD", std::to_string(held.get())}, {"PMI_PORT", "n1:4711"}}) {
+      CAPTURE(variable);
+      auto elsewhere = plain;
+      elsewhere.all[variable] = value;
+      CHECK(elsewhere.point().run == plain.point().run);
+      CHECK(elsewhere.point().ports == plain.point().ports);
+      CHECK(elsewhere.job_key() != plain.job_key());
+    }
+    auto other_run = plain;
+    other_run.all[launcher == launch::Launcher::pmi ? "SLURM_STEP_ID" : "MPISPAWN_MPIRUN_ID"] = "1";
+    CHECK(other_run.point().run != plain.point().run);
+  }
 }
 
 TEST_CASE("a port that another run has is passed by, by the store and by who looks for it") {
