@@ -17,12 +17,6 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/control_page.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
-
-struct RankHeap;
-
-}  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail
-
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
 /// Memory that all ranks of a run on one host can address: the control page at its head, then zeroed memory for the
@@ -76,10 +70,8 @@ class SharedSegment {
   [[nodiscard]] int descriptor() const noexcept { return file_; }  ///< -1 where only threads share it
   [[nodiscard]] ControlPage& control() const noexcept { return *reinterpret_cast<ControlPage*>(data_); }
 
-  /// The memory of this rank, for all communicators that it makes in this run; the first makes the heap.
-  [[nodiscard]] std::shared_ptr<comm::detail::RankHeap>& heap(int rank) noexcept {
-    return heaps_[static_cast<std::size_t>(rank)];
-  }
+  /// What a rank's communicators have in common for as long as the run goes; the first of them makes it.
+  [[nodiscard]] std::shared_ptr<void>& common_to(int rank) noexcept { return common_[static_cast<std::size_t>(rank)]; }
 
   /// Gives pages back to the system; they read as zeros afterwards. Both on page borders.
   void forget(std::byte* begin, std::size_t length) const noexcept {
@@ -108,7 +100,7 @@ class SharedSegment {
   }
 
   SharedSegment(int file, std::size_t bytes, int size)
-      : file_(file), bytes_(bytes), heaps_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
+      : file_(file), bytes_(bytes), common_(static_cast<std::size_t>(size)), data_(map(file, bytes)) {
     if (data_ == nullptr) {
       auto const message = refused("map " + std::to_string(bytes >> 20) + " MiB of address space");
       if (file >= 0) ::close(file);
@@ -141,7 +133,7 @@ class SharedSegment {
   }
   int file_;
   std::size_t bytes_;
-  std::vector<std::shared_ptr<comm::detail::RankHeap>> heaps_;  // of each rank
+  std::vector<std::shared_ptr<void>> common_;  // to the communicators of each rank
   std::byte* data_;
 };
 

@@ -38,7 +38,7 @@ class SharedMemoryRank {
  public:
   explicit SharedMemoryRank(launch::World const& world)
       : SharedMemoryRank(GroupMemory(world.segment, world.size), world.rank, {world.limits, world.warn},
-                         world.segment->heap(world.rank)) {}
+                         heap_of(world)) {}
   SharedMemoryRank(SharedMemoryRank const&) = delete;
   SharedMemoryRank& operator=(SharedMemoryRank const&) = delete;
   ~SharedMemoryRank() {
@@ -137,12 +137,19 @@ class SharedMemoryRank {
   enum class Phase { meet, stage, combine, unload };
   static constexpr std::size_t page = 4096, line_bytes = 64;
 
-  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<RankHeap>& heap)
+  /// The rank's own for as long as the run goes.
+  static std::shared_ptr<RankHeap> heap_of(launch::World const& world) {
+    auto& common = world.segment->common_to(world.rank);
+    if (!common) common = std::make_shared<RankHeap>(GroupMemory(world.segment, world.size).heap_bytes());
+    return std::static_pointer_cast<RankHeap>(common);
+  }
+
+  SharedMemoryRank(GroupMemory memory, int rank, Waiting::Settings settings, std::shared_ptr<RankHeap> heap)
       : rank_(rank),
         memory_(std::move(memory)),
         waiting_(memory_, rank_, std::move(settings)),
         transfer_(memory_, rank_),
-        heap_(heap ? heap : heap = std::make_shared<RankHeap>(memory_.heap_bytes())),
+        heap_(std::move(heap)),
         requests_(mine().posted.signal.load()),
         published_(requests_.first()),
         combining_(requests_.first()),
