@@ -62,11 +62,12 @@ Texts variables_of(int rank, int size, std::string const& port = unique_port()) 
           "TORCHELASTIC_RESTART_COUNT=3"};
 }
 
-/// What it tells one of two hosts: the first rank is alone on its own.
+/// What it tells one of two hosts: the first rank is alone on its own, where the ranks were started anew less often.
 Texts lonely_variables_of(int rank, int size) {
   auto out = variables_of(rank, size);
   out[2] = "LOCAL_RANK=" + std::to_string(std::max(rank - 1, 0));
   out[3] = "LOCAL_WORLD_SIZE=" + std::to_string(rank == 0 ? 1 : size - 1);
+  if (rank == 0) out.back() = "TORCHELASTIC_RESTART_COUNT=1";
   out.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");  // the port is a name only
   return out;
 }
@@ -137,6 +138,7 @@ TEST_CASE("rank: tells its world through the store" * doctest::skip()) {
     world.store->set("from " + std::to_string(world.rank), std::to_string(world.rank * 10));
     for (int r = 0; r < world.size; ++r)
       if (world.store->get("from " + std::to_string(r)) != std::to_string(r * 10)) return 5;
+    Scratch::write("restarts" + std::to_string(world.rank), std::to_string(world.restarts));
     Scratch::write("next" + std::to_string(world.rank), world.segment->control().who((world.rank + 1) % world.size));
     return 0;
   });
@@ -152,6 +154,7 @@ TEST_CASE("ranks on several hosts meet at the store of the first, wherever it co
   CHECK(Scratch::read("world0").starts_with("1store"));
   CHECK(Scratch::read("world0") != "1store0");
   CHECK(Scratch::read("world1") == "2" + Scratch::read("world0").substr(1));  // the same job
+  for (int const rank : {0, 1, 2}) CHECK(Scratch::read("restarts" + std::to_string(rank)) == "3");
   CHECK(Scratch::read("next1") == "rank 2 (pid " + std::to_string(pids[2]) + " on " + where.c_str() + ")");
   CHECK(Scratch::read("report").empty());
 }
@@ -199,7 +202,11 @@ TEST_CASE("the meeting point of several hosts is what the launcher says, or is a
   CHECK(ports == agent.point().ports);
   for (auto const port : ports) CHECK((port >= 16384 && port < 32768));
   auto other = agent;
-  other.all["TORCHELASTIC_RESTART_COUNT"] = "1";
+  other.all["TORCHELASTIC_RESTART_COUNT"] = "1";  // the agents of two hosts do not count alike
+  CHECK(other.point().run == agent.point().run);
+  CHECK(other.point().ports == ports);
+  CHECK(other.job_key() != agent.job_key());
+  other.all["TORCHELASTIC_RUN_ID"] = "x";
   CHECK(other.point().run != agent.point().run);
   CHECK(agent.point({.master_address = "n2", .master_port = 7}).ports == std::vector<std::uint16_t>{7});
   CHECK(agent.point({.master_address = "n2"}).host == "n2");

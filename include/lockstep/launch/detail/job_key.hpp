@@ -27,13 +27,14 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
 }
 
 /// The same text in all ranks of a run, on whichever host they are, another in any other run: what their launcher calls
-/// it. Only its own name where it calls it nothing.
+/// it. Only its own name where it calls it nothing. Ranks that torchrun has started anew are called the same: it starts
+/// none before all have ended.
 [[nodiscard]] inline std::string launcher_key(Environment const& environment, Lookup variable) {
   auto const slurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID"};
   std::string key = name(environment.launcher);
   switch (environment.launcher) {
     case Launcher::torchrun:
-      add_variables(key, variable, {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"});
+      add_variables(key, variable, {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"});
       break;
     case Launcher::openmpi:
       add_variables(key, variable, {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid"});
@@ -62,6 +63,7 @@ inline void add_variables(std::string& key, Lookup variable, std::initializer_li
 /// runs apart, with who has started them.
 [[nodiscard]] inline std::string job_key(Environment const& environment, Lookup variable = {}) {
   auto key = launcher_key(environment, variable);
+  if (environment.launcher == Launcher::torchrun) add_variables(key, variable, {"TORCHELASTIC_RESTART_COUNT"});
   if (environment.launcher == Launcher::mvapich || environment.launcher == Launcher::pmi) {
     add_variables(key, variable, {"PMI_PORT"});
     if (auto const server = pmi_server(variable)) key += " server=" + std::to_string(server);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -56,10 +57,11 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
   }
 }
 
-/// Waits until all ranks have come; each then knows where the others are.
+/// Waits until all ranks have come; each then knows where the others are. Of how often they were started anew the most
+/// counts: each of torchrun's agents counts for itself, and not what it learns from another.
 /// @throws ConfigError naming who has not come in time, or who came and is gone
 inline void meet(World& world, StoreLine& news, double seconds) {
-  StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), {}};
+  StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), world.restarts, {}};
   ::gethostname(here.host, sizeof here.host - 1);
   std::vector<StoreJoin> all(static_cast<std::size_t>(world.size));
   std::vector<int> everybody(all.size());
@@ -83,6 +85,7 @@ inline void meet(World& world, StoreLine& news, double seconds) {
   }
   world.job = all[0].job;
   world.segment = SharedSegment::between_threads(world.size, world.job);
+  for (auto const& one : all) world.restarts = std::max(world.restarts, one.restarts);
   for (int r = 0; r < world.size; ++r)
     world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
 }

@@ -19,7 +19,7 @@ enum class StoreLineKind : std::int32_t { calls, news };
 /// What a client of the store says first. Integers lie as on all machines that we support: the lowest byte first.
 struct StoreHello {
   static constexpr std::uint64_t right_magic = 0x45524f54534b434c;  // "LCKSTORE"
-  static constexpr std::uint32_t right_version = 2;
+  static constexpr std::uint32_t right_version = 3;
 
   std::uint64_t magic = right_magic;
   std::uint32_t version = right_version;
@@ -47,10 +47,10 @@ struct StoreEnd {
   std::int32_t exit_code = 0, signal = 0;
   char message[480] = {};
 };
-/// Where a rank runs, and of the first one the run's number.
+/// Where a rank runs, how often its launcher has started it anew, and of the first one the run's number.
 struct StoreJoin {
   std::uint64_t job = 0;
-  std::int32_t pid = 0;
+  std::int32_t pid = 0, restarts = 0;
   char host[64] = {};
 };
 /// The bytes of one of these, and back.
