@@ -638,6 +638,29 @@ TEST_CASE("a loss without a weight ends the run with its first epoch, or with th
   CHECK_THROWS_WITH_AS(counts_none.fit(none), doctest::Contains("come to the sum 0.000000 and the weight 0"), Error);
 }
 
+TEST_CASE("an evaluation whose samples weigh nothing is refused, not told as a loss of 0") {
+  auto const says = "evaluate: the losses over 8 samples come to the sum 0.000000 and the weight 0";
+  auto const evaluated = [&](auto policy) {
+    auto loader = line::loader(8, 4);
+    Trainer trainer{Forgetful{{}, 2}, sgd(), std::move(policy)};
+    CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{loader}), doctest::Contains(says), DataError);
+    Trainer counts_half{Forgetful{{}, 0.5f}, sgd(), parallel::SingleDevice{.threads = 1}};
+    CHECK(counts_half.evaluate(train::Evaluation{loader}).samples == 8);
+  };
+  evaluated(parallel::SingleDevice{.threads = 1});
+  evaluated(parallel::DataParallel{.devices = 2, .threads = 1});
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    evaluated(parallel::DistributedDataParallel{comm::connect(world), 256, 1});
+    return 0;
+  });
+  // A dry run sees one batch of them.
+  data::DataLoader first_has_none{
+      data::InMemoryDataset{line::points(8)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+  auto loader = line::loader(8, 4);
+  Trainer trainer{Forgetful{{}, 0.5f}, sgd(), parallel::SingleDevice{.threads = 1}};
+  trainer.fit(loader, train::Evaluation{first_has_none}, {.dry_run = true});
+}
+
 TEST_CASE("a loss that is no number ends the run, with the step") {
   auto loader = line::loader(8, 4);
   Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e30}, parallel::SingleDevice{.threads = 1}};

@@ -167,7 +167,7 @@ class Trainer {
   }
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
-  /// @collective with DistributedDataParallel   @throws DataError when there are no samples
+  /// @collective with DistributedDataParallel   @throws DataError when there are no samples, or they weigh nothing
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
     return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
@@ -196,7 +196,7 @@ class Trainer {
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
     session_.share_buffers();
     start(evaluation.loader, 0, 0, 1);
-    return train::detail::evaluate(session_, policy_.shards(), evaluation, steps);
+    return train::detail::evaluate(session_, split(), evaluation, steps);
   }
 
   /// f(values, buffers) changes copies of them, which all replicas then take.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/tree_sum.hpp>
+#include <lockstep/data/split.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>
@@ -30,12 +33,25 @@ struct EvaluationPart {
   }
 };
 
-/// The mean loss and the metrics over so many steps of a loader that was started, on `shards` shards of this process
-/// and those of all others.
-/// @collective with DistributedDataParallel
+/// A mean over what weighs nothing would look like a perfect one, too.
+/// @throws DataError
+inline void check_evaluated(nn::Loss<HostSpace> const& loss, double samples) {
+  if (loss.weight != 0) return;
+  throw DataError(
+      "evaluate: the losses over " + std::to_string(static_cast<Index>(samples)) + " samples come to the sum " +
+      std::to_string(loss.sum) +
+      " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and "
+      "as its weight how many samples or elements it is of. Labels that are all ignored, or of classes whose "
+      "weight is 0, have none; look at those to evaluate on, or pass no evaluation");
+}
+
+/// The mean loss and the metrics over so many steps of a loader that was started, on this process's shards and those of
+/// all others.
+/// @collective with DistributedDataParallel   @throws DataError when all of the loader's steps weigh nothing
 template <class Session, class Loader, class... Metrics>
-[[nodiscard]] EvaluationReport evaluate(Session& session, int shards, Evaluation<Loader, Metrics...> const& evaluation,
-                                        Index steps) {
+[[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split,
+                                        Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
+  auto const shards = split.count;
   std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
   for (Index step = 0; step < steps; ++step) {
     auto const held = evaluation.loader.next();
@@ -57,6 +73,7 @@ template <class Session, class Loader, class... Metrics>
   session.all_reduce(totals);
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
+  if (steps == evaluation.loader.steps(split)) check_evaluated(parts[0].loss, parts[0].samples);
 
   EvaluationReport report;
   report.samples = static_cast<Index>(parts[0].samples);
