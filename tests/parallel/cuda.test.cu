@@ -30,6 +30,7 @@
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/mean_absolute_error.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -410,17 +411,31 @@ class Line {
   nn::Linear map_{1, 1};
 };
 
-/// What a run says of a loss that is no number in its second step, where the shard `bad` has it.
-template <class Policy>
-std::string end_of(Policy policy, int bad) {
+/// Its gradient is four times x, whatever its loss is.
+class Steep {
+ public:
+  void visit(auto&& each) { each("map", map_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    return nn::mean_absolute_error(context, map_.forward(context, x), batch[&Point::y], {.factor = 4});
+  }
+
+ private:
+  nn::Linear map_{1, 1};
+};
+
+/// What a run says of a number in its second step that is none, where the shard `bad` has this point.
+template <class Model = Line, class Policy>
+std::string end_of(Policy policy, int bad, Point const& point = {1, std::nanf("")}, FitOptions const& options = {}) {
   auto const shards = policy.all_shards();
   std::vector<Point> points(static_cast<std::size_t>(2 * shards), Point{1, 2});
-  points[static_cast<std::size_t>(shards + bad)].y = std::nanf("");
+  points[static_cast<std::size_t>(shards + bad)] = point;
   data::DataLoader loader{
       data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 1}};
-  Trainer trainer{Line{}, optim::SGD{.learning_rate = 0.1}, std::move(policy)};
+  Trainer trainer{Model{}, optim::SGD{.learning_rate = 0.1}, std::move(policy)};
   try {
-    trainer.fit(loader, FitOptions{});
+    trainer.fit(loader, options);
   } catch (Error const& error) {
     return error.what();
   }
@@ -450,6 +465,27 @@ TEST_CASE("a loss that is no number on one rank or device alone names it on CUDA
   on_ranks([](launch::World& world) {
     cuda_emulation::OwnDevice const device;
     return end_of(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}}, 1);
+  });
+#endif
+}
+
+TEST_CASE("a gradient that is no number, where it is clipped, ends the run on CUDA, too") {
+  if (!lockstep_test::has_gpu("a gradient that is no number")) return;
+  auto const check = [](auto policy) {
+    auto const end = end_of<Steep>(std::move(policy), 0, {1e38f, 2}, {.clip_norm = 1});
+    CHECK_MESSAGE(end.starts_with("training: the gradient of step 2 is not finite, although the loss is "), end);
+  };
+  check(parallel::OnCuda{parallel::SingleDevice{}});
+  check(parallel::OnCuda{parallel::DataParallel{.devices = 2}});
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    check(parallel::OnCuda{parallel::DistributedDataParallel{comm::connect(world), 256, 1}});
+    return 0;
+  });
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    cuda_emulation::OwnDevice const device;
+    check(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}});
+    return 0;
   });
 #endif
 }

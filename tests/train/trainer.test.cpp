@@ -699,6 +699,42 @@ TEST_CASE("a loss that is no number on one rank or device alone names it") {
 }
 
 namespace {
+/// Its loss says nothing of what its gradient is.
+struct Concealing : line::Model {
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    return {1, line::Model::forward(context, batch).weight};
+  }
+};
+}  // namespace
+
+TEST_CASE("a gradient that is no number, where it is clipped, ends the run with the step, under any policy") {
+  auto points = line::points(16);
+  points[13].y = 3e38f;  // of the second batch of 8; twice that is no float
+  auto const fit = [&](auto policy) {
+    data::DataLoader loader{
+        data::InMemoryDataset{points}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+    auto const step = std::to_string(4 / policy.all_shards());
+    Trainer trainer{Concealing{}, sgd(), std::move(policy)};
+    auto const says = "training: the gradient of step " + step + " is not finite, although the loss is";
+    CHECK_THROWS_WITH_AS(trainer.fit(loader, {.epochs = 3, .clip_norm = 1}), doctest::Contains(says.c_str()), Error);
+    CHECK(std::isfinite(trainer.values()[0]));
+    CHECK(trainer.values()[0] != 0);
+  };
+  fit(parallel::SingleDevice{.threads = 1});
+  fit(parallel::DataParallel{.devices = 2, .threads = 1});
+  for (bool const shards : {false, true})
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      fit(parallel::DistributedDataParallel{
+          .communicator = comm::connect(world), .bucket_bytes = 256, .threads = 1, .shard_optimizer = shards});
+      return 0;
+    });
+  auto loader = line::loader(8, 4);
+  Trainer sound{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK(sound.fit(loader, {.epochs = 2, .clip_norm = 1e-3}).steps == 4);
+}
+
+namespace {
 
 /// A line by a layer of the library's, so that it runs in any precision.
 class Affine {

@@ -89,6 +89,7 @@ struct DataParallel {
     }
 
     [[nodiscard]] bool stops() const noexcept { return stops_; }
+    [[nodiscard]] bool skipped() { return state_.skipped(first().device()); }
 
     template <class F>
     void each(F&& f) {

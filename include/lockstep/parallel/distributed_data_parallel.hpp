@@ -133,10 +133,8 @@ struct DistributedDataParallel {
 
     nn::Loss<HostSpace> update(Optimizer const& optimizer, UpdateSettings const& settings) {
       nn::Loss<HostSpace> loss;
-      if constexpr (on_device)
-        loss = sum_on_device();
-      else
-        loss = sum_over_host();
+      if constexpr (on_device) loss = sum_on_device();
+      if constexpr (!on_device) loss = sum_over_host();
       auto& device = replica_.device();
       auto const reduced = device.now();
       bool const apart = step(optimizer, loss, settings);
@@ -147,6 +145,7 @@ struct DistributedDataParallel {
     }
 
     [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
+    [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
     /// Writes down in `timeline` how long sums were waited for, and each bucket's way; a null one ends it.
     void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 

@@ -53,6 +53,8 @@ class OptimizerState {
     step_all(optimizer, replica, scalars);
     return scalars != nullptr;
   }
+  /// Whether the last update changed nothing, because a norm that it needed was not finite. Waits for the device.
+  [[nodiscard]] bool skipped(detail::Device<Space> const& device) const { return make_scalars_.skipped(device); }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
   }

@@ -53,6 +53,8 @@ struct SingleDevice {
 
     /// After an update: whether a process asked, with its last micro-step, that training ends. Alike on all.
     [[nodiscard]] bool stops() const noexcept { return stops_; }
+    /// Whether an update changed nothing, because gradients that it measures are not finite. Alike on all.
+    [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
 
     /// Calls f(shard, replica) for each local shard, on the threads of the device whose shard it is.
     template <class F>

@@ -132,7 +132,8 @@ class Trainer {
   /// @throws ConfigError when one of `options` or of the optimizer's settings is out of range, the evaluation uses the
   /// same loader, `options` judge by a metric that it does not count, or patience or an observer needs evaluations that
   /// there are none of, or the warm-up is longer than the fit; DataError when checkpoints have no folder and none can
-  /// be made; Error when the loss is no finite number, leaves no parameter a gradient, or has no weight
+  /// be made, or an evaluation weighs nothing; Error when the loss, or a gradient that is clipped, is no finite number,
+  /// or the loss leaves no parameter a gradient or has no weight
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
@@ -152,8 +153,8 @@ class Trainer {
   /// batch, or a range of them; one for each of this process's devices or shards, or a multiple, whose gradients are
   /// summed. Random operations differ from step to step. Returns the loss of all ranks and devices.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when the number of batches or one of `options` is out of range; Error when the loss is no
-  /// finite number, or the first step leaves no parameter a gradient
+  /// @throws ConfigError when the number of batches or one of `options` is out of range; Error when the loss, or a
+  /// gradient that is clipped, is no finite number, or the first step leaves no parameter a gradient
   template <class Batches>
   nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
     auto const all = train::detail::batches_of(batches);
@@ -281,7 +282,7 @@ class Trainer {
       if (compares) check_replicas(Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
-      train::detail::check_finite(session_, loss, record.steps, rank(), ranks(), record.devices);
+      train::detail::check_finite(session_, loss, record.steps, options.clip_norm, rank(), ranks(), record.devices);
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
@@ -341,7 +342,7 @@ class Trainer {
     auto const loss = session_.update(
         optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
     done_.steps = step;
-    train::detail::check_finite(session_, loss, step, rank(), ranks(),
+    train::detail::check_finite(session_, loss, step, options.clip_norm, rank(), ranks(),
                                 policy_.shards() / parallel::shards_of_device(policy_));
     if (!stepped_) stepped_ = train::detail::check_learning(session_, layout_, loss, step);
     return loss;

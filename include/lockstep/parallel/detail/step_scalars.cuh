@@ -32,6 +32,11 @@ class MakeStepScalars<CudaSpace> {
                                            scalars_.data());
     return scalars_.data();
   }
+  /// As on the host. Waits for the device.
+  template <class Device>
+  [[nodiscard]] bool skipped(Device const& device) const {
+    return device.get(scalars_.data()).skip;
+  }
 
  private:
   memory::Buffer<optim::StepScalars<Space>, Space> scalars_{1, memory::CudaResource{}};

@@ -53,6 +53,11 @@ class MakeStepScalars<HostSpace> {
     }
     return scalars_.active() ? &scalars_ : nullptr;
   }
+  /// Whether the last step was skipped, for gradients that are not finite.
+  template <class Device>
+  [[nodiscard]] bool skipped(Device const&) const noexcept {
+    return scalars_.skip;
+  }
 
  private:
   optim::StepScalars<Space> scalars_;

@@ -32,10 +32,24 @@ template <class Session>
   return (ranks > 1 ? " on rank" : " on device") + std::string(count == 1 ? " " : "s ") + places;
 }
 
-/// @throws Error when the mean loss of a step is not finite   @collective with DistributedDataParallel
+/// What is clipped by a norm that is not finite is skipped. A loss scale then shrinks; without one it would be for
+/// nothing.
+/// @throws Error when the gradient of a step is not finite, although its loss is
 template <class Session>
-void check_finite(Session& session, nn::Loss<HostSpace> const& loss, Index step, int rank, int ranks, int devices) {
-  if (std::isfinite(loss.sum)) return;
+void check_gradient(Session& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm) {
+  if (Session::DeviceReplica::scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
+  throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
+              std::to_string(loss.mean()) +
+              ", so it cannot be clipped, and nothing was learned from it; look for a division by 0, or a root or "
+              "logarithm of it, in layers of your own, lower the learning rate, or check samples by data::Finite");
+}
+
+/// @throws Error when the mean loss of a step is not finite, or a gradient that is clipped
+/// @collective with DistributedDataParallel
+template <class Session>
+void check_finite(Session& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm, int rank, int ranks,
+                  int devices) {
+  if (std::isfinite(loss.sum)) return check_gradient(session, loss, step, clip_norm);
   auto const where = where_not_finite(session, rank, ranks, devices);
   throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
               (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
