@@ -250,6 +250,20 @@ TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow
                        ConfigError);
 }
 
+TEST_CASE("a trainer's first step begins at the loss scale that it is given, and the next go on from there") {
+  auto large = points(6);
+  for (auto& each : large) each.height *= 1e4f;  // gradients that overflow at 2^16
+  data::Collated const batch{data::PadCollate{}, large};
+  Trainer trainer{nn::InFloat16{Net{}}, adamw(), two()};
+  std::vector const both{batch.batch(), batch.batch()};
+  auto const begun = values_of(trainer);
+  trainer.step(both, {.loss_scaler = {.start = 1}});
+  auto const first = values_of(trainer);
+  CHECK(first != begun);
+  trainer.step(both, {.loss_scaler = {.start = 0x1p16}});
+  CHECK(values_of(trainer) != first);
+}
+
 TEST_CASE("what no step can have is refused before anything is learned") {
   auto const batch = collated(6);
   Trainer trainer{Net{}, adamw(), two()};

@@ -331,7 +331,7 @@ class Trainer {
 
   template <class Batches, class Batch>
   nn::Loss<HostSpace> step_of(Batches const& from, std::span<Batch const> batches, StepOptions const& options) {
-    train::detail::begin_loss_scale(session_, options.loss_scaler);
+    train::detail::begin_loss_scale(session_, options.loss_scaler, done_.steps == 0);
     auto const step = done_.steps + 1;
     auto const shards = static_cast<std::size_t>(policy_.shards());
     train::detail::naming_samples(from, [&] {

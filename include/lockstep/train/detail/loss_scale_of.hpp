@@ -28,12 +28,12 @@ void set_loss_scale(Session& session, optim::LossScaler::State const& state) {
     session.each([&](int, auto& replica) { replica.loss_scale().set(replica.device(), state); });
 }
 
-/// Sets it where no step has yet.   @throws ConfigError when one of the scaler's numbers is out of range
+/// Sets it before the first step.   @throws ConfigError when one of the scaler's numbers is out of range
 template <class Session>
-void begin_loss_scale(Session& session, optim::LossScaler const& scaler) {
+void begin_loss_scale(Session& session, optim::LossScaler const& scaler, bool first) {
   if constexpr (scales_loss<Session>) {
     scaler.check();
-    if (!loss_scale_of(session)) set_loss_scale(session, scaler.begin());
+    if (first) set_loss_scale(session, scaler.begin());
   }
 }
 
