@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -108,6 +110,16 @@ TEST_CASE("a fit that has nothing to train on says so") {
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
   CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("nothing to train on: 0 samples give batches of 4 on 1"),
                        DataError);
+}
+
+TEST_CASE("more steps may be planned than could ever be taken, or counted") {
+  for (Index const epochs : {Index{100'000'000'000'000}, std::numeric_limits<Index>::max()}) {
+    CAPTURE(epochs);
+    auto loader = line::loader(8, 4), again = line::loader(8, 4);
+    Trainer still{line::Model{}, optim::SGD{.learning_rate = 0}, parallel::SingleDevice{.threads = 1}};
+    CHECK(still.fit(loader, train::Evaluation{again}, {.epochs = epochs, .accumulation = 2, .patience = 2}).steps == 3);
+    CHECK(still.fit(loader, {.epochs = epochs, .max_steps = 5}).steps == 5);
+  }
 }
 
 TEST_CASE("it learns, and one device, two replicas and accumulation learn the same") {

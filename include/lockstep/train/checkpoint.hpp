@@ -138,10 +138,9 @@ struct Progress {
 
   static constexpr int version = 1;
   static constexpr char const* key = "lockstep.progress";  ///< of the file's metadata
+  static constexpr Index most_steps = Index{1} << 48;      ///< more than any run takes
 
  private:
-  static constexpr Index most_steps = Index{1} << 48;
-
   [[noreturn]] static void refuse(std::string const& where, std::string const& name, std::string const& value) {
     throw DataError(where + ": in the state of training " + name + " is " + value +
                     ", which no run leaves; the file was damaged, resume from another one");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -254,15 +253,14 @@ class Trainer {
     }
     checkpoints.prepare();
     static_cast<void>(session_.take_phases());  // of steps before
-    record.step_seconds.reserve(static_cast<std::size_t>(plan.steps - record.steps));
-    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(options.epochs, plan.steps - record.steps)));
+    plan.make_room(record);
     for (auto* observer : options.observers)
       observer->start({plan.steps, options.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
 
     bool learns = false;
     train::detail::LossScaleReports loss_scales;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
-    start(loader, plan.trainer_epoch(record.steps), plan.begin(record.steps), plan.before.epochs + options.epochs);
+    start(loader, plan.trainer_epoch(record.steps), plan.begin(record.steps), plan.before.epochs + plan.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
     for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
       auto const epoch = plan.epoch(record.steps), key = plan.trainer_epoch(record.steps),

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <string>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -18,15 +19,17 @@ struct FitPlan {
   Index accumulation = 1;   ///< of them in a step; an epoch's last one may have fewer
   Index micro_samples = 1;  ///< of all shards in a micro-step
   Index epoch_samples = 0;
-  Index steps = 0;        ///< of the whole fit
+  Index epochs = 0;       ///< of the whole fit, if it can have as many
+  Index steps = 0;        ///< likewise
   TrainerSteps before{};  ///< what the trainer had done
 
-  FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs, Index most_steps)
+  FitPlan(Index samples, Index micro_steps_, Index micro_samples_, Index accumulation_, Index epochs_, Index max_steps)
       : micro_steps(micro_steps_),
         accumulation(accumulation_),
         micro_samples(micro_samples_),
         epoch_samples(std::min(samples, micro_steps * micro_samples)),
-        steps(std::min(epoch_steps() * epochs, most_steps > 0 ? most_steps : std::numeric_limits<Index>::max())) {}
+        epochs(std::min(epochs_, Progress::most_steps / std::max<Index>(1, epoch_steps()))),
+        steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::most_steps)) {}
 
   [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
   /// The epoch of the step that comes after `step` others, its number among the trainer's, which orders are shuffled by
@@ -49,6 +52,12 @@ struct FitPlan {
     return {before.steps + step, trainer_epoch(step - 1) + 1};
   }
   [[nodiscard]] Index all_micro_steps(Index step) const noexcept { return epoch(step) * micro_steps + begin(step); }
+  /// For the seconds of all steps and epochs to come; of a run that may have no end, for many.
+  void make_room(RunRecord& record) const {
+    auto const left = std::min(steps - record.steps, Index{1} << 16);
+    record.step_seconds.reserve(static_cast<std::size_t>(left));
+    record.epoch_seconds.reserve(static_cast<std::size_t>(std::min(epochs, left)));
+  }
 };
 
 /// @throws ConfigError when the learning rate would rise for longer than the fit has steps
