@@ -59,7 +59,7 @@ TEST_CASE("a long run logs the steps that observers are told to log") {
   log.start({1000, 1, 0});
   for (Index step = 1; step <= 1000; ++step) log.step({step, 1000, 0, 0.5, 1e-3, 8 * step, 0.25, 100});
   auto const table = rows(read_file(folder / "metrics.csv"));
-  REQUIRE(table.size() == 1 + 100);
+  REQUIRE(table.size() == 1 + 190);
   CHECK(table.back()[1] == "1000");
 }
 

@@ -133,18 +133,18 @@ TEST_CASE("steps and evaluations are scalars of their step, complete while the l
   auto const path = only_file(folder);
   CHECK(std::filesystem::path(path).filename().string().starts_with("events.out.tfevents."));
   auto const all = events(path);
-  REQUIRE(all.size() == 2 + 100 + 1);
+  REQUIRE(all.size() == 2 + 150 + 1);
   CHECK(all[0].texts.at(3).at(0) == "brain.Event:2");
   CHECK(all[1].at(7).numbers.at(1) == 1);  // SessionLog::START
   CHECK(all[1].numbers.at(2) == 1);
   for (auto const& event : all) CHECK(std::bit_cast<double>(event.numbers.at(1)) > 1.6e9);  // seconds of the day clock
-  CHECK(all[2].numbers.at(2) == 2);
-  CHECK(scalars(all[2]) == std::map<std::string, float>{{"train/loss", 0.5f},
+  CHECK(all[3].numbers.at(2) == 2);
+  CHECK(scalars(all[3]) == std::map<std::string, float>{{"train/loss", 0.5f},
                                                         {"train/learning_rate", 1e-3f},
                                                         {"train/samples_per_second", 100.0f}});
-  CHECK(all[101].numbers.at(2) == 200);
-  CHECK(all[102].numbers.at(2) == 200);
-  CHECK(scalars(all[102]) ==
+  CHECK(all[151].numbers.at(2) == 200);
+  CHECK(all[152].numbers.at(2) == 200);
+  CHECK(scalars(all[152]) ==
         std::map<std::string, float>{{"eval/loss", 0.75f}, {"eval/accuracy", 0.5f}, {"eval/f1", 0.25f}});
 }
 

@@ -10,9 +10,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
-/// Writes metrics.jsonl: one JSON object per line, about a hundred logged steps a run (every step of a short one, the
-/// last always) and every evaluation, with null for what is no number in it. A line is complete in the file as soon as
-/// it is logged. A run that goes on from a checkpoint goes on in its file. For one rank only.
+/// Writes metrics.jsonl: one JSON object per line for the steps that are logged, as StepReport::is_logged says, and
+/// every evaluation, with null for what is no number in it. A line is complete in the file as soon as it is logged. A
+/// run that goes on from a checkpoint goes on in its file. For one rank only.
 /// @throws DataError when the file cannot be written
 class MetricsLog final : public Observer {
  public:

@@ -33,8 +33,14 @@ struct StepReport {
   double loss_scale = 0;          ///< where activations are float16, after a step that is logged, else 0
   Index skipped_steps = 0;        ///< of the run so far, whose gradients were not all finite; likewise
 
-  /// One of about a hundred of a run, every step of a short one, and the last.
-  [[nodiscard]] bool is_logged() const noexcept { return step % std::max<Index>(1, steps / 100) == 0 || step == steps; }
+  /// Every step up to the hundredth, then every tenth, behind the thousandth every hundredth and so on, but at least
+  /// every hundredth part of the run, and the last that is planned. Where a run ends early changes nothing: one that
+  /// goes on has logged the same.
+  [[nodiscard]] bool is_logged() const noexcept {
+    Index every = 1;
+    while (step / every > 100) every *= 10;
+    return step % std::min(every, std::max<Index>(1, steps / 100)) == 0 || step == steps;
+  }
 };
 
 /// One evaluation: means over all evaluation samples.
