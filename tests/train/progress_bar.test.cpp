@@ -44,6 +44,21 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
   }
 }
 
+TEST_CASE("a bar that is used for a second fit shows that as it did the first") {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  train::ProgressBar bar(file);
+  for (int fit = 0; fit < 2; ++fit) {
+    bar.start({20, 1});
+    for (Index step = 1; step <= 20; ++step) bar.step({step, 20, 0, 0.25, 1e-3, step * 8, 0.001, 8000});
+  }
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  CHECK(std::fread(text.data(), 1, text.size(), file) == text.size());
+  std::fclose(file);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 20);
+}
+
 TEST_CASE("parameters that no step used are named at the end") {
   auto const text = written(1, {"head.weight", "head.bias"});
   CHECK(text.ends_with("\nnote: no step used these parameters, which have not learned: head.weight, head.bias\n"));

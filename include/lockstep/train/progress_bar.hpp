@@ -20,6 +20,8 @@ class ProgressBar final : public Observer {
   void start(StartReport const& report) override {
     epochs_ = report.epochs;
     steps_ = report.steps;
+    drawn_ = 0;
+    tenths_ = 0;
     if (report.resumed == 0) return;
     std::fprintf(out_, "going on after step %lld of %lld\n", static_cast<long long>(report.resumed),
                  static_cast<long long>(report.steps));
