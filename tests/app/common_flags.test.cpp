@@ -292,6 +292,18 @@ TEST_CASE("ranks can send gradients in 16 bits, and nobody else") {
                  "--gradient-wire bf16 with --backend cuda, where NCCL does not join the ranks"));
 }
 
+TEST_CASE("only ranks have buckets, and only several replicas compare theirs") {
+  CHECK(parse({"--nproc", "2", "--bucket-cap-mb", "4"}).bucket_cap_mb == 4);
+  CHECK(contains(refused({"--bucket-cap-mb", "4"}),
+                 "--bucket-cap-mb 4 with --parallel single: it is ranks that send gradients; use --parallel ddp, or"));
+  CHECK(contains(refused({"--bucket-cap-mb", "0.5", "--devices", "2"}), "--bucket-cap-mb 0.5 with --parallel dp"));
+  CHECK(parse({"--nproc", "2", "--check-replicas-every", "10"}).check_replicas_every == 10);
+  CHECK(parse({"--devices", "2", "--check-replicas-every", "10"}).check_replicas_every == 10);
+  CHECK(contains(refused({"--check-replicas-every", "10"}),
+                 "--check-replicas-every 10 with --parallel single: there is one replica and none to compare it with; "
+                 "use --parallel dp or ddp, or leave it out"));
+}
+
 TEST_CASE("products are timed on GPUs, and nowhere else") {
   app::Gpus const one{.built = true, .count = 1};
   CHECK_FALSE(parse({}, 4, {}, one).timed_products);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sstream>
 #include <string>
 
 #include <lockstep/app/backend.hpp>
@@ -38,6 +39,21 @@ inline void check_gradient_wire(Options const& options) {
     refuse(
         "--backend cuda, where NCCL does not join the ranks: what goes over the host is summed in float32; leave "
         "it out, or use --engine nccl");
+}
+
+inline void check_bucket_cap(Options const& options) {
+  if (!options.bucket_cap_mb || options.parallel == Parallel::ddp) return;
+  std::ostringstream megabytes;
+  megabytes << *options.bucket_cap_mb;
+  throw ConfigError("--bucket-cap-mb " + megabytes.str() + " with --parallel " + name(options.parallel) +
+                    ": it is ranks that send gradients; use --parallel ddp, or leave it out");
+}
+
+inline void check_replica_checks(Options const& options) {
+  if (options.check_replicas_every > 0 && options.parallel == Parallel::single)
+    throw ConfigError("--check-replicas-every " + std::to_string(options.check_replicas_every) +
+                      " with --parallel single: there is one replica and none to compare it with; use --parallel dp or "
+                      "ddp, or leave it out");
 }
 
 inline void check_timed_products(Options const& options) {
@@ -91,6 +107,8 @@ inline void check_saving(Options const& options) {
 inline void check_combinations(Options const& options) {
   check_sharding(options);
   check_gradient_wire(options);
+  check_bucket_cap(options);
+  check_replica_checks(options);
   check_timed_products(options);
   check_best(options);
   check_saving(options);
