@@ -24,6 +24,7 @@
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -463,6 +464,8 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
           [&](FitOptions const& o) { fit(single, o, 8); });
   refused("and the model with its optimizer has",
           [&](FitOptions const& o) { fit(single, o, 4, optim::SGD{.learning_rate = 0.1, .momentum = 0.9}); });
+  refused("was saved with the optimizer AdamW and training would go on with Adam",
+          [&](FitOptions const& o) { fit(single, o, 4, optim::Adam{}); });
   refused("was saved with the seed 5 and training would go on with 6", [&](FitOptions const& o) {
     Trainer trainer{Model{}, optim::AdamW{}, single, 6};
     auto batches = loader(4);
@@ -513,7 +516,8 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
                             {1, 8, 23, "abc"},
                             optim::LossScaler::State{0x1p64f, 5, 2},
                             "a machine\n0 1 ff\n",
-                            {20, 3}};
+                            {20, 3},
+                            "AdamW"};
   auto const is = train::Progress::from_json(was.to_json(), "x");
   CHECK(is.to_json() == was.to_json());
   CHECK(is.seed == was.seed);
@@ -527,6 +531,7 @@ TEST_CASE("progress is read as it was written, and nothing else is taken for it"
   CHECK(is.timed_products == was.timed_products);
   CHECK(is.before.steps == 20);
   CHECK(is.before.epochs == 3);
+  CHECK(is.optimizer == "AdamW");
   CHECK_THROWS_WITH_AS(static_cast<void>(train::Progress::from_json(R"({"version":2})", "x")),
                        doctest::Contains("x: the state of training has version 2"), DataError);
   CHECK_THROWS_AS(static_cast<void>(train::Progress::from_json("{}", "x")), DataError);

@@ -29,6 +29,7 @@ struct SGD {
   RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
+  [[nodiscard]] static constexpr char const* name() noexcept { return "SGD"; }
   /// each(name, value) for the numbers that ranks must have alike.
   void describe(auto&& each) const {
     each("momentum", momentum), each("kind of momentum", static_cast<Index>(kind)), each("weight decay", weight_decay);
@@ -37,9 +38,9 @@ struct SGD {
 
   /// @throws ConfigError for a setting out of range
   void check() const {
-    detail::expect_setting("SGD", "learning_rate", learning_rate),
-        detail::expect_setting("SGD", "momentum", momentum, 1);
-    detail::expect_setting("SGD", "weight_decay", weight_decay);
+    detail::expect_setting(name(), "learning_rate", learning_rate),
+        detail::expect_setting(name(), "momentum", momentum, 1);
+    detail::expect_setting(name(), "weight_decay", weight_decay);
   }
 
   static constexpr int states = 1;  ///< b

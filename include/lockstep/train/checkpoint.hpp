@@ -59,6 +59,7 @@ struct Progress {
   optim::LossScaler::State loss_scale = {};  ///< where activations are float16
   std::string timed_products = {};           ///< which algorithms GPUs took, where they were chosen by time
   TrainerSteps before = {};                  ///< what the trainer had done before this fit
+  std::string optimizer = {};                ///< its name(), where it has one
 
   [[nodiscard]] std::string to_json() const {
     json::Writer out;
@@ -72,6 +73,7 @@ struct Progress {
     if (!timed_products.empty()) out.member("timed_products", timed_products);
     if (before.steps > 0 || before.epochs > 0)
       out.member("steps_before", before.steps).member("epochs_before", before.epochs);
+    if (!optimizer.empty()) out.member("optimizer", optimizer);
     out.member("loss_sum", epoch_loss.sum).member("loss_weight", epoch_loss.weight).member("seconds", seconds);
     out.member("resumed_at", resumed_at).key("evaluations").begin_array();
     for (auto const& each : evaluations) {
@@ -110,6 +112,7 @@ struct Progress {
     }
     if (auto const* products = value.find("timed_products")) out.timed_products = products->string();
     if (value.find("steps_before")) whole(out.before.steps, "steps_before"), whole(out.before.epochs, "epochs_before");
+    if (auto const* named = value.find("optimizer")) out.optimizer = named->string();
     auto const& seed = value.at("seed").string();
     auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
     if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse(where, "seed", seed);

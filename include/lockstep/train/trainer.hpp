@@ -233,8 +233,8 @@ class Trainer {
           " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
     train::detail::FitPlan plan = train::detail::plan_of(loader, split(), options);
     plan.before = {done_.steps - train::detail::loss_scale_of(session_).skipped, done_.epochs};
-    train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, Optimizer::states, seed_, loader,
-                                             split(), plan);
+    train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, optimizer_, seed_, loader, split(),
+                                             plan);
     auto epoch_loss = checkpoints.take_up(record);
     train::detail::set_loss_scale(session_, record.loss_scale);
     done_ = record.steps > 0 ? plan.trainer_steps(record.steps) : plan.before;

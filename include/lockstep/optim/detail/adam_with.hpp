@@ -25,6 +25,7 @@ struct AdamWith {
   RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
+  [[nodiscard]] static constexpr char const* name() noexcept { return decay == Decay::coupled ? "Adam" : "AdamW"; }
   /// each(name, value) for the numbers that ranks must have alike.
   void describe(auto&& each) const {
     each("beta1", beta1), each("beta2", beta2), each("epsilon", epsilon), each("weight decay", weight_decay);
@@ -33,10 +34,9 @@ struct AdamWith {
 
   /// @throws ConfigError for a setting out of range
   void check() const {
-    char const* const name = decay == Decay::coupled ? "Adam" : "AdamW";
-    expect_setting(name, "learning_rate", learning_rate), expect_setting(name, "epsilon", epsilon);
-    expect_setting(name, "beta1", beta1, 1), expect_setting(name, "beta2", beta2, 1);
-    expect_setting(name, "weight_decay", weight_decay);
+    expect_setting(name(), "learning_rate", learning_rate), expect_setting(name(), "epsilon", epsilon);
+    expect_setting(name(), "beta1", beta1, 1), expect_setting(name(), "beta2", beta2, 1);
+    expect_setting(name(), "weight_decay", weight_decay);
   }
 
   static constexpr int states = 2;  ///< m, v

@@ -22,17 +22,19 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 template <class Session, class Loader>
 class Checkpointing {
  public:
-  /// `states` arenas belong to the optimizer.
-  Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, int states,
+  template <class Optimizer>
+  Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, Optimizer const&,
                 std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan& plan)
       : options_(options),
         session_(session),
         layout_(layout),
-        states_(static_cast<std::size_t>(states)),
+        states_(static_cast<std::size_t>(Optimizer::states)),
         seed_(seed),
         loader_(loader),
         split_(split),
-        plan_(plan) {}
+        plan_(plan) {
+    if constexpr (requires { Optimizer::name(); }) optimizer_ = Optimizer::name();
+  }
 
   /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
   /// here when it will save.
@@ -114,7 +116,8 @@ class Checkpointing {
                      .data = place(record.steps),
                      .loss_scale = loss_scale_of(session_),
                      .timed_products = record.timed_products,
-                     .before = plan_.before},
+                     .before = plan_.before,
+                     .optimizer = optimizer_},
                     options_.metadata);
     if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }
@@ -131,16 +134,19 @@ class Checkpointing {
   }
 
   void check(Progress const& progress, RunRecord const& record) const {
-    auto const refuse = [&](std::string const& what, auto was, auto is) {
-      throw ConfigError(options_.resume + ": was saved with " + what + " " + std::to_string(was) +
-                        " and training would go on with " + std::to_string(is) + "; make them equal, or start anew");
+    auto const refuse = [&](std::string const& what, std::string const& was, std::string const& is) {
+      throw ConfigError(options_.resume + ": was saved with " + what + " " + was + " and training would go on with " +
+                        is + "; make them equal, or start anew");
     };
     if (progress.effective_batch_size != record.effective_batch_size)
-      refuse("an effective batch of", progress.effective_batch_size, record.effective_batch_size);
+      refuse("an effective batch of", std::to_string(progress.effective_batch_size),
+             std::to_string(record.effective_batch_size));
+    if (!progress.optimizer.empty() && !optimizer_.empty() && progress.optimizer != optimizer_)
+      refuse("the optimizer", progress.optimizer, optimizer_);
     if (progress.reproducible != record.reproducible)
       throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) + " and training would go on " +
                         under(record.reproducible) + "; make them equal, or start anew");
-    if (progress.seed != seed_) refuse("the seed", progress.seed, seed_);
+    if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
     if constexpr (resumes) {
       loader_.check(progress.data);
       if (!(place(progress.steps) == progress.data))
@@ -167,6 +173,7 @@ class Checkpointing {
   Session& session_;
   nn::ParameterLayout const& layout_;
   std::size_t states_;
+  std::string optimizer_;
   std::uint64_t seed_;
   Loader const& loader_;
   data::Split split_;
