@@ -2,14 +2,18 @@
 // compare DIR DIR…: puts runs side by side that were saved with --save-dir, the first of them the baseline: how fast
 // each was, whether they learned the same, and what bounds the speed-up on this machine.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
+#include <lockstep/core/json_writer.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/scaling/detail/number.hpp>
 #include <lockstep/scaling/saved_run.hpp>
@@ -28,6 +32,7 @@ struct Run {
   double loss;
   std::string accuracy;  // "-" where no evaluation counts it
   std::string parameters_sha256;
+  std::map<std::string, std::string> settings;  // that bear on what a run learns, by name
 };
 
 // Runs of the same global batches differ by rounding alone. AdamW divides by the root of small second moments, so that
@@ -37,6 +42,24 @@ constexpr double loss_bound = 0.02;
 
 // Of an evaluation: null is one that was no number.
 double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
+
+// Flags that say where and how a run computes, or what it leaves; the size of its batches shows in its steps.
+constexpr std::array<std::string_view, 25> no_matter{
+    "backend",     "batch-size",      "bucket-cap-mb", "check-replicas-every", "checkpoint-every",
+    "config",      "devices",         "engine",        "global-batch-size",    "keep-checkpoints",
+    "local-rank",  "master-addr",     "master-port",   "max-restarts",         "nproc",
+    "num-workers", "parallel",        "prefetch",      "reproducible",         "resume",
+    "save-dir",    "shard-optimizer", "threads",       "timed-products",       "trace"};
+
+std::map<std::string, std::string> settings_of(json::Value const& run) {
+  std::map<std::string, std::string> all;
+  auto const* const settings = run.find("settings");
+  if (!settings) return all;
+  for (auto const& [name, value] : settings->object())
+    if (std::find(no_matter.begin(), no_matter.end(), name) == no_matter.end())
+      all[name] = json::Writer().value(value).text();
+  return all;
+}
 
 Run read(std::string const& directory) {
   scaling::SavedRun const saved(directory);
@@ -53,7 +76,8 @@ Run read(std::string const& directory) {
                .profile = profile,
                .loss = number(final.at("eval_loss")),
                .accuracy = accuracy ? scaling::detail::number(number(*accuracy), 4) : "-",
-               .parameters_sha256 = json.at("parameters_sha256").string()};
+               .parameters_sha256 = json.at("parameters_sha256").string(),
+               .settings = settings_of(json)};
   });
 }
 
@@ -71,6 +95,21 @@ void print_table(std::vector<Run> const& runs) {
 
 bool same_work(Run const& a, Run const& b) {
   return a.profile.effective_batch_size == b.profile.effective_batch_size && a.steps == b.steps;
+}
+
+// "lr 0.002 (0.001), dropout 0.2 (not given)": what `run` has otherwise than `other`, and in brackets what that has.
+std::string differences(Run const& run, Run const& other) {
+  std::string all;
+  auto const of = [](Run const& one, std::string const& name) {
+    auto const found = one.settings.find(name);
+    return found == one.settings.end() ? "not given" : found->second;
+  };
+  auto names = run.settings;
+  names.insert(other.settings.begin(), other.settings.end());
+  for (auto const& [name, value] : names)
+    if (of(run, name) != of(other, name))
+      all += (all.empty() ? "" : ", ") + name + " " + of(run, name) + " (" + of(other, name) + ")";
+  return all;
 }
 
 // Whether `run` learned what `other` did, and the words for it.
@@ -102,7 +141,10 @@ int compare(std::vector<std::string> const& directories) {
       return same_work(other, runs[i]) && other.shards == runs[i].shards;
     });
     auto const& other = twin == runs.begin() + static_cast<std::ptrdiff_t>(i) ? runs[0] : *twin;
-    if (same_work(runs[i], other))
+    auto const differ = differences(runs[i], other);
+    if (!differ.empty())
+      std::printf("%s need not agree with %s: it has %s.\n", runs[i].name.c_str(), other.name.c_str(), differ.c_str());
+    else if (same_work(runs[i], other))
       all_agree &= agree(runs[i], other);
     else
       std::printf("%s and %s took other steps or batches, so they need not agree.\n", runs[i].name.c_str(),

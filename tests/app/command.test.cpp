@@ -24,7 +24,7 @@ struct Flags {
   bool dry = false;
   std::vector<std::string> items;
   std::vector<std::string> given;
-  std::vector<std::pair<std::string, std::string>> values;
+  std::vector<std::pair<std::string, std::string>> values, settings;
 
   bool parse(std::vector<char const*> arguments) {
     app::Command command("about the program");
@@ -42,6 +42,7 @@ struct Flags {
     bool const run = command.parse(static_cast<int>(arguments.size()), arguments.data());
     help = command.help();
     values = command.values();
+    settings = command.settings();
     CHECK(command.values(1).size() == values.size() - 1);
     given = command.arguments(static_cast<int>(arguments.size()), arguments.data());
     return run;
@@ -107,6 +108,9 @@ TEST_CASE("what flags of numbers and words say can be asked for, however it was 
   Values const expected{{"--width", "32"},        {"--rate", "0.25"}, {"--seed", "7"},
                         {"--depth", "not given"}, {"--mode", "slow"}, {"--dry", "true"}};
   CHECK(flags.values == expected);
+  Values const all{{"--width", "32"}, {"--rate", "0.25"}, {"--seed", "7"},
+                   {"--path", "a b"}, {"--mode", "slow"}, {"--dry", "true"}};
+  CHECK(flags.settings == all);
   Configured configured("width: 32\nrate: 0.25\ndepth: 3\nmode: fast\n");
   Values const of_file{{"--width", "32"}, {"--rate", "0.25"}, {"--seed", "7"},
                        {"--depth", "3"},  {"--mode", "fast"}, {"--dry", "false"}};

@@ -93,6 +93,10 @@ TEST_CASE("side by side, two devices and two ranks learn generated motion, to th
   CHECK(dp.at("final").at("eval_loss") == ddp.at("final").at("eval_loss"));
   CHECK(dp.at("final").at("eval_accuracy").number() >= 0.9);
   CHECK(dp.at("final").at("eval_samples").integer() == 24);
+  CHECK(ddp.at("settings").at("lr").number() == 0.01);
+  CHECK(ddp.at("settings").at("samples").integer() == 240);
+  CHECK(ddp.at("settings").at("weight-decay").number() == 0.01);
+  CHECK(dp.at("command").array().back().string() == "8");
 }
 
 TEST_CASE("a folder as the data set's archive has it is read, and evaluated on its own test part or on other people") {

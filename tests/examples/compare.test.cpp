@@ -67,6 +67,25 @@ TEST_CASE("runs that should agree and do not are told, and fail") {
   CHECK(contains(loss.out, "far and single DISAGREE"));
 }
 
+TEST_CASE("runs with other settings need not agree, and are told which") {
+  TemporaryFolder const folder;
+  auto const with = [&](std::string const& name, std::string const& settings, std::string const& sha) {
+    auto json = run("ddp", 2, 960, 0.30, sha);
+    json.insert(1, "\"settings\": {" + settings + "}, ");
+    save_run(folder, name, json);
+  };
+  with("one", R"("lr": 0.001, "lr-schedule": "cosine", "threads": 1)", "aaaa");
+  with("two", R"("lr": 0.002, "lr-schedule": "cosine", "threads": 2, "dropout": 0.1)", "bbbb");
+  with("three", R"("lr": 0.001, "lr-schedule": "cosine", "threads": 3)", "bbbb");
+  auto const other = run_example("compare", {folder / "one", folder / "two"});
+  CAPTURE(other.out);
+  CHECK(other.exit_code == 0);
+  CHECK(contains(other.out, "two need not agree with one: it has dropout 0.1 (not given), lr 0.002 (0.001)."));
+  auto const same = run_example("compare", {folder / "one", folder / "three"});
+  CHECK(same.exit_code == 1);
+  CHECK(contains(same.out, "three and one DISAGREE"));
+}
+
 TEST_CASE("an evaluation that was no number agrees with none") {
   TemporaryFolder const folder;
   auto json = run("ddp", 2, 960, 0.30, "bbbb");

@@ -77,6 +77,26 @@ TEST_CASE("run.json says what the record says, phases and quantiles per step in 
   CHECK(json.at("verdict").at("says").string() == "because");
 }
 
+TEST_CASE("run.json holds the command and its settings: numbers and truths as such") {
+  train::RunLabels labels;
+  labels.command = {"./text", "--lr", "0.01"};
+  labels.settings = {{"lr", "0.01"},     {"epochs", "3"},
+                     {"trace", "false"}, {"lr-schedule", "cosine"},
+                     {"data", "nan"},    {"seed", "18446744073709551615"},
+                     {"name", "1e5x"}};
+  auto const json = json::parse(train::run_json(record(), labels), "run.json");
+  CHECK(json.at("command").at(std::size_t{1}).string() == "--lr");
+  auto const& settings = json.at("settings");
+  CHECK(settings.at("lr").number() == 0.01);
+  CHECK(settings.at("epochs").integer() == 3);
+  CHECK_FALSE(settings.at("trace").boolean());
+  CHECK(settings.at("lr-schedule").string() == "cosine");
+  CHECK(settings.at("data").string() == "nan");
+  CHECK(settings.at("name").string() == "1e5x");
+  CHECK(settings.at("seed").number() == 18446744073709551615.0);
+  CHECK_FALSE(json::parse(train::run_json(record(), {}), "run.json").find("settings"));
+}
+
 TEST_CASE("of a run that went on, speed and milliseconds are of what came since, and the last best is the best") {
   auto went_on = record();
   went_on.resumed_at = {1};

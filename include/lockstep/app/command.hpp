@@ -83,13 +83,15 @@ class Command {
         [&value, least, most](auto const& name, auto const& text) {
           value = detail::number<T>(name, text, least, most);
         });
-    flags_.back().value = [&value] { return value ? detail::shortest(*value) : "not given"; };
+    flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
   }
   void add(std::string const& names, std::string& value, std::string const& help) {
     add(names, help, [&value](auto const& name, auto const& text) {
       if (text.empty()) throw ConfigError(name + " '': must not be empty; leave the flag out for the default");
       value = text;
     });
+    flags_.back().value = [&value] { return value.empty() ? not_given : value; };
+    flags_.back().is_text = true;
   }
   /// One word out of a list, each standing for a value.
   template <class T>
@@ -113,7 +115,7 @@ class Command {
       flags_.back().value = [&value, choices] {
         for (auto const& [word, meaning] : choices)
           if (value == meaning) return word;
-        return std::string("none of its choices");
+        return not_given;
       };
   }
 
@@ -162,7 +164,14 @@ class Command {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values(std::size_t known = 0) const {
     std::vector<std::pair<std::string, std::string>> all;
     for (auto i = known; i < flags_.size(); ++i)
-      if (flags_[i].value) all.emplace_back(flags_[i].name, flags_[i].value());
+      if (flags_[i].value && !flags_[i].is_text) all.emplace_back(flags_[i].name, flags_[i].value());
+    return all;
+  }
+  /// After `parse`: what all flags but those that the caller reads say, those left out that say nothing.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (auto const& flag : flags_)
+      if (auto const says = flag.value ? flag.value() : not_given; says != not_given) all.emplace_back(flag.name, says);
     return all;
   }
   /// How many flags there are.
@@ -171,6 +180,7 @@ class Command {
 
  private:
   static constexpr char config_flag[] = "--config";
+  inline static std::string const not_given = "not given";
 
   struct Flag {
     std::string name;                // its first
@@ -180,6 +190,7 @@ class Command {
     CLI::Option* option = nullptr;
     std::size_t line = 0;  // of the configuration file that gives it
     std::function<std::string()> value = nullptr;
+    bool is_text = false;
   };
   static std::string with_dashes(std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');

@@ -73,6 +73,8 @@ struct Options {
 
   bool dry_run = false;  ///< checks all that can be checked, trains and writes nothing
 
+  std::vector<std::string> command_line;                      ///< the command line, with what a configuration file gave
+  std::vector<std::pair<std::string, std::string>> settings;  ///< what all flags say, by name
   /// What the program's own flags of numbers and words say, by name: alike on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> alike;
   std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start

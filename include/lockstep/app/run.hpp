@@ -84,6 +84,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
       check_wire(options.gradient_wire, Precision::fp32);
     options.program = program;
     options.alike = command.values(common_flags);
+    options.settings = command.settings();
+    options.command_line = command.arguments(argc, argv);
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
@@ -99,7 +101,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     ranks.max_restarts = options.max_restarts;
     ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
     if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
-    ranks.arguments = command.arguments(argc, argv);
+    ranks.arguments = options.command_line;
     ranks.warn = ranks.report = say;
     ranks.line = [](int rank, int stream, std::string const& line) {
       std::fprintf(stream == 1 ? stdout : stderr, "[rank %d] %s\n", rank, line.c_str());

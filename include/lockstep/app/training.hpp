@@ -126,6 +126,8 @@ class Training {
   }
 
  private:
+  static constexpr bool has_precision = requires(Options const& options) { options.precision; };
+
   /// A run that goes on for longer than it was to is not over, until it says so again.
   struct NotOver final : train::Observer {
     explicit NotOver(std::string path) : run_json(std::move(path)) {}
@@ -339,6 +341,8 @@ class Training {
     labels.example = options_.program;
     labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
     labels.precision = name(precision());
+    labels.command = options_.command_line;
+    for (auto const& [flag, text] : options_.settings) labels.settings.emplace_back(flag.substr(2), text);
     auto const verdict = scaling::judge(scaling::profile_of(record));
     labels.bound = verdict.bound;
     labels.says = verdict.says;
@@ -355,35 +359,33 @@ class Training {
     auto const& record = found.as_it_is;
     auto const labels = this->labels(record);
     auto const here = world_.size > 1 ? world_.local_size : 1;
-    scaling::Diagnosis const diagnosis{.profile = scaling::profile_of(record),
-                                       .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
-                                       .replayed_samples_per_second = found.replayed.samples_per_second(),
-                                       .num_workers = options_.num_workers,
-                                       .shards_here = here * record.devices,
-                                       .ranks_here = here,
-                                       .cores = options_.cores,
-                                       .on_host = options_.backend == Backend::host,
-                                       .spares_bfloat16 = requires {options_.precision;
+    scaling::Diagnosis const diagnosis{
+        .profile = scaling::profile_of(record),
+        .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
+        .replayed_samples_per_second = found.replayed.samples_per_second(),
+        .num_workers = options_.num_workers,
+        .shards_here = here * record.devices,
+        .ranks_here = here,
+        .cores = options_.cores,
+        .on_host = options_.backend == Backend::host,
+        .spares_bfloat16 = has_precision && precision() == Precision::fp32 && multiplies_bfloat16_tiles(),
+        .all_reduce = all_reduce};
+    auto const run = train::run_json(record, labels);
+    auto workload = scaling::SavedRun(run, "doctor").workload();
+    if (found.loader_samples_per_second > 0)
+      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
+    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
+    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
+    if (!saves()) return;
+    train::AtomicFile out(file("doctor.json"));
+    out.write(diagnosis.json(run));
+    out.commit();
   }
-  &&precision() == Precision::fp32&& multiplies_bfloat16_tiles(), .all_reduce = all_reduce
-};
-auto const run = train::run_json(record, labels);
-auto workload = scaling::SavedRun(run, "doctor").workload();
-if (found.loader_samples_per_second > 0)
-  workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
-scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
-std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
-if (!saves()) return;
-train::AtomicFile out(file("doctor.json"));
-out.write(diagnosis.json(run));
-out.commit();
-}
-static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
+  static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 
-Options const& options_;
-launch::World& world_;
-mutable int stopped_by_ = 0;
-}
-;
+  Options const& options_;
+  launch::World& world_;
+  mutable int stopped_by_ = 0;
+};
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/core/version.hpp>
@@ -11,14 +17,34 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// What run.json says beyond the record of the run.
 struct RunLabels {
-  std::string example = {};            ///< the program's name
-  std::string backend = "host";        ///< "host" or "cuda"
-  std::string parameters_sha256 = {};  ///< of the parameters at the end
-  std::string bound = {}, says = {};   ///< the verdict: what bounds the run, in a word and in a sentence
-  std::string precision = "fp32";      ///< of activations: "fp32", "bf16" or "fp16"
+  std::string example = {};               ///< the program's name
+  std::string backend = "host";           ///< "host" or "cuda"
+  std::string parameters_sha256 = {};     ///< of the parameters at the end
+  std::string bound = {}, says = {};      ///< the verdict: what bounds the run, in a word and in a sentence
+  std::string precision = "fp32";         ///< of activations: "fp32", "bf16" or "fp16"
+  std::vector<std::string> command = {};  ///< what started it, word by word
+  std::vector<std::pair<std::string, std::string>> settings = {};  ///< such as {"lr", "0.001"}
 };
 
 namespace detail {
+
+/// Numbers and truths as such, everything else as text.
+inline void write_setting(json::Writer& out, std::string_view text) {
+  auto const is = [&](auto& number) {
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size();
+  };
+  std::int64_t integer = 0;
+  double number = 0;
+  if (text == "true" || text == "false")
+    out.value(text == "true");
+  else if (is(integer))
+    out.value(integer);
+  else if (is(number) && std::isfinite(number))
+    out.value(number);
+  else
+    out.value(text);
+}
 
 inline void write_phases(json::Writer& out, RunRecord const& record) {
   auto const member = [&](char const* name, double seconds) { out.member(name, record.milliseconds_of_step(seconds)); };
@@ -85,6 +111,10 @@ inline void write_final(json::Writer& out, RunRecord const& record) {
 [[nodiscard]] inline std::string run_json(RunRecord const& record, RunLabels const& labels) {
   json::Writer out(json::Layout::indented);
   out.begin_object().member("schema", 1).member("version", version).member("example", labels.example);
+  if (!labels.command.empty()) out.member("command", labels.command);
+  if (!labels.settings.empty()) out.key("settings").begin_object();
+  for (auto const& [name, text] : labels.settings) detail::write_setting(out.key(name), text);
+  if (!labels.settings.empty()) out.end_object();
   out.member("parallel", record.parallel).member("backend", labels.backend).member("engine", record.engine);
   out.member("precision", labels.precision);
   out.member("world_size", record.world_size).member("devices", record.devices).member("threads", record.threads);
