@@ -17,11 +17,6 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -30,44 +25,19 @@
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/trainer.hpp>
 
+#include "train/text_classifier.hpp"
+
 using namespace lockstep;
+using namespace lockstep_test;
 
 namespace {
 
 constexpr Index width = 16, inner = 32, longest = 12, words = 40, layers = 2;
 constexpr Index global_batch = 16;
 
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
-
-class Classifier {
- public:
-  explicit Classifier(double dropout)
-      : embedding_({.vocabulary = words, .length = longest, .width = width, .dropout = dropout}),
-        encoder_({.layers = layers, .width = width, .heads = 2, .feed_forward = inner, .dropout = dropout}),
-        head_(width, 3) {}
-  void visit(auto&& each) {
-    each("embedding", embedding_);
-    each("encoder", encoder_);
-    each("head", head_);
-  }
-  template <class Context>
-  auto predict(Context& context, auto const& batch) const {
-    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
-    return head_.forward(context, nn::mean_pool(context, encoder_.forward(context, x)));
-  }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    return nn::cross_entropy(context, predict(context, batch), batch[&Text::label]);
-  }
-
- private:
-  nn::FusedEmbedding embedding_;
-  nn::TransformerEncoder encoder_;
-  nn::Linear head_;
-};
+TextClassifier classifier(double dropout) {
+  return TextClassifier({.words = words, .longest = longest, .layers = layers, .width = width, .dropout = dropout});
+}
 
 // Texts of uneven length whose words lean to their class.
 std::vector<Text> texts(int count) {
@@ -123,7 +93,7 @@ struct Setting {
 template <class Optimizer, class Policy>
 Outcome train_with(Policy policy, Optimizer optimizer, Setting const& setting) {
   auto const parts = policy.all_shards() * setting.accumulation;
-  Trainer trainer(Classifier(setting.dropout), optimizer, std::move(policy), 7);
+  Trainer trainer(classifier(setting.dropout), optimizer, std::move(policy), 7);
   data::DataLoader loader(data::InMemoryDataset(setting.data), data::ShuffledSampler{.seed = setting.order},
                           data::PadCollate{},
                           {.batch_size = std::max<Index>(1, global_batch / parts),
@@ -318,7 +288,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
       launch::run(ranks, [&](launch::World& world) {
         FitOptions options{.epochs = 2};
         if (world.rank == 1) change(options);
-        Trainer trainer(Classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
+        Trainer trainer(classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
                         7);
         data::DataLoader loader(data::InMemoryDataset(texts(16)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
                                 {.batch_size = 4}),
@@ -359,7 +329,7 @@ TEST_CASE("replicas that part during a run end it at the next check, by name") {
   options.threads = 2;
   auto const run = [&] {
     launch::run(options, [&](launch::World& world) {
-      Trainer trainer(Classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
+      Trainer trainer(classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
                       7);
       data::DataLoader loader(data::InMemoryDataset(texts(16)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
                               {.batch_size = 8});

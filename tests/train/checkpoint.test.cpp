@@ -34,18 +34,15 @@
 #include <lockstep/train/predictor.hpp>
 #include <lockstep/train/trainer.hpp>
 
-#include "../temporary_folder.hpp"
+#include "temporary_folder.hpp"
+#include "train/text_classifier.hpp"
 
 using namespace lockstep;
+using lockstep_test::Text;
 
 namespace {
 
 constexpr Index words = 50, longest = 6;
-
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
 
 /// With all that a checkpoint must bring back: moments, a table by rows, dropout, and running statistics.
 class Model {

@@ -13,10 +13,6 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
@@ -24,37 +20,19 @@
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 
+#include "train/text_classifier.hpp"
+
 using namespace lockstep;
+using namespace lockstep_test;
 
 namespace {
 
 constexpr Index words = 200, longest = 9;
 
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
-
 /// A bag of words, whose table's gradient has the form asked for.
-class Model {
- public:
-  explicit Model(nn::GradientForm form)
-      : embedding_({.vocabulary = words, .length = longest, .width = 8, .dropout = 0.1, .token_gradient = form}),
-        head_(8, 3) {}
-  void visit(auto&& each) {
-    each("embedding", embedding_);
-    each("head", head_);
-  }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
-    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
-  }
-
- private:
-  nn::FusedEmbedding embedding_;
-  nn::Linear head_;
-};
+TextClassifier bag_of_words(nn::GradientForm form) {
+  return TextClassifier({.words = words, .longest = longest, .layers = 0, .width = 8, .form = form});
+}
 
 /// Few words are in most texts, and most words in few.
 std::vector<Text> texts(int count) {
@@ -71,7 +49,7 @@ std::vector<Text> texts(int count) {
 
 template <class Policy>
 std::vector<float> train_with(Policy policy, optim::AdamW const& optimizer, nn::GradientForm form) {
-  Trainer trainer(Model(form), optimizer, std::move(policy), 7);
+  Trainer trainer(bag_of_words(form), optimizer, std::move(policy), 7);
   // 11 samples: short last batches, and ranks without samples
   data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
                           {.batch_size = 2, .workers = 0});
@@ -117,7 +95,7 @@ TEST_CASE("a rank that is alone tells the rows of its tables, too, as a single d
     bool sent = false, traced = false;
   };
   auto const tables_of = [](auto policy, bool traces) {
-    Trainer trainer(Model(nn::GradientForm::by_rows), optim::AdamW{}, std::move(policy), 7);
+    Trainer trainer(bag_of_words(nn::GradientForm::by_rows), optim::AdamW{}, std::move(policy), 7);
     data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
                             {.batch_size = 2, .workers = 0});
     train::Trace trace;
@@ -160,7 +138,7 @@ TEST_CASE("rows that no text has are left alone on request, and shrink otherwise
   CHECK(stay == train_with(parallel::DataParallel{.devices = 1, .threads = 1}, adamw, nn::GradientForm::by_rows));
   CHECK(ddp(2, adamw, nn::GradientForm::by_rows) ==
         train_with(parallel::DataParallel{.devices = 2, .threads = 1}, adamw, nn::GradientForm::by_rows));
-  Model model(nn::GradientForm::by_rows);
+  auto model = bag_of_words(nn::GradientForm::by_rows);
   auto const layout = nn::ParameterLayout::of(model);
   std::vector<float> start(static_cast<std::size_t>(layout.size()));
   nn::initialize(layout, 7, start.data());

@@ -13,11 +13,6 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
-#include <lockstep/nn/cross_entropy.hpp>
-#include <lockstep/nn/fused_embedding.hpp>
-#include <lockstep/nn/linear.hpp>
-#include <lockstep/nn/pooling.hpp>
-#include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
@@ -26,45 +21,12 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "malloc_count.hpp"
+#include "train/text_classifier.hpp"
 
 using namespace lockstep;
+using namespace lockstep_test;
 
 namespace {
-
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
-
-class Classifier {
- public:
-  void visit(auto&& each) {
-    each("embedding", embedding_);
-    each("encoder", encoder_);
-    each("head", head_);
-  }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto x = encoder_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
-    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
-  }
-
- private:
-  nn::FusedEmbedding embedding_{{.vocabulary = 50, .length = 24, .width = 16, .dropout = 0.1}};
-  nn::TransformerEncoder encoder_{{.layers = 2, .width = 16, .heads = 2, .feed_forward = 32, .dropout = 0.1}};
-  nn::Linear head_{16, 3};
-};
-
-/// 64 texts of 1 to 24 tokens. A text of 24 is in every batch of 8 consecutive ones, not in every shuffled one.
-auto texts() {
-  std::vector<Text> all;
-  for (int i = 0; i < 64; ++i) {
-    Text text{{}, i % 3};
-    for (int t = 0; t <= (i * 7) % 24; ++t) text.tokens.push_back(1 + (i * 11 + t * 5) % 49);
-    all.push_back(std::move(text));
-  }
-  return data::InMemoryDataset{std::move(all)};
-}
 
 /// How often the heap was asked for memory up to each step.
 struct Counts : train::Observer {
@@ -77,9 +39,11 @@ struct Counts : train::Observer {
 /// with the last.
 template <class Policy>
 long requests(Policy policy, int accumulation = 1, double clip_norm = 0, train::Trace* trace = nullptr) {
-  data::DataLoader loader{
-      texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
-  Trainer trainer{Classifier{}, optim::AdamW{}, std::move(policy)};
+  data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
+                          data::ShuffledSampler{.seed = 3},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 1}};
+  Trainer trainer{TextClassifier({.words = 50, .longest = 24}), optim::AdamW{}, std::move(policy)};
   Counts counts;
   trainer.fit(
       loader, train::NoEvaluation{},

@@ -30,14 +30,12 @@
 #include <lockstep/train/detail/named_spans.hpp>
 #include <lockstep/train/trainer.hpp>
 
+#include "train/text_classifier.hpp"
+
 using namespace lockstep;
+using namespace lockstep_test;
 
 namespace {
-
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
 
 /// A user's own operation, which knows nothing of traces: y = 2 x.
 template <class Context>
@@ -75,24 +73,16 @@ class Classifier {
   nn::Linear head_{16, 3};
 };
 
-auto texts() {
-  std::vector<Text> all;
-  for (int i = 0; i < 64; ++i) {
-    Text text{{}, i % 3};
-    for (int t = 0; t <= (i * 7) % 24; ++t) text.tokens.push_back(1 + (i * 11 + t * 5) % 49);
-    all.push_back(std::move(text));
-  }
-  return data::InMemoryDataset{std::move(all)};
-}
-
 struct Fitted {
   std::vector<float> values;
   nn::ParameterLayout layout;
 };
 template <class Policy>
 Fitted fit(Policy policy, train::Trace* trace, int accumulation = 1, Index most_steps = 0) {
-  data::DataLoader loader{
-      texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
+  data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
+                          data::ShuffledSampler{.seed = 3},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 1}};
   Trainer trainer{Classifier{}, optim::AdamW{}, std::move(policy)};
   trainer.fit(loader, {.epochs = 2, .max_steps = most_steps, .accumulation = accumulation, .trace = trace});
   return {std::vector<float>(trainer.values().begin(), trainer.values().end()), trainer.layout()};
@@ -235,8 +225,10 @@ TEST_CASE("DistributedDataParallel: buckets are ready, start and end within thei
   std::vector<Index> looked(2, 0);
   launch::run({.threads = 2}, [&](launch::World& world) {
     train::Trace trace;
-    data::DataLoader loader{
-        texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
+    data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
+                            data::ShuffledSampler{.seed = 3},
+                            data::PadCollate{},
+                            {.batch_size = 4, .workers = 1}};
     Trainer trainer{Classifier{}, optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1}};
     trainer.fit(loader, {.epochs = 1, .trace = &trace});
     CHECK(trainer.rank() == world.rank);
@@ -270,8 +262,10 @@ TEST_CASE("after a fit that ends in an error nobody writes there any more") {
       if (report.step == 2) throw Error("enough");
     }
   } stop;
-  data::DataLoader loader{
-      texts(), data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 4, .workers = 1}};
+  data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
+                          data::ShuffledSampler{.seed = 3},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 1}};
   Trainer trainer{Classifier{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}};
   {
     train::Trace trace({.warm_up = 0, .steps = 8});
