@@ -79,6 +79,14 @@ TEST_CASE("the policy follows from ranks and devices, and can be named") {
   CHECK(parse({"--nproc", "auto"}, 1).parallel == app::Parallel::single);
 }
 
+TEST_CASE("epochs are as many as the steps take, unless their number is given") {
+  CHECK(parse({}).epochs == 3);
+  CHECK(parse({"--max-steps", "50"}).epochs == 0);
+  CHECK(parse({"--max-steps", "50", "--epochs", "2"}).epochs == 2);
+  CHECK(parse({"--eval-every", "7"}).eval_every == 7);
+  CHECK(contains(refused({"--doctor", "--eval-every", "7"}), "--doctor with --eval-every"));
+}
+
 TEST_CASE("combinations that cannot work are refused with the way out") {
   CHECK(contains(refused({"--parallel", "single", "--nproc", "2"}), "--parallel single with --nproc 2"));
   CHECK(contains(refused({"--parallel", "dp", "--nproc", "2"}), "several ranks need --parallel ddp"));

@@ -95,6 +95,7 @@ TEST_CASE("side by side, two devices and two ranks learn generated motion, to th
   CHECK(dp.at("final").at("eval_samples").integer() == 24);
   CHECK(ddp.at("settings").at("lr").number() == 0.01);
   CHECK(ddp.at("settings").at("samples").integer() == 240);
+  CHECK(ddp.at("settings").at("epochs").integer() == 6);
   CHECK(ddp.at("settings").at("weight-decay").number() == 0.01);
   CHECK(dp.at("command").array().back().string() == "8");
 }

@@ -306,6 +306,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("largest gradient norm = 0.5", [](FitOptions& mine) { mine.clip_norm = 0.5; });
   fails("steps between checks of replicas = 2", [](FitOptions& mine) { mine.check_replicas_every = 2; });
   fails("epochs between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every = 2; });
+  fails("steps between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every_steps = 2; });
   fails("patience = 1", [](FitOptions& mine) { mine.patience = 1; });
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });

@@ -250,6 +250,19 @@ TEST_CASE("what an observer throws ends the run, and the trainer can be used aga
   CHECK(trainer.fit(loader).steps == 2);
 }
 
+TEST_CASE("without a number of epochs there are as many as the steps take, and with one no more") {
+  auto loader = line::loader(20, 8);  // 3 steps an epoch
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  auto const record = trainer.fit(loader, {.epochs = 0, .max_steps = 10});
+  CHECK(record.steps == 10);
+  CHECK(record.epoch_seconds.size() == 4);
+  CHECK(trainer.fit(loader, {.epochs = 2, .max_steps = 10}).steps == 6);
+  CHECK(trainer.fit(loader, {.epochs = 0}).steps == 0);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, {.evaluate_every_steps = 2}),
+                       "fit: evaluate_every_steps is 2, and there is no evaluation; pass one, or leave it out",
+                       ConfigError);
+}
+
 TEST_CASE("evaluations without a better one end the run after as many as patience allows, under any policy") {
   auto fit = [](auto policy, train::Observer* heard, FitOptions options) {
     auto loader = line::loader(22, 8), again = line::loader(22, 8);
@@ -278,6 +291,19 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
     std::vector<Index> epochs;
     for (auto const& report : some.evaluations) epochs.push_back(report.epoch);
     CHECK(epochs == std::vector<Index>{1, 3, 4});  // and the last
+    Recorder steps, alone;
+    auto const often = fit(policy, &steps, {.epochs = 3, .evaluate_every_steps = 4});
+    std::vector<Index> at;
+    for (auto const& report : steps.evaluations) at.push_back(report.step);
+    auto const last = often.steps;
+    std::vector<Index> expected;
+    for (Index step = 4; step < last; step += 4) expected.push_back(step);
+    expected.push_back(last);
+    CHECK(at == expected);
+    CHECK(often.epoch_seconds.size() == 3);
+    fit(policy, &alone, {.epochs = 3, .evaluate_every = 0});  // it changes nothing in what is learned
+    REQUIRE(alone.steps.size() == steps.steps.size());
+    CHECK(alone.steps.back().loss == steps.steps.back().loss);
     fit(policy, &none, {.epochs = 5, .evaluate_every = 0});
     CHECK(none.evaluations.empty());
   };

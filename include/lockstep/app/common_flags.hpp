@@ -53,6 +53,7 @@ class CommonFlags {
     resolve_reproducible();
     resolve_engine(place, gpus);
     resolve_batch_size();
+    resolve_epochs();
     options_.cores = cores;
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
@@ -150,8 +151,12 @@ class CommonFlags {
   }
 
   void add_training(Command& command) {
-    command.add("--epochs", options_.epochs, 1, 1000000, "Passes over the training data");
+    command.add("--epochs", epochs_, 1, 1000000,
+                "Passes over the training data; default " + detail::shortest(options_.epochs) +
+                    ", with --max-steps as many as it takes");
     command.add("--max-steps", options_.max_steps, 1, unlimited, "Stop after so many optimizer steps");
+    command.add("--eval-every", options_.eval_every, 0, unlimited,
+                "Steps from one evaluation to the next; 0: there is one after each epoch");
     command.add("--batch-size", batch_size_, 1, most_samples,
                 "Samples in a batch, per rank or device; default " + detail::shortest(options_.batch_size));
     command.add("--global-batch-size", global_batch_size_, 1, most_samples,
@@ -295,6 +300,13 @@ class CommonFlags {
                       std::to_string(unit) + " (" + because + "); the nearest that fits is " + std::to_string(nearest));
   }
 
+  void resolve_epochs() {
+    if (!epochs_ && options_.max_steps)
+      options_.epochs = 0;
+    else
+      options_.epochs = epochs_.value_or(options_.epochs), epochs_ = options_.epochs;
+  }
+
   /// What would make results depend on the number of ranks or devices is refused.
   void resolve_reproducible() {
     if (!reproducible_) return;
@@ -339,6 +351,7 @@ class CommonFlags {
   std::optional<int> threads_;
   std::optional<int> local_rank_;
   std::optional<int> reproducible_;
+  std::optional<int> epochs_;
   std::optional<Index> batch_size_;
   std::optional<Index> global_batch_size_;
 };

@@ -37,8 +37,9 @@ struct Options {
 
   std::string data;       ///< empty: the example's own
   std::string eval_data;  ///< empty: the data's own test part
-  int epochs = 3;
+  int epochs = 3;         ///< 0: as many as max_steps takes
   std::optional<Index> max_steps;
+  Index eval_every = 0;   ///< optimizer steps; 0: after each epoch
   Index batch_size = 32;  ///< per rank or device
   int grad_accum_steps = 1;
 

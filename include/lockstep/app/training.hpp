@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -90,8 +91,8 @@ class Training {
   /// What the flags say about how long and how: epochs, accumulation, clipping, warm-up and schedule.
   template <class Loader>
   [[nodiscard]] FitOptions fit_options(Loader const& loader) const {
-    Index const all = epoch_steps(loader) * options_.epochs;
-    Index const steps = std::min(all, options_.max_steps.value_or(all));
+    Index const most = options_.max_steps.value_or(std::numeric_limits<Index>::max());
+    Index const steps = options_.epochs > 0 ? std::min(epoch_steps(loader) * options_.epochs, most) : most;
     return {.epochs = options_.epochs,
             .max_steps = options_.max_steps.value_or(0),
             .accumulation = options_.grad_accum_steps,
@@ -100,6 +101,7 @@ class Training {
                          .total_steps = steps,
                          .kind = options_.lr_schedule},
             .check_replicas_every = options_.check_replicas_every,
+            .evaluate_every_steps = options_.eval_every,
             .patience = options_.patience,
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
             .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),

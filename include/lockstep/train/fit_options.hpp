@@ -16,14 +16,15 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// How Trainer::fit trains.
 struct FitOptions {
-  Index epochs = 1;
-  Index max_steps = 0;               ///< optimizer steps; 0 leaves it to the epochs
+  Index epochs = 1;                  ///< at most; 0: as many as max_steps takes
+  Index max_steps = 0;               ///< optimizer steps at most; 0 leaves it to the epochs
   Index accumulation = 1;            ///< micro-batches in one optimizer step
   double clip_norm = 0;              ///< largest norm of the mean gradient; 0 does not clip
   optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
   optim::LossScaler loss_scaler{};   ///< where activations are float16: of their gradients
   Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
   Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
+  Index evaluate_every_steps = 0;    ///< the same in optimizer steps, where it is not 0
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
   std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's best value
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on

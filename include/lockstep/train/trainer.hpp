@@ -123,8 +123,8 @@ class Trainer {
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
-  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or some of them. A
-  /// later fit goes on from the one before: with its parameters, the optimizer's moments and count of steps, and
+  /// Trains on all of the loader's samples, `options.epochs` times, and evaluates after each epoch, or as `options`
+  /// say. A later fit goes on from the one before: with its parameters, the optimizer's moments and count of steps, and
   /// another order and other random numbers. Its schedule and its loss scale begin anew. Who asks by `options.stop`
   /// waits for the step under way, and for an evaluation that is due after it.
   /// @collective with DistributedDataParallel
@@ -255,7 +255,7 @@ class Trainer {
     static_cast<void>(session_.take_phases());  // of steps before
     plan.make_room(record);
     for (auto* observer : options.observers)
-      observer->start({plan.steps, options.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
+      observer->start({plan.steps, plan.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
 
     bool learns = false;
     train::detail::LossScaleReports loss_scales;
@@ -292,24 +292,23 @@ class Trainer {
                              rate,         record.samples, seconds, record.samples_per_second()};
       loss_scales.add(session_, done);
       for (auto* observer : options.observers) observer->step(done);
-      if (plan.ends_epoch(record.steps) || over()) train::detail::check_weight(learns, epoch_loss, record.steps);
-      if (plan.ends_epoch(record.steps)) {
-        record.train_loss = epoch_loss.mean();
-        record.epoch_seconds.push_back(Clock::seconds() - epoch_began);
-        if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
-          if (options.evaluate_every > 0 && (over() || (epoch + 1) % options.evaluate_every == 0)) {
-            auto report = evaluate(evaluation);
-            report.step = record.steps;
-            report.epoch = epoch;
-            report.seconds = Clock::seconds() - record.run_began;
-            tracing.add("evaluation", now, Clock::seconds());
-            report.best = best.take(report);
-            for (auto* observer : options.observers) observer->evaluation(report);
-            record.evaluations.push_back(std::move(report));
-          }
+      bool const ends_epoch = plan.ends_epoch(record.steps);
+      if (ends_epoch || over()) train::detail::check_weight(learns, epoch_loss, record.steps);
+      auto const evaluating = Clock::seconds();
+      if (ends_epoch) record.train_loss = epoch_loss.mean(), record.epoch_seconds.push_back(evaluating - epoch_began);
+      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
+        if (plan.evaluates_after(record.steps, over(), options)) {
+          auto report = evaluate(evaluation);
+          report.step = record.steps;
+          report.epoch = epoch;
+          report.seconds = Clock::seconds() - record.run_began;
+          tracing.add("evaluation", evaluating, Clock::seconds());
+          report.best = best.take(report);
+          for (auto* observer : options.observers) observer->evaluation(report);
+          record.evaluations.push_back(std::move(report));
         }
-        epoch_began = Clock::seconds();
       }
+      epoch_began = ends_epoch ? Clock::seconds() : epoch_began + (Clock::seconds() - evaluating);
       record.stopped = session_.stops() && !over();
       if (!Space::host_accessible && options.timed_products && record.timed_products.empty()) {
         record.timed_products = broadcast(train::detail::choose_products(session_, rank()), 0);

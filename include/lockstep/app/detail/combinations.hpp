@@ -77,6 +77,7 @@ inline void check_doctor(Options const& options) {
   if (options.patience > 0) refuse("--patience");
   if (options.timed_products) refuse("--timed-products");
   if (options.max_steps) refuse("--max-steps");
+  if (options.eval_every > 0) refuse("--eval-every");
   if (options.dry_run) refuse("--dry-run");
   if (options.shard_optimizer)
     throw ConfigError(

@@ -69,6 +69,7 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("steps until the loss scale grows", options.loss_scaler.growth_interval);
   agreement.add("steps between checks of replicas", options.check_replicas_every);
   agreement.add("epochs between evaluations", options.evaluate_every);
+  agreement.add("steps between evaluations", options.evaluate_every_steps);
   agreement.add("patience", options.patience);
   agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});

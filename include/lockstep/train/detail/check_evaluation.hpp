@@ -73,10 +73,14 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
     judges = judges || name == options.judge_by;
     known += ", " + name;
   }
-  bool const evaluates = !std::is_same_v<Evaluation, NoEvaluation> && options.evaluate_every > 0;
+  bool const evaluates =
+      !std::is_same_v<Evaluation, NoEvaluation> && (options.evaluate_every > 0 || options.evaluate_every_steps > 0);
   if (options.patience > 0 && !evaluates)
     throw ConfigError("fit: patience is " + std::to_string(options.patience) +
                       ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
+  if (options.evaluate_every_steps > 0 && !evaluates)
+    throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
+                      ", and there is no evaluation; pass one, or leave it out");
   for (auto const* observer : options.observers)
     if (observer->needs_evaluations() && !evaluates)
       throw ConfigError(

@@ -25,6 +25,7 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
                       std::to_string(options.schedule.total_steps) + " and counts them, too");
   at_least(0, "check_replicas_every", options.check_replicas_every);
   at_least(0, "evaluate_every", options.evaluate_every), at_least(0, "patience", options.patience);
+  at_least(0, "evaluate_every_steps", options.evaluate_every_steps);
   at_least(0, "checkpoints.every", options.checkpoints.every),
       at_least(0, "checkpoints.keep", options.checkpoints.keep);
   if constexpr (requires { optimizer.check(); }) optimizer.check();

@@ -28,10 +28,16 @@ struct FitPlan {
         accumulation(accumulation_),
         micro_samples(micro_samples_),
         epoch_samples(std::min(samples, micro_steps * micro_samples)),
-        epochs(std::min(epochs_, Progress::most_steps / std::max<Index>(1, epoch_steps()))),
+        epochs(std::min(epochs_ > 0 ? epochs_ : epochs_of(max_steps),
+                        Progress::most_steps / std::max<Index>(1, epoch_steps()))),
         steps(std::min(epoch_steps() * epochs, max_steps > 0 ? max_steps : Progress::most_steps)) {}
 
   [[nodiscard]] Index epoch_steps() const noexcept { return (micro_steps + accumulation - 1) / accumulation; }
+  /// So many as hold so many steps.
+  [[nodiscard]] Index epochs_of(Index count) const noexcept {
+    auto const each = std::max<Index>(1, epoch_steps());
+    return count / each + (count % each > 0 ? 1 : 0);
+  }
   /// The epoch of the step that comes after `step` others, its number among the trainer's, which orders are shuffled by
   /// and random operations keyed with, and the step's first micro-step and the one behind its last.
   [[nodiscard]] Index epoch(Index step) const noexcept { return step / std::max<Index>(1, epoch_steps()); }
@@ -40,6 +46,13 @@ struct FitPlan {
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(micro_steps, begin(step) + accumulation); }
   /// Whether an epoch, or the fit, is over after so many steps.
   [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
+  /// Whether the run is evaluated after so many steps, at least one; `over`: there will be no more.
+  template <class FitOptions>
+  [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept {
+    if (options.evaluate_every_steps > 0) return over || step % options.evaluate_every_steps == 0;
+    return ends_epoch(step) && options.evaluate_every > 0 &&
+           (over || (epoch(step - 1) + 1) % options.evaluate_every == 0);
+  }
   /// Samples that so many steps have seen, and their micro-steps. Where a sampler has chosen the batches, which hold
   /// `micro_samples` at most, each counts as the mean.
   [[nodiscard]] Index samples(Index step) const noexcept {
