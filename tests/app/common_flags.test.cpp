@@ -79,6 +79,13 @@ TEST_CASE("the policy follows from ranks and devices, and can be named") {
   CHECK(parse({"--nproc", "auto"}, 1).parallel == app::Parallel::single);
 }
 
+TEST_CASE("restarts from the beginning are worth a word") {
+  CHECK(parse({"--nproc", "2", "--max-restarts", "1", "--save-dir", "x", "--checkpoint-every", "5"}).warnings.empty());
+  auto const warnings = parse({"--nproc", "2", "--max-restarts", "1"}).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "begin with the first step again"));
+}
+
 TEST_CASE("epochs are as many as the steps take, unless their number is given") {
   CHECK(parse({}).epochs == 3);
   CHECK(parse({"--max-steps", "50"}).epochs == 0);

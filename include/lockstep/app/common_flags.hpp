@@ -256,6 +256,9 @@ class CommonFlags {
     options_.nproc = started ? 1 : nproc;
     if (options_.max_restarts > 0 && options_.nproc == 1)
       throw ConfigError("--max-restarts without --nproc: only processes that this program starts are started anew");
+    if (options_.max_restarts > 0 && options_.checkpoint_every == 0)
+      options_.warnings.push_back(
+          "--max-restarts without --checkpoint-every: ranks that are started anew begin with the first step again");
     options_.ranks = parallel == Parallel::ddp ? std::max(nproc, devices) : 1;
     options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices()) : 1;
   }

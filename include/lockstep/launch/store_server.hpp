@@ -56,7 +56,7 @@ class StoreServer {
     }
     if (!open || ::listen(door_.get(), 256) != 0)
       throw ConfigError("StoreServer: port " + std::to_string(options.port) + " cannot be had (" +
-                        std::strerror(errno) + "); name another, or 0 for a free one");
+                        std::strerror(errno) + "); another program has it, or another rank 0; give another one");
     if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
@@ -187,7 +187,10 @@ class StoreServer {
       refusal = who + " speaks version " + std::to_string(hello.version) + " of the store, the server version " +
                 std::to_string(detail::StoreHello::right_version) + "; start the same program everywhere";
     else if (hello.job != options_.job)
-      refusal = who + " is of another run than this port; two runs were given one port";
+      refusal =
+          who +
+          " is of another run than this port: two runs were given one port, or this rank has another MASTER_ADDR, "
+          "MASTER_PORT or WORLD_SIZE than rank 0, which must be the same to the letter";
     else if (hello.size != options_.size || hello.rank < 0 || hello.rank >= options_.size)
       refusal = who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(options_.size);
     else if (std::any_of(guests_.begin(), guests_.end(),
