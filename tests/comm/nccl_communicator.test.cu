@@ -321,6 +321,15 @@ bool says(std::string const& text, std::string const& part) { return text.find(p
 
 }  // namespace
 
+TEST_CASE("no kernel comes to a GPU while NCCL may wait there for peers") {
+  auto const loads = cuda_emulation::loads_beside_peers.load();
+  with_nccl([](comm::AnyCommunicator& c) {
+    for (auto const type : {ElementType::int32, ElementType::int64, ElementType::uint8})
+      reduces(c, type, Operation::logical_and, 33);
+  });
+  CHECK(cuda_emulation::loads_beside_peers == loads);
+}
+
 TEST_CASE("groups are split by NCCL, and nothing is left behind") {
   with_nccl([](comm::AnyCommunicator& c) { groups_may_be_split(c); });
   CHECK(nccl().aborted == 0);

@@ -87,6 +87,8 @@ inline thread_local int current_device = 0;
 inline std::atomic<unsigned> awake{0};
 /// How often memory was given back by a call that waited for another device, which may never come.
 inline std::atomic<int> frees_beside_peers{0};
+/// How often a kernel came to a device while work there waited for another one.
+inline std::atomic<int> loads_beside_peers{0};
 
 /// Calls that need a device wake the current one.
 inline void wake() { awake |= 1u << current_device; }
@@ -372,6 +374,24 @@ class OfDevice {
 
 }  // namespace cuda_emulation
 
+namespace cuda_emulation {
+template <class... Parameters>
+void load(void (*kernel)(Parameters...)) {
+  auto const address = reinterpret_cast<std::uintptr_t>(kernel);
+  if (Device::instance().loads_beside_another_device(current_device, address)) ++loads_beside_peers;
+}
+}  // namespace cuda_emulation
+
+struct cudaFuncAttributes {
+  int numRegs;
+};
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+  cuda_emulation::wake();
+  cuda_emulation::load(kernel);
+  return *attributes = {}, cudaSuccess;
+}
+
 /// Grids of two dimensions, and no dynamic shared memory. An address of another device, which a GPU meets later, is met
 /// at once.
 template <class... Parameters, class... Arguments>
@@ -392,6 +412,7 @@ cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(
     std::apply([](auto const&... each) { cuda_emulation::check_arguments<Parameters...>(each...); }, values);
   };
   check();
+  cuda_emulation::load(kernel);
   return cuda_emulation::queue(config->stream, [=] {
     check();  // a recording may be older than its memory
     auto body = [&] { std::apply(kernel, values); };

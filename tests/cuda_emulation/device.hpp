@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -160,6 +161,16 @@ class Device {
         if (within(work.from) || within(work.to)) return true;
     return false;
   }
+  /// A kernel is launched, or wanted, on the device of that number. Whether this brings it there, for which CUDA may
+  /// wait for all streams, while one of them has work that waits for another device.
+  [[nodiscard]] bool loads_beside_another_device(int number, std::uintptr_t kernel) {
+    std::lock_guard const lock(mutex_);
+    if (!loaded_.emplace(number, kernel).second) return false;
+    for (auto const* const stream : streams_)
+      for (auto const& work : stream->work)
+        if (work.ready) return true;
+    return false;
+  }
   /// Whether to wait for all streams is to wait for another device, which may never come.
   [[nodiscard]] bool needs_another_device() {
     std::lock_guard const lock(mutex_);
@@ -226,6 +237,7 @@ class Device {
   std::recursive_mutex mutex_;
   CUstream_st default_;
   std::vector<CUstream_st*> streams_;
+  std::set<std::pair<int, std::uintptr_t>> loaded_;
   CUstream_st* last_ = nullptr;
   std::uint64_t stay_ = 0, random_ = 1, now_ = 0;
 };

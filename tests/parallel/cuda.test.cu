@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -33,6 +34,7 @@
 #include <lockstep/nn/mean_absolute_error.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
@@ -563,49 +565,55 @@ TEST_CASE("on a wire of 16 bits NCCL sums what was rounded, in recorded passes a
 
 namespace {
 
-/// Throws in the second pass, with which sums begin: rank 0 when the head's sum is under way, and rank 1, once that is
-/// so, before it asks for any.
-class Failing {
+/// Its second half's gradients fill a bucket before the first half's are computed, by other kernels.
+class Deep {
  public:
-  Failing(int rank, std::atomic<bool>* is_under_way) : rank_(rank), is_under_way_(is_under_way) {}
-  void visit(auto&& each) { each("embedding", embedding_), each("head", head_); }
+  void visit(auto&& each) { each("first", first_), each("second", second_); }
   template <class Context>
-  auto predict(Context& context, auto const& batch) const {
-    bool const fails = ++passes_ == 2;
-    while (fails && rank_ == 1 && !*is_under_way_) std::this_thread::yield();
-    if (fails && rank_ == 1) throw std::domain_error("rank 1");
-    auto const x = nn::mean_pool(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
-    if (fails)
-      context.on_backward(x, std::tuple{}, [is_under_way = is_under_way_](Context&) {
-        *is_under_way = true;
-        throw std::domain_error("rank 0");
-      });
-    return head_.forward(context, x);
-  }
-  template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
-    return nn::cross_entropy(context, logits, batch[&Text::label]);
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
+    auto const y = second_.forward(context, nn::relu(context, first_.forward(context, x)));
+    return nn::mean_squared_error(context, y, batch[&Point::y]);
   }
 
  private:
-  int rank_;
-  std::atomic<bool>* is_under_way_;
-  mutable int passes_ = 0;
-  nn::FusedEmbedding embedding_{{.vocabulary = words, .length = longest, .width = width}};
-  nn::Linear head_{width, 3 * width};
+  nn::Linear first_{1, 64}, second_{64, 1};
 };
 
 }  // namespace
+
+TEST_CASE("no kernel comes to a GPU while a sum may wait there for peers, in the first pass neither") {
+  auto const loads = cuda_emulation::loads_beside_peers.load();
+  for (auto const wire : {parallel::WireFormat::float32, parallel::WireFormat::bfloat16})
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      cuda_emulation::OwnDevice const device;
+      parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1,
+                                                                parallel::BufferPolicy::first, false, wire}};
+      Trainer trainer(Deep{}, optim::SGD{.learning_rate = 0.1}, std::move(policy));
+      data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
+      trainer.step(std::vector{points.batch()}, {});
+      return 0;
+    });
+  CHECK(cuda_emulation::loads_beside_peers == loads);  // to come there may be to wait for the whole GPU
+}
 
 TEST_CASE("a rank that fails while NCCL sums waits for nobody, and ends") {
   auto const frees = cuda_emulation::frees_beside_peers.load();
   auto const aborted = nccl_emulation::Everywhere::instance().aborted.load();
   std::atomic<bool> is_under_way{false};
-  auto const train = [&](launch::World& world) {
+  auto const train = [&](launch::World& world) -> int {
     cuda_emulation::OwnDevice const device;
-    fit(parallel::OnCuda{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}},
-        Failing(world.rank, &is_under_way));
-    return 0;
+    parallel::OnCuda policy{parallel::DistributedDataParallel{comm::NcclCommunicator(world), 256, 1}};
+    Line model;
+    auto const layout = nn::ParameterLayout::of(model);
+    std::vector<float> const values(static_cast<std::size_t>(layout.size()));
+    decltype(policy)::Session<Line, optim::SGD> session(policy, model, layout, values);
+    data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
+    std::vector const batches{points.batch()};
+    while (world.rank == 1 && !is_under_way) std::this_thread::yield();
+    if (world.rank == 0) session.micro_step(std::span(batches), {});
+    is_under_way = true;
+    throw std::domain_error("rank " + std::to_string(world.rank));
   };
   CHECK_THROWS_AS(launch::run({.threads = 2}, train), std::domain_error);
   CHECK(cuda_emulation::frees_beside_peers == frees);

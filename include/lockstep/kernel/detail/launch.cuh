@@ -38,6 +38,13 @@ void launch(char const* name, memory::Stream<CudaSpace> stream, Index count, voi
   launch_grid(name, stream, blocks_for(count), threads_per_block, kernel, arguments...);
 }
 
+/// Brings the kernel to the device, which its first launch does otherwise, and may then wait for all that is queued.
+template <class... Parameters>
+void load(char const* name, void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes{};
+  memory::check_cuda(cudaFuncGetAttributes(&attributes, kernel), name);
+}
+
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// This thread's number in the grid, and the grid's size.

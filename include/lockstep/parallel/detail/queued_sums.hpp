@@ -15,6 +15,8 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
 /// The sums of a device's gradients where the communicator's memory is the device's. A bucket is full when the kernels
 /// that fill it are queued, or recorded: a mark behind them tells its sum, which is queued beside them, when to begin.
+/// No sum is started within a pass. The first launch of a kernel may wait for all that the device has to do, and would
+/// for the peers of a sum, of whom nobody could say that they do not come.
 template <class Communicator, class DeviceReplica>
 class QueuedSums {
   using Wire = GradientWire<typename DeviceReplica::Space>;
@@ -22,16 +24,17 @@ class QueuedSums {
  public:
   /// All of them outlive this object.
   QueuedSums(Communicator& communicator, DeviceReplica& replica, GradientBuckets& buckets, Wire const& wire)
-      : communicator_(communicator), replica_(replica), buckets_(buckets), wire_(wire), marks_(buckets.size() + 1) {}
+      : communicator_(communicator), replica_(replica), buckets_(buckets), wire_(wire), marks_(buckets.size() + 1) {
+    wire_.round(buckets_.all_of(0));  // once while nobody sums: start_rest may round for the first time
+  }
 
-  /// The last pass of a step, whose sums begin beside it.
+  /// The last pass of a step, whose sums begin beside it: they are started once it is queued.
   template <class Batch>
   void run(Batch const& batch, MicroStep const& step) {
-    bool const repeated = replica_.run(
+    replica_.run(
         batch, step, {[](void* self) { static_cast<QueuedSums*>(self)->begin(); }, this},
         {[](void* self, Index offset, Index count) { static_cast<QueuedSums*>(self)->is_queued(offset, count); }, this},
         &heard_);
-    if (!repeated) return;
     buckets_.begin_step();
     for (auto const& [offset, count] : heard_)
       fill(offset, count, [this](std::size_t i, comm::Piece& piece) { communicator_.start_after(piece, marks_[i]); });
@@ -60,14 +63,10 @@ class QueuedSums {
   }
   void is_queued(Index offset, Index count) {
     heard_.emplace_back(offset, count);
-    auto const& device = replica_.device();
-    bool const recorded = device.is_recorded();
-    fill(offset, count, [&](std::size_t i, comm::Piece& piece) {
+    fill(offset, count, [this](std::size_t i, comm::Piece&) {
       wire_.round(buckets_.all_of(i));
-      device.make(marks_[i]);
-      if (!recorded) communicator_.start_after(piece, marks_[i]);
+      replica_.device().make(marks_[i]);
     });
-    if (!recorded) communicator_.progress();
   }
   template <class Start>
   void fill(Index offset, Index count, Start const& start) {
