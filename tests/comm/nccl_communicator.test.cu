@@ -488,28 +488,31 @@ TEST_CASE("a rank that is lost while NCCL works, or has ended, is named by the o
   }
 }
 
-TEST_CASE("who gives back the memory of a piece under way waits for nobody, and NCCL is given up") {
-  auto const aborted = nccl().aborted.load();
-  auto const frees = cuda_emulation::frees_beside_peers.load();
-  std::atomic<bool> joined{false}, over{false};
-  auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
-    comm::NcclCommunicator c(world);
-    if (world.rank == 1) joined = true;
-    while (world.rank == 1 && !over) std::this_thread::yield();
-    if (world.rank == 1) return;
-    while (!joined) std::this_thread::yield();
-    auto const kept = c.allocate(64);
-    auto memory = c.allocate(64);
-    Piece piece{ElementType::float32, memory.data(), 8};
-    c.start(piece);
-    memory = {};
-    over = true;
-    c.wait(piece);
-  });
-  REQUIRE(heard.size() == 1);
-  CHECK(says(heard[0], " has left NCCL's operation 0 (all_reduce of 8 float32"));
-  CHECK(nccl().aborted == aborted + 1);
-  CHECK(cuda_emulation::frees_beside_peers == frees);
+TEST_CASE("who gives back memory while a piece is under way, its own or not, waits for nobody, and NCCL is given up") {
+  for (bool const own : {true, false}) {
+    CAPTURE(own);
+    auto const aborted = nccl().aborted.load();
+    auto const frees = cuda_emulation::frees_beside_peers.load();
+    std::atomic<bool> joined{false}, over{false};
+    auto const heard = heard_by_ranks<lockstep::CommunicationError>(2, [&](launch::World& world) {
+      comm::NcclCommunicator c(world);
+      if (world.rank == 1) joined = true;
+      while (world.rank == 1 && !over) std::this_thread::yield();
+      if (world.rank == 1) return;
+      while (!joined) std::this_thread::yield();
+      auto const kept = c.allocate(64);
+      auto memory = c.allocate(64);
+      Piece piece{ElementType::float32, own ? memory.data() : kept.data(), 8};
+      c.start(piece);
+      memory = {};
+      over = true;
+      c.wait(piece);
+    });
+    REQUIRE(heard.size() == 1);
+    CHECK(says(heard[0], " has left NCCL's operation 0 (all_reduce of 8 float32"));
+    CHECK(nccl().aborted == aborted + 1);
+    CHECK(cuda_emulation::frees_beside_peers == frees);
+  }
 }
 
 TEST_CASE("ranks take the GPUs of their host in turn, whatever their rank among all is") {

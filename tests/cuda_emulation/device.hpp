@@ -32,7 +32,7 @@ struct Work {
   std::uint64_t mark = 0;
   std::function<bool()> ready = {};
   std::shared_ptr<Event> marks = {};          // recorded anew each time that the work is queued
-  void const *from = nullptr, *to = nullptr;  // of a copy
+  void const *from = nullptr, *to = nullptr;  // of a copy, or of what NCCL does
 };
 
 /// For what CUDA leaves undefined: the program ends.

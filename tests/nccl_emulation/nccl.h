@@ -242,8 +242,8 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
     if (!*aborted && !dead()) give(**now, rank, static_cast<std::byte*>(out));
   };
   auto& device = cuda_emulation::Device::instance();
-  device.push(stream, {arrive, nullptr});
-  device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || (*now)->complete(); }});
+  device.push(stream, {arrive, nullptr, 0, {}, {}, in, out});
+  device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || (*now)->complete(); }, {}, in, out});
   c->looks = static_cast<int>(++c->calls % 3);
   return c->looks > 0 ? ncclInProgress : ncclSuccess;
 }
@@ -347,7 +347,11 @@ inline ncclResult_t ncclCommSplit(ncclComm_t c, int color, int key, ncclComm_t* 
 inline ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
   return cudaMalloc(to, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
+/// Unmaps memory at once, whoever works on it.
 inline ncclResult_t ncclMemFree(void* memory) {
+  auto const block = cuda_emulation::Memory::instance().find(memory);
+  if (block && block->device->copies(block->begin, block->bytes))
+    cuda_emulation::refuse_to_go_on("memory of NCCL's is given back while NCCL works on it");
   return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 inline ncclResult_t ncclCommRegister(ncclComm_t c, void* memory, std::size_t, void** handle) {
@@ -355,7 +359,8 @@ inline ncclResult_t ncclCommRegister(ncclComm_t c, void* memory, std::size_t, vo
   ++nccl_emulation::Everywhere::instance().registered;
   return *handle = memory, ncclSuccess;
 }
-inline ncclResult_t ncclCommDeregister(ncclComm_t, void*) {
+inline ncclResult_t ncclCommDeregister(ncclComm_t c, void*) {
+  if (nccl_emulation::busy(c)) cuda_emulation::refuse_to_go_on("memory is deregistered while NCCL is busy");
   --nccl_emulation::Everywhere::instance().registered;
   return ncclSuccess;
 }

@@ -68,7 +68,9 @@ class NcclCommunicator {
   /// complete as soon as all ranks have recorded the same, and is done each time that the recording is.
   void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
 
-  /// Completes what was started, then gives zeroed device memory. @throws CudaError
+  /// Completes what was started, then gives zeroed device memory. Who gives it back while any piece is under way
+  /// abandons that first.
+  /// @throws CudaError
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
     auto owner = std::make_unique<Owner>(Owner{self_, nullptr});

@@ -91,12 +91,13 @@ class RankNccl {
     blocks_.push_back({static_cast<std::byte*>(data), bytes});
     return held.release();
   }
+  /// Gives up what is under way: NCCL may be busy, and asked for nothing then, and it unmaps memory without a look at
+  /// who uses it. What NCCL's stream has left to do ends by itself.
   void give_back(void* data, void* registration) noexcept {
-    for (auto const& block : blocks_)
-      for (auto const& step : steps_)
-        if (block.data() == data && (holds(block, step->what.out) || holds(block, step->what.in))) abandon();
+    abandon();
     std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
     if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
+    cudaStreamSynchronize(stream_.view().get());
     ncclMemFree(data);
   }
 
