@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <lockstep/comm/detail/peer_watch.hpp>
-#include <lockstep/comm/piece.hpp>
 #include <lockstep/core/error.hpp>
 
 #if NCCL_VERSION_CODE < 21900
@@ -16,26 +15,6 @@
 #endif
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
-
-[[nodiscard]] inline ncclDataType_t nccl_type(ElementType type, bool without_sign) noexcept {
-  switch (type) {
-    case ElementType::float32:
-      return ncclFloat32;
-    case ElementType::float64:
-      return ncclFloat64;
-    case ElementType::bfloat16:
-      return ncclBfloat16;
-    case ElementType::float16:
-      return ncclFloat16;
-    case ElementType::int32:
-      return without_sign ? ncclUint32 : ncclInt32;
-    case ElementType::int64:
-      return without_sign ? ncclUint64 : ncclInt64;
-    case ElementType::uint8:
-      break;
-  }
-  return ncclUint8;
-}
 
 /// Owns an NCCL communicator none of whose calls wait: one that was asked for something is `busy` for a while, and is
 /// asked for nothing else meanwhile. Only such a communicator can be given up while a peer does not answer.

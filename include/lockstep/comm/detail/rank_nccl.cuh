@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <lockstep/comm/any_communicator.hpp>
+#include <lockstep/comm/detail/ask_nccl.cuh>
 #include <lockstep/comm/detail/check.hpp>
 #include <lockstep/comm/detail/describe.hpp>
 #include <lockstep/comm/detail/group_nccl.cuh>
@@ -19,7 +20,6 @@
 #include <lockstep/comm/detail/tree_reduce.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/wait.hpp>
-#include <lockstep/kernel/truth.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 
@@ -137,9 +137,7 @@ class RankNccl {
   RankNccl(launch::World const& world, AnyCommunicator host, GroupNccl group)
       : watch_(world, members(world.rank, host)), host_(std::move(host)), group_(std::move(group)) {
     in_.resize(static_cast<std::size_t>(size()));
-    kernel::load_truth<std::int32_t>();  // it is launched behind what waits for peers
-    kernel::load_truth<std::int64_t>();
-    kernel::load_truth<std::uint8_t>();
+    load_truths();
   }
   static std::vector<int> members(int run_rank, AnyCommunicator& host) {
     std::vector<int> all(static_cast<std::size_t>(host.size()));
@@ -204,7 +202,7 @@ class RankNccl {
       throw_if_mismatched(step);
       for (Backoff backoff; queued_ < steps_.size(); static_cast<void>(queue_next()))
         static_cast<void>(backoff.pause());
-      group_.settle(ask(what, *producer_), "NCCL's call", watch_);
+      group_.settle(ask_nccl(what, group_.get(), rank(), size(), *producer_), "NCCL's call", watch_);
       make_truth_of(what, *producer_);
     });
     if (failure_) std::rethrow_exception(failure_);
@@ -239,7 +237,7 @@ class RankNccl {
     auto const stream = stream_.view();
     if (!asked_) {
       if (step.mark) step.mark->block(stream);
-      group_.must(ask(step.what, stream), "NCCL's call", watch_, tell(step));
+      group_.must(ask_nccl(step.what, group_.get(), rank(), size(), stream), "NCCL's call", watch_, tell(step));
       asked_ = true;
     }
     auto const state = group_.state();
@@ -337,53 +335,6 @@ class RankNccl {
     for (std::size_t r = 0; r < in_.size(); ++r) in_[r] = step.notes[r].rider.data();
     void* const out = step.what.rider.data();
     reduce_range(Operation::sum, ElementType::float64, in_.data(), size(), &out, 1, 0, std::ssize(step.what.rider));
-  }
-
-  /// Of logical operations NCCL sees the greatest and the smallest, without signs: 0 where all, or any, is 0.
-  ncclResult_t ask(Request const& what, memory::Stream<CudaSpace> on) {
-    bool const any = what.operation == Operation::logical_or, all = what.operation == Operation::logical_and;
-    auto const type = nccl_type(what.type, any || all);
-    auto const operation = any || what.operation == Operation::max ? ncclMax
-                           : all                                   ? ncclMin
-                           : what.operation == Operation::average  ? ncclAvg
-                                                                   : ncclSum;
-    auto const count = static_cast<std::size_t>(what.count);
-    auto* const stream = on.get();
-    switch (what.kind) {
-      case Kind::all_reduce:
-        return ncclAllReduce(what.in, what.out, count, type, operation, group_.get(), stream);
-      case Kind::reduce_scatter:
-        return ncclReduceScatter(what.in, what.out, count, type, operation, group_.get(), stream);
-      case Kind::broadcast:
-        return ncclBroadcast(what.out, what.out, count, type, what.root, group_.get(), stream);
-      default:
-        break;
-    }
-    if (what.counts.empty()) return ncclAllGather(what.in, what.out, count, type, group_.get(), stream);
-    return ask_for_parts(what, type, stream);
-  }
-  ncclResult_t ask_for_parts(Request const& what, ncclDataType_t type, cudaStream_t stream) {
-    ncclResult_t result = ncclGroupStart();
-    auto* out = static_cast<std::byte*>(what.out);
-    for (int r = 0; r < size(); ++r) {
-      auto const n = what.part(r);
-      void const* const from = r == rank() ? what.in : out;
-      if (n > 0 && (result == ncclSuccess || result == ncclInProgress))
-        result = ncclBroadcast(from, out, static_cast<std::size_t>(n), type, r, group_.get(), stream);
-      out += n * what.element_bytes();
-    }
-    auto const ended = ncclGroupEnd();
-    return result == ncclSuccess || result == ncclInProgress ? ended : result;
-  }
-  void make_truth_of(Request const& what, memory::Stream<CudaSpace> stream) {
-    bool const logical = what.operation == Operation::logical_or || what.operation == Operation::logical_and;
-    if (!logical || (what.kind != Kind::all_reduce && what.kind != Kind::reduce_scatter)) return;
-    auto const run = [&]<class T>(T) {
-      kernel::truth(stream, TensorView<T, 1, CudaSpace>{static_cast<T*>(what.out), {what.count}});
-    };
-    if (what.type == ElementType::int32) return run(std::int32_t{});
-    if (what.type == ElementType::int64) return run(std::int64_t{});
-    run(std::uint8_t{});
   }
 
   PeerWatch watch_;
