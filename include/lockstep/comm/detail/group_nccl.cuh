@@ -50,12 +50,18 @@ class GroupNccl {
     out.settle(asked, "ncclCommInitRankConfig", watch);
     return out;
   }
-  /// Collective.
+  /// Collective. After an exception this one is given up, too: NCCL goes on with the split until then, and writes to
+  /// `out` at its end.
   GroupNccl split(int color, int key, PeerWatch const& watch) {
     GroupNccl out;
     auto config = without_waiting();
-    settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
-    out.settle(ncclSuccess, "ncclCommSplit", watch);
+    try {
+      settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
+      out.settle(ncclSuccess, "ncclCommSplit", watch);
+    } catch (...) {
+      abort();
+      throw;
+    }
     return out;
   }
 

@@ -115,7 +115,8 @@ class RankNccl {
       throw ConfigError("NcclCommunicator::split: the color is " + std::to_string(color) + "; it needs 0 or more");
     finish();
     auto host = host_.split(color, key);
-    auto group = group_.split(color, key, watch_);
+    GroupNccl group;
+    over_host([&] { group = group_.split(color, key, watch_); });
     return std::unique_ptr<RankNccl>(new RankNccl(watch_.world(), std::move(host), std::move(group)));
   }
 
