@@ -188,7 +188,8 @@ struct ncclComm {
   std::uint64_t calls = 0;
   int looks = 0;  // for how many more the communicator is busy
   bool finalized = false;
-  int device = cuda_emulation::current_device;  // by number
+  std::shared_ptr<int> recordings = std::make_shared<int>();  // who has it refers to the communicator
+  int device = cuda_emulation::current_device;                // by number
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
 };
 using ncclComm_t = ncclComm*;
@@ -229,7 +230,9 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
   if (!reaches(c, out, written) || (gives && !reaches(c, in, bytes))) return ncclInvalidArgument;
   auto const aborted = c->aborted;
   auto const now = std::make_shared<std::shared_ptr<Exchange>>();  // a recorded operation is another each time
+  auto const recording = stream && stream->capture ? c->recordings : nullptr;
   auto const arrive = [=, group = c->group, operations = c->operations] {
+    static_cast<void>(recording);
     if (*aborted || dead()) return;
     auto const x = *now = group->exchange((*operations)++);
     std::lock_guard const lock(x->mutex);
@@ -300,6 +303,8 @@ inline ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* state) {
 }
 inline ncclResult_t ncclCommFinalize(ncclComm_t c) {
   if (nccl_emulation::busy(c) || c->finalized) return ncclInvalidUsage;
+  if (c->recordings.use_count() > 1)
+    cuda_emulation::refuse_to_go_on("a communicator of recordings is finalized, which waits until they are gone");
   c->finalized = true;
   c->looks = 2;
   return ncclInProgress;

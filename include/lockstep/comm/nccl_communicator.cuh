@@ -65,7 +65,8 @@ class NcclCommunicator {
   /// memory is ready when its piece is started.
   ///
   /// While the stream is being recorded (memory::CudaGraph), a piece in device memory becomes part of the recording, is
-  /// complete as soon as all ranks have recorded the same, and is done each time that the recording is.
+  /// complete as soon as all ranks have recorded the same, and is done each time that the recording is. Recordings are
+  /// destroyed, when what they do is done, before the last copy of their communicator; its end is then an `abandon`.
   void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
 
   /// Completes what was started, then gives zeroed device memory. Who gives it back while any piece is under way
@@ -87,8 +88,9 @@ class NcclCommunicator {
   void wait(Piece const& piece) { self_->wait(piece); }
   /// @throws RankLost, RankStalled, CollectiveMismatch, CommunicationError
   void finish() { self_->finish(); }
-  /// Gives up what was started and is not complete, if anything, and NCCL with it: for who leaves after an exception,
-  /// before memory is given back, which would wait for all peers. Nothing collective can be done afterwards.
+  /// Gives up what was started and is not complete, and what was recorded, if anything, and NCCL with it: for who
+  /// leaves after an exception, before memory is given back, which would wait for all peers. Nothing collective can be
+  /// done afterwards.
   void abandon() noexcept { self_->abandon(); }
   /// Collective: the ranks that gave this rank's color, 0 or more, ordered by key and then by rank.
   [[nodiscard]] NcclCommunicator split(int color, int key) { return NcclCommunicator(self_->split(color, key)); }

@@ -94,7 +94,7 @@ class RankNccl {
   /// Gives up what is under way: NCCL may be busy, and asked for nothing then, and it unmaps memory without a look at
   /// who uses it. What NCCL's stream has left to do ends by itself.
   void give_back(void* data, void* registration) noexcept {
-    abandon();
+    if (!steps_.empty()) abandon();
     std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
     if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
     cudaStreamSynchronize(stream_.view().get());
@@ -102,10 +102,12 @@ class RankNccl {
   }
 
   /// Gives up what is under way. To give device memory back is to wait for all work of the device, NCCL's too: who
-  /// leaves in the midst of it would wait for peers that perhaps never come, and could not say so.
+  /// leaves in the midst of it would wait for peers that perhaps never come, and could not say so. What is recorded may
+  /// be under way at any time, and NCCL would not end before its recordings are gone.
   void abandon() noexcept {
-    if (steps_.empty() || failure_) return;
-    failure_ = std::make_exception_ptr(CommunicationError(watch_.me() + " has left " + tell(*steps_.front())));
+    if ((steps_.empty() && !recorded_) || failure_) return;
+    failure_ = std::make_exception_ptr(CommunicationError(
+        watch_.me() + " has left " + (steps_.empty() ? "NCCL's recorded operations" : tell(*steps_.front()))));
     group_.abort();
   }
 
@@ -203,6 +205,7 @@ class RankNccl {
       throw_if_mismatched(step);
       for (Backoff backoff; queued_ < steps_.size(); static_cast<void>(queue_next()))
         static_cast<void>(backoff.pause());
+      recorded_ = true;
       group_.settle(ask_nccl(what, group_.get(), rank(), size(), *producer_), "NCCL's call", watch_);
       make_truth_of(what, *producer_);
     });
@@ -346,6 +349,7 @@ class RankNccl {
   GroupNccl group_;
   std::optional<memory::Stream<CudaSpace>> producer_;
   std::size_t queued_ = 0;  // of the steps, how many the stream has
+  bool recorded_ = false;   // some operation is part of a recording
   bool asked_ = false;      // NCCL is busy with the one that follows
   std::uint32_t number_ = 0;
   std::vector<void const*> in_;
