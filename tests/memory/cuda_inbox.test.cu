@@ -151,6 +151,22 @@ TEST_CASE("a batch that cannot be brought leaves nothing on its way") {
   step.check(2);
 }
 
+TEST_CASE("what was copied from before a batch failed is waited for as a batch is") {
+  if (!lockstep_test::has_gpu("memory::CudaInbox")) return;
+  memory::CudaInbox inbox;
+  for (int step = 0; step < 2; ++step) {
+    Slab slab;
+    CHECK_THROWS_WITH_AS(static_cast<void>(inbox.receive([&](auto const& copy) {
+                           static_cast<void>(move_to_device(slab.fill(step, 1000), copy));
+                           throw std::runtime_error("no");
+                           return 0;
+                         })),
+                         "no", std::runtime_error);
+    inbox.wait();
+    CHECK(inbox.arrived());
+  }  // the slab's memory is given back, which nothing copies any more
+}
+
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
 TEST_CASE("a larger batch waits for nobody whom the device waits for") {

@@ -53,16 +53,21 @@ class [[nodiscard]] CudaInbox {
 
   /// What f(copy) returns, its copies queued: a batch on the device, in the place that is not open. What f copies from
   /// may change once it has arrived. The copies wait for those who read that place before, and nobody else does. After
-  /// an exception, what was copied so far goes nowhere.
+  /// an exception, what was copied so far goes nowhere, and is waited for as a batch is.
   template <class F>
   [[nodiscard]] auto receive(F&& f) {
     last_ = 1 - opened_;
     auto& place = places_[static_cast<std::size_t>(last_)];
     place.memory.rewind({});
     place.read.block(stream_.view());
-    auto batch = std::forward<F>(f)(Copy(place.memory, stream_.view()));
-    place.arrived.record(stream_.view());
-    return batch;
+    try {
+      auto batch = std::forward<F>(f)(Copy(place.memory, stream_.view()));
+      place.arrived.record(stream_.view());
+      return batch;
+    } catch (...) {
+      mark_the_rest(place);
+      throw;
+    }
   }
   /// Whether the batch received last has been copied, and what it was copied from is free. Does not wait.
   [[nodiscard]] bool arrived() const { return places_[static_cast<std::size_t>(last_)].arrived.reached(); }
@@ -83,6 +88,15 @@ class [[nodiscard]] CudaInbox {
     Scratch<CudaResource> memory;
     CudaEvent arrived, read;
   };
+
+  /// The exception that is on its way says what is wrong.
+  void mark_the_rest(Place& place) noexcept {
+    try {
+      place.arrived.record(stream_.view());
+    } catch (CudaError const&) {
+      cudaStreamSynchronize(stream_.view().get());
+    }
+  }
 
   std::array<Place, places> places_;
   CudaStream stream_;
