@@ -100,6 +100,7 @@ bool same_work(Run const& a, Run const& b) {
 // "lr 0.002 (0.001), dropout 0.2 (not given)": what `run` has otherwise than `other`, and in brackets what that has.
 std::string differences(Run const& run, Run const& other) {
   std::string all;
+  if (run.settings.empty() || other.settings.empty()) return all;  // left by a version that did not tell
   auto const of = [](Run const& one, std::string const& name) {
     auto const found = one.settings.find(name);
     return found == one.settings.end() ? "not given" : found->second;

@@ -84,6 +84,8 @@ TEST_CASE("runs with other settings need not agree, and are told which") {
   auto const same = run_example("compare", {folder / "one", folder / "three"});
   CHECK(same.exit_code == 1);
   CHECK(contains(same.out, "three and one DISAGREE"));
+  save_run(folder, "older", run("ddp", 2, 960, 0.30, "aaaa"));
+  CHECK(contains(run_example("compare", {folder / "one", folder / "older"}).out, "older and one agree"));
 }
 
 TEST_CASE("an evaluation that was no number agrees with none") {
