@@ -168,8 +168,11 @@ inline cudaError_t cuda_emulation_free(void* memory, bool on_host) {
   for (auto* const device : {block->device, &cuda_emulation::Device::instance()}) {
     if (on_host && device->copies(block->begin, block->bytes))
       cuda_emulation::refuse_to_go_on("page-locked memory is given back while it is copied");
-    if (device->needs_another_device()) ++cuda_emulation::frees_beside_peers;
-    device->finish_all();
+    if (!on_host && device->copies(block->begin, block->bytes, block->number))
+      cuda_emulation::refuse_to_go_on("a device's memory is given back while another one copies it");
+    auto const waits = [] { ++cuda_emulation::frees_beside_peers; };
+    for (int number = 0; number < std::max(cuda_emulation::devices, block->number + 1); ++number)
+      if (on_host || number == block->number) device->finish_all(number, waits);
   }
   cuda_emulation::Memory::instance().take_back(*block);
   return std::free(memory), cudaSuccess;

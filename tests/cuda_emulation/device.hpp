@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -103,6 +104,24 @@ class Device {
       return true;
     });
   }
+  /// All streams of that number, and of the others no more than these wait for. Says so by waits(), once, where that is
+  /// to wait for another device, which may never come.
+  template <class Waits>
+  void finish_all(int number, Waits const& waits) {
+    std::lock_guard const lock(mutex_);
+    auto const left = [=](CUstream_st const* stream) { return stream->device == number && !stream->work.empty(); };
+    auto const ready = [&](CUstream_st const* stream) { return left(stream) && can_go_on(stream); };
+    bool waited = false;
+    while (std::any_of(streams_.begin(), streams_.end(), left)) {
+      auto const own = std::find_if(streams_.begin(), streams_.end(), ready);
+      if (auto* const stream = own != streams_.end() ? *own : choose())
+        run_one(*stream);
+      else if (waits_for_another_device())
+        std::exchange(waited, true) ? std::this_thread::yield() : waits();
+      else
+        refuse_to_go_on("a stream waits for an event that nothing will reach");
+    }
+  }
   void finish(Event const& event) {
     std::lock_guard const lock(mutex_);
     run_until([&, mark = event.recorded] { return event.reached >= mark; });
@@ -152,13 +171,13 @@ class Device {
       if (stream->capture && stream->device == device && (!only || stream == only)) stream->spoiled = any = true;
     return any;
   }
-  /// Whether a copy is queued from or to [begin, begin + bytes).
-  [[nodiscard]] bool copies(std::byte const* begin, std::size_t bytes) {
+  /// Whether a copy is queued from or to [begin, begin + bytes), on a stream of another number than this.
+  [[nodiscard]] bool copies(std::byte const* begin, std::size_t bytes, int other_than = -1) {
     std::lock_guard const lock(mutex_);
     auto const within = [=](void const* at) { return at >= begin && at < begin + bytes; };
     for (auto const* const stream : streams_)
       for (auto const& work : stream->work)
-        if (within(work.from) || within(work.to)) return true;
+        if (stream->device != other_than && (within(work.from) || within(work.to))) return true;
     return false;
   }
   /// A kernel is launched, or wanted, on the device of that number. Whether this brings it there, for which CUDA may
@@ -170,12 +189,6 @@ class Device {
       for (auto const& work : stream->work)
         if (work.ready) return true;
     return false;
-  }
-  /// Whether to wait for all streams is to wait for another device, which may never come.
-  [[nodiscard]] bool needs_another_device() {
-    std::lock_guard const lock(mutex_);
-    while (auto* const stream = choose()) run_one(*stream);
-    return waits_for_another_device();
   }
 
   /// This thread's stream that is being captured, or null: then there are calls that spoil the capture.

@@ -502,6 +502,18 @@ TEST_CASE("the bits do not depend on which replicas share a GPU") {
   cuda_emulation::devices = 1;
 }
 
+TEST_CASE("replicas that take the first one's values have them before its memory is given back") {
+  cuda_emulation::devices = 2;
+  {
+    Trainer trainer(Line{}, optim::SGD{.learning_rate = 0.1},
+                    parallel::OnCuda{parallel::DataParallel{.devices = 2}, {0, 1}});
+    data::Collated const points{data::PadCollate{}, std::vector<Point>{{1, 2}}};
+    trainer.step(std::vector{points.batch(), points.batch()}, {});
+  }
+  cuda_emulation::devices = 1;
+  cuda_emulation::current_device = 0;
+}
+
 TEST_CASE("gradients that NCCL sums on the device have the bits of those that went over the host") {
   auto const over_host = fit_on_ranks(2);  // two numbers have one sum, in whatever order
   auto const over_nccl = [](FitOptions const& options, bool one_asks = false) {

@@ -28,6 +28,12 @@ class ReplicaSum<Replica, CudaSpace> {
     }
     first().device().enter();
   }
+  ReplicaSum(ReplicaSum const&) = delete;
+  ReplicaSum& operator=(ReplicaSum const&) = delete;
+  /// To give a GPU's memory back is not to wait for the others, which may be copying it.
+  ~ReplicaSum() {
+    for (auto const& replica : replicas_) cudaStreamSynchronize(replica->stream().get());
+  }
 
   /// Queued on all streams; the first replica's has the sums.
   nn::Loss<CudaSpace> gather(Index size) {
