@@ -87,6 +87,8 @@ inline thread_local int current_device = 0;
 inline std::atomic<unsigned> awake{0};
 /// How often memory was given back by a call that waited for another device, which may never come.
 inline std::atomic<int> frees_beside_peers{0};
+/// How often device memory was given back while its device had work: that it is waited for is nowhere promised.
+inline std::atomic<int> frees_beside_work{0};
 /// How often a kernel came to a device while work there waited for another one.
 inline std::atomic<int> loads_beside_peers{0};
 
@@ -170,6 +172,7 @@ inline cudaError_t cuda_emulation_free(void* memory, bool on_host) {
       cuda_emulation::refuse_to_go_on("page-locked memory is given back while it is copied");
     if (!on_host && device->copies(block->begin, block->bytes, block->number))
       cuda_emulation::refuse_to_go_on("a device's memory is given back while another one copies it");
+    if (!on_host && device->has_work(block->number)) ++cuda_emulation::frees_beside_work;
     auto const waits = [] { ++cuda_emulation::frees_beside_peers; };
     for (int number = 0; number < std::max(cuda_emulation::devices, block->number + 1); ++number)
       if (on_host || number == block->number) device->finish_all(number, waits);

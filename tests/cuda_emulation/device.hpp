@@ -104,6 +104,12 @@ class Device {
       return true;
     });
   }
+  /// Whether a stream of that number has anything left to do.
+  [[nodiscard]] bool has_work(int number) {
+    std::lock_guard const lock(mutex_);
+    return std::any_of(streams_.begin(), streams_.end(),
+                       [=](auto const* stream) { return stream->device == number && !stream->work.empty(); });
+  }
   /// All streams of that number, and of the others no more than these wait for. Says so by waits(), once, where that is
   /// to wait for another device, which may never come.
   template <class Waits>

@@ -270,4 +270,22 @@ TEST_CASE("traced passes are queued anew, with the same bits, and each operation
   CHECK(backward == 4 * 3);
 }
 
+#if defined(LOCKSTEP_CUDA_EMULATION)
+
+TEST_CASE("memory that has grown in pieces is given back when nothing is queued that may use it") {
+  memory::CudaStream const stream;
+  nn::Context<float, CudaSpace> context(stream.view());
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  auto const use = [&](float* memory, Index size) {
+    memory::check_cuda(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(size) * sizeof(float), stream.view().get()),
+                       "cudaMemsetAsync");
+  };
+  auto const before = cuda_emulation::frees_beside_work.load();
+  for (Index const size : {1 << 18, 1 << 19}) use(context.temporary<float>(Extents<1>{size}).data, size);
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  CHECK(cuda_emulation::frees_beside_work == before);
+}
+
+#endif
+
 }  // namespace passes_on_cuda

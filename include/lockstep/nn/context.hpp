@@ -296,6 +296,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   }
   /// The same micro-batch once more, from its start.
   void begin_micro_batch_again() {
+    if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // the pieces are given back, once unused
     memory_.rewind();
     staging_.rewind();
     tape_.clear();

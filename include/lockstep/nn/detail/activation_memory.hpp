@@ -49,6 +49,8 @@ class ActivationMemory {
     give_back(slot.value, slot.size);
   }
 
+  /// Whether the next rewind lets go of memory that was handed out.
+  [[nodiscard]] bool in_pieces() const noexcept { return scratch_.in_pieces(); }
   /// Everything is given back.
   void rewind() {
     scratch_.rewind();
