@@ -270,6 +270,30 @@ TEST_CASE("traced passes are queued anew, with the same bits, and each operation
   CHECK(backward == 4 * 3);
 }
 
+TEST_CASE("losses of other samples are added up on the device as on the host") {
+  if (!lockstep_test::has_gpu("nn::Loss<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  nn::Context<float, CudaSpace> context(stream.view());
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  lockstep_test::OnDevice<double> const numbers({6, 2, 1, 3});
+  auto* const data = numbers.view(4).data;
+  auto const loss = [&](Index at) {
+    return nn::Loss<CudaSpace>::of(context, TensorView<double const, 1, CudaSpace>(data + at, {1}),
+                                   TensorView<double const, 1, CudaSpace>(data + at + 1, {1}));
+  };
+  auto const first = loss(0), second = loss(2), both = first.with_auxiliary(second);
+  nn::Loss<CudaSpace> total;
+  (total += first) += second;
+  total += {};
+  double seen[6] = {};
+  stream.view().synchronize();
+  int i = 0;
+  for (auto const& each : {first, both, total})
+    memory::check_cuda(cudaMemcpy(seen + 2 * i++, each.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost),
+                       "cudaMemcpy");
+  CHECK(std::vector(seen, seen + 6) == std::vector<double>{6, 2, 7, 2, 7, 5});
+}
+
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
 TEST_CASE("memory that has grown in pieces is given back when nothing is queued that may use it") {

@@ -65,9 +65,10 @@ struct Loss<HostSpace> {
 /// activations; who runs the model adds it to totals of its own.
 template <>
 struct Loss<CudaSpace> {
-  double* totals = nullptr;                                                      ///< [2], on the device: sum, weight
-  void* context = nullptr;                                                       ///< that it was made in
-  double* (*joined)(void* context, double const* a, double const* b) = nullptr;  ///< new totals: a, plus b's sum
+  double* totals = nullptr;  ///< [2], on the device: sum, weight
+  void* context = nullptr;   ///< that it was made in
+  /// New totals: a, plus the first `count` of b, the sum or both.
+  double* (*joined)(void* context, double const* a, double const* b, Index count) = nullptr;
 
   /// @shape sums, weights [parts]
   template <class Context>
@@ -77,21 +78,27 @@ struct Loss<CudaSpace> {
     auto* const totals = context.template temporary<double>(Extents<1>{2}).data;
     kernel::Total<Space>::run(context.stream(), sums, totals);
     kernel::Total<Space>::run(context.stream(), weights, totals + 1);
-    return {
-        totals, &context, [](void* self, double const* a, double const* b) {
-          auto& c = *static_cast<Context*>(self);
-          Extents<1> const one{1};
-          TensorView<double, 1, Space> const to(c.template temporary<double>(Extents<1>{2}).data, one);
-          kernel::BinaryOperation<Space>::template forward<kernel::Plus, double>(c.stream(), {a, one}, {b, one}, to);
-          kernel::BinaryOperation<Space>::template backward<kernel::First, double>(
-              c.stream(), {a + 1, one}, {}, {to.data + 1, one}, Write::overwrite);
-          return to.data;
-        }};
+    return {totals, &context, [](void* self, double const* a, double const* b, Index count) {
+              auto& c = *static_cast<Context*>(self);
+              auto* const to = c.template temporary<double>(Extents<1>{2}).data;
+              Extents<1> const added{count}, rest{2 - count};
+              kernel::BinaryOperation<Space>::template forward<kernel::Plus, double>(c.stream(), {a, added}, {b, added},
+                                                                                     {to, added});
+              kernel::BinaryOperation<Space>::template backward<kernel::First, double>(
+                  c.stream(), {a + count, rest}, {}, {to + count, rest}, Write::overwrite);
+              return to;
+            }};
   }
 
+  /// As on the host; one that was made of nothing is zero.
+  Loss& operator+=(Loss const& other) {
+    if (!totals) return *this = other;
+    if (other.totals) totals = joined(context, totals, other.totals, 2);
+    return *this;
+  }
   /// As on the host.
   [[nodiscard]] Loss with_auxiliary(Loss const& other) const {
-    return {joined(context, totals, other.totals), context, joined};
+    return {joined(context, totals, other.totals, 1), context, joined};
   }
 };
 
