@@ -297,8 +297,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// The same micro-batch once more, from its start.
   void begin_micro_batch_again() {
     if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // the pieces are given back, once unused
-    memory_.rewind();
-    staging_.rewind();
+    memory_.rewind(), staging_.rewind();
     tape_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
