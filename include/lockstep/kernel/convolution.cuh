@@ -169,7 +169,6 @@ struct Convolution<CudaSpace> {
   template <class T>
   [[nodiscard]] static T* take(Stream stream, Scratch& scratch, Index size) {
     auto const before = scratch.allocations();
-    if (scratch.in_pieces()) stream.synchronize();  // rewound, it gives memory back
     scratch.rewind();
     auto* const taken = scratch.take_elements<T>(size);
     if (scratch.allocations() != before) stream.memory_moved();

@@ -99,7 +99,6 @@ class CudnnConvolution {
   struct Memory {
     Memory(Stream stream, CudnnPlan const& plan, ConvolutionShape const& s, Scratch& scratch) {
       auto const before = scratch.allocations();
-      if (scratch.in_pieces()) stream.synchronize();  // rewound, it gives memory back
       scratch.rewind();
       auto const bytes = (plan.workspace_bytes() + 255) / 256 * 256;
       workspace = scratch.take(bytes + static_cast<std::size_t>(s.weight_size()) * sizeof(float));
