@@ -14,6 +14,8 @@
 #include <doctest/doctest.h>
 #include <lockstep/core/json_value.hpp>
 
+#include "data/read_by_workers.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -137,4 +139,18 @@ TEST_CASE("what members hold counts, however deep it lies") {
   };
   CHECK(taken(1) - taken(0) >= 5000);
   CHECK(taken(1) - taken(0) < 5500);
+}
+
+TEST_CASE("a worker keeps what its reader read, for others too") {
+  std::atomic<int> reads = 0;
+  lockstep_test::ReadByWorkers const read{Counting{&reads}};
+  data::Cache const cache{read, bytes_least + 16};
+  auto worker = cache.worker(), other = cache.worker();
+  CHECK(worker.get(7).ids[0] == 7);
+  CHECK(other.get(7).ids[0] == 7);
+  CHECK(*read.read == 1);
+  CHECK(other.get(8).ids[0] == 8);
+  CHECK(cache.get(7).ids[0] == 7);
+  CHECK(*read.read == 2);
+  CHECK(reads == 2);
 }

@@ -10,6 +10,8 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/transform.hpp>
 
+#include "data/read_by_workers.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -43,6 +45,39 @@ TEST_CASE("parts follow each other, empty ones too, and keep what they offer") {
   CHECK(data::Concat{Direct{3, 10}}.get(2).ids[0] == 12);
 }
 
+TEST_CASE("a vector of datasets is as its members one by one") {
+  std::vector<Direct> const shards{{3, 10}, {0, 0}, {1, 20}, {2, 30}};
+  data::Concat const all{shards};
+  data::Concat const listed{shards[0], shards[1], shards[2], shards[3]};
+  static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(all)>, data::PadCollate>);
+  REQUIRE(all.size() == listed.size());
+  for (Index i = 0; i < all.size(); ++i) {
+    CHECK(all.get(i).ids == listed.get(i).ids);
+    CHECK(all.name(i) == listed.name(i));
+  }
+  CHECK(all.fingerprint() == listed.fingerprint());
+  data::InMemoryDataset const held{std::vector<Sample>(2)};
+  data::Concat const twice{std::vector{held, held}};
+  CHECK(&twice.get(3) == &held.get(1));
+  CHECK(twice.name(3) == "sample 1 of dataset 1");
+  CHECK_THROWS_WITH_AS(data::Concat{std::vector<Direct>{}}, doctest::Contains("the vector of datasets is empty"),
+                       ConfigError);
+}
+
+TEST_CASE("a worker has a reader of each part that makes them") {
+  data::Concat const some{Direct{2, 10}, lockstep_test::ReadByWorkers{Direct{2, 20}}};
+  static_assert(data::HasWorkers<std::remove_const_t<decltype(some)>> && !data::HasWorkers<Both>);
+  lockstep_test::ReadByWorkers const part{Direct{2, 30}};
+  data::Concat const many{std::vector{part, part}};
+  auto of_some = some.worker();
+  auto of_many = many.worker();
+  for (Index i = 0; i < 4; ++i) {
+    CHECK(of_some.get(i).ids == some.get(i).ids);
+    CHECK(of_many.get(i).ids == many.get(i).ids);
+  }
+  CHECK(*part.read == 4);
+}
+
 TEST_CASE("held samples are given by reference, mixed kinds by value") {
   data::InMemoryDataset const a{std::vector<Sample>(2)}, b{std::vector<Sample>(3)};
   data::Concat const both{a, b};
@@ -50,7 +85,7 @@ TEST_CASE("held samples are given by reference, mixed kinds by value") {
   data::Concat const mixed{a, Direct{1, 7}};
   static_assert(std::is_same_v<decltype(mixed.get(0)), Sample>);
   CHECK(mixed.get(2).ids[0] == 7);
-  CHECK(mixed.name(1) == "sample 1 of its part");
+  CHECK(mixed.name(1) == "sample 1 of dataset 0");
 }
 
 TEST_CASE("the fingerprint changes with each part") {

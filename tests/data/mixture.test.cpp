@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/pad_collate.hpp>
+
+#include "data/read_by_workers.hpp"
 
 using namespace lockstep;
 
@@ -104,4 +108,29 @@ TEST_CASE("the fingerprint changes with datasets, weights and seed") {
   CHECK(seen.size() == 5);
   CHECK(data::Mixture(std::vector{a, b}, {2, 2}, 30).fingerprint() ==
         data::Mixture(std::vector{a, b}, {1, 1}).fingerprint());
+}
+
+TEST_CASE("a worker has a reader of each dataset") {
+  lockstep_test::ReadByWorkers const a{Part{7, 0}}, b{Part{9, 1}};
+  data::Mixture const mixture(std::vector{a, b}, {1, 3});
+  auto worker = mixture.worker();
+  for (Index i = 0; i < mixture.size(); ++i) CHECK(worker.get(i) == mixture.get(i));
+  CHECK(*a.read + *b.read == 16);
+  CHECK(*b.read > *a.read);
+}
+
+TEST_CASE("what its datasets read in place, it does") {
+  struct Sample {
+    std::vector<int> ids;
+  };
+  struct Direct {
+    Index first;
+    Index size() const { return 5; }
+    Sample get(Index i) const { return {{static_cast<int>(first + i)}}; }
+    data::SampleExtent<Sample> extent(Index i) const { return {{first + i}}; }
+    void read_into(Index i, data::Row<Sample> row) const { row[&Sample::ids][0] = static_cast<int>(first + i); }
+  };
+  data::Mixture const mixture(std::vector{Direct{10}, Direct{20}}, {1, 1});
+  static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(mixture)>, data::PadCollate>);
+  for (Index i = 0; i < mixture.size(); ++i) CHECK(mixture.extent(i).lengths[0] == mixture.get(i).ids[0]);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <set>
+#include <type_traits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +12,8 @@
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/transform.hpp>
+
+#include "data/read_by_workers.hpp"
 
 using namespace lockstep;
 
@@ -65,4 +68,14 @@ TEST_CASE("partners draw the same numbers") {
   CHECK(second.value == first.value);
   CHECK(first.value != pairs.get(1, {1, 3, 3}).first.value);
   static_assert(!data::DrawsSamples<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Text>>>);
+}
+
+TEST_CASE("a worker has a reader of each dataset that makes them") {
+  lockstep_test::ReadByWorkers const texts{data::InMemoryDataset{std::vector<Text>{{{1, 2}}, {{3}}}}};
+  data::Zip const pairs{texts, data::InMemoryDataset{std::vector<Label>{{7}, {8}}}};
+  static_assert(data::HasWorkers<std::remove_const_t<decltype(pairs)>>);
+  auto worker = pairs.worker();
+  CHECK(worker.get(1).first.ids == std::vector<std::int32_t>{3});
+  CHECK(worker.get(1).second.value == 8);
+  CHECK(*texts.read == 2);
 }

@@ -14,6 +14,7 @@
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_extent.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -72,6 +73,8 @@ std::size_t bytes_beyond(T const& member) noexcept {
 /// another would gain nothing. Copies share the cache. Thread-safe, without a lock.
 template <Dataset D>
 class Cache {
+  static_assert(detail::ReadsAnywhere<D>,
+                "Lockstep: Cache keeps samples by number, and a stream (Streamed) has them one after the other");
   static_assert(!DrawsSamples<D>,
                 "Lockstep: Cache would keep one draw of each sample of a dataset that draws random numbers; cache what "
                 "is read and draw behind it: Transform{Cache{dataset, bytes}, augment}");
@@ -87,13 +90,20 @@ class Cache {
   }
 
   [[nodiscard]] Index size() const { return dataset_.size(); }
-  [[nodiscard]] Sample get(Index i) const {
-    auto& slot = kept_->slots[static_cast<std::size_t>(i)];
-    if (auto const* sample = slot.load(std::memory_order_acquire)) return *sample;
-    Sample sample = dataset_.get(i);
-    keep(slot, sample);
-    return sample;
-  }
+  [[nodiscard]] Sample get(Index i) const { return kept_or_read(i, dataset_); }
+  /// Reads with a reader of the dataset's; lives no longer than this.
+  class Worker {
+   public:
+    [[nodiscard]] Sample get(Index i) { return of_->kept_or_read(i, reader_); }
+
+   private:
+    friend Cache;
+    explicit Worker(Cache const& of) : reader_(of.dataset_), of_(&of) {}
+
+    detail::SampleReader<D> reader_;
+    Cache const* of_;
+  };
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   /// Bytes of the budget that are still free.
   [[nodiscard]] Index bytes_left() const noexcept { return kept_->left.load(std::memory_order_relaxed); }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }
@@ -114,6 +124,14 @@ class Cache {
       for (auto& slot : slots) delete slot.load(std::memory_order_relaxed);
     }
   };
+  template <class Reader>
+  [[nodiscard]] Sample kept_or_read(Index i, Reader& reader) const {
+    auto& slot = kept_->slots[static_cast<std::size_t>(i)];
+    if (auto const* sample = slot.load(std::memory_order_acquire)) return *sample;
+    Sample sample = reader.get(i);
+    keep(slot, sample);
+    return sample;
+  }
   void keep(Slot& slot, Sample const& sample) const {
     if (bytes_left() <= 0) return;
     auto copy = std::make_unique<Sample const>(sample);  // fits closely, however roomy the original was

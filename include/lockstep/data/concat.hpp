@@ -1,90 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
-#include <concepts>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/parts.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// Datasets of the same sample type, one after the other. What all of them offer, it offers: references, extents, rows
-/// read in place, groups. Those that draw samples get the loader's key.
-template <Dataset First, Dataset... Rest>
+/// Datasets of one sample type, one after the other: `Concat{a, b, c}` of types that may differ, or `Concat{shards}` of
+/// a std::vector of any number of one type. What all of them offer, it offers: references, extents, rows read in place,
+/// groups; where one has readers for the loader's workers, so has it. Those that draw samples get the loader's key.
+/// Copies share the datasets.
+/// @throws ConfigError when the vector is empty
+template <class First, class... Rest>
 class Concat {
-  static_assert((std::same_as<SampleOf<First>, SampleOf<Rest>> && ...),
+  using Of = detail::PartsOf<First, Rest...>;
+  static_assert(Of::datasets, "Lockstep: Concat is made of datasets, or of one std::vector of datasets of one type");
+  static_assert(Of::alike,
                 "Lockstep: the datasets of Concat have samples of different types; convert them with data::Transform");
-  using Got = std::conditional_t<(std::same_as<decltype(std::declval<First const&>().get(Index{})),
-                                               decltype(std::declval<Rest const&>().get(Index{}))> &&
-                                  ...),
-                                 decltype(std::declval<First const&>().get(Index{})), SampleOf<First>>;
+  static_assert(Of::anywhere,
+                "Lockstep: Concat finds samples by number, and a stream (Streamed) has them one after the other; give "
+                "the stream one lane more for each part");
+  using Parts = typename Of::Parts;
+  using Got = typename Of::Got;
 
  public:
-  using Sample = SampleOf<First>;
+  using Sample = std::remove_cvref_t<Got>;
 
-  explicit Concat(First first, Rest... rest) : parts_(std::move(first), std::move(rest)...) {
-    std::size_t part = 0;
-    std::apply([&](auto const&... each) { ((ends_[part + 1] = ends_[part] + each.size(), ++part), ...); }, parts_);
-  }
+  explicit Concat(First first, Rest... rest) : held_(hold(Parts(std::move(first), std::move(rest)...))) {}
 
-  [[nodiscard]] Index size() const noexcept { return ends_.back(); }
+  [[nodiscard]] Index size() const noexcept { return held_->ends.back(); }
   [[nodiscard]] Got get(Index i) const {
     return visit<Got>(i, [](auto const& part, Index k) -> Got { return part.get(k); });
   }
-  [[nodiscard]] Got get(Index i, SampleKey const& key) const
-      requires(DrawsSamples<First> || ... || DrawsSamples<Rest>) {
+  [[nodiscard]] Got get(Index i, SampleKey const& key) const requires(Of::draw) {
     return visit<Got>(i, [&](auto const& part, Index k) -> Got { return detail::get_of_part(part, k, key); });
   }
-  [[nodiscard]] SampleExtent<Sample> extent(Index i) const
-      requires(detail::ReadsInPlace<First> && (detail::ReadsInPlace<Rest> && ...)) {
+  [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires(Of::in_place) {
     return visit<SampleExtent<Sample>>(i, [](auto const& part, Index k) { return part.extent(k); });
   }
-  void read_into(Index i, Row<Sample> row) const
-      requires(detail::ReadsInPlace<First> && (detail::ReadsInPlace<Rest> && ...)) {
+  void read_into(Index i, Row<Sample> row) const requires(Of::in_place) {
     visit<void>(i, [&](auto const& part, Index k) { part.read_into(k, row); });
   }
+  /// Reads with a reader of each dataset's.
+  class Worker {
+   public:
+    [[nodiscard]] Got get(Index i) {
+      return visit<Got>(i, [](auto& part, Index k) -> Got { return part.get(k); });
+    }
+    [[nodiscard]] Got get(Index i, SampleKey const& key) requires(Of::draw) {
+      return visit<Got>(i, [&](auto& part, Index k) -> Got { return part.get(k, key); });
+    }
+    [[nodiscard]] SampleExtent<Sample> extent(Index i) requires(Of::in_place) {
+      return visit<SampleExtent<Sample>>(i, [](auto& part, Index k) { return part.extent(k); });
+    }
+    void read_into(Index i, Row<Sample> row) requires(Of::in_place) {
+      visit<void>(i, [&](auto& part, Index k) { part.read_into(k, row); });
+    }
+
+   private:
+    friend Concat;
+    explicit Worker(Concat const& of) : held_(of.held_), readers_(detail::readers_of(held_->parts)) {}
+    template <class R, class F>
+    R visit(Index i, F&& f) {
+      auto const part = held_->part(i);
+      return detail::with_part<R>(readers_, part, [&](auto& each) -> R { return f(each, i - held_->begin(part)); });
+    }
+
+    std::shared_ptr<typename Concat::Held const> held_;
+    typename Of::Readers readers_;
+  };
+  [[nodiscard]] Worker worker() const requires(Of::have_workers) { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const {
-    return visit<std::string>(i, [](auto const& part, Index k) { return detail::name_of_part(part, k); });
+    auto const of = held_->part(i);
+    return visit<std::string>(i, [&](auto const& part, Index k) { return detail::name_in_part(part, k, of); });
   }
   [[nodiscard]] std::uint64_t fingerprint() const {
-    return std::apply([](auto const&... part) { return mix(detail::fingerprint_of_part(part)..., std::uint64_t{0}); },
-                      parts_);
+    std::vector<std::uint64_t> prints;
+    detail::for_each_part(held_->parts, [&](auto const& part) { prints.push_back(detail::fingerprint_of_part(part)); });
+    auto hash = prints.front();
+    for (std::size_t part = 1; part < prints.size(); ++part) hash = mix(hash) ^ prints[part];
+    return mix(hash, 0);
   }
 
-  [[nodiscard]] Index groups() const requires(GroupedDataset<First>&&...&& GroupedDataset<Rest>) {
-    return std::apply([](auto const&... part) { return (Index{0} + ... + static_cast<Index>(part.groups())); }, parts_);
-  }
-  [[nodiscard]] Index group(Index i) const requires(GroupedDataset<First>&&...&& GroupedDataset<Rest>) {
-    Index before = 0;
-    std::size_t part = 0;
-    std::apply(
-        [&](auto const&... each) { ((before += i < ends_[++part] ? 0 : static_cast<Index>(each.groups())), ...); },
-        parts_);
-    return before + visit<Index>(i, [](auto const& each, Index k) -> Index { return each.group(k); });
+  [[nodiscard]] Index groups() const requires(Of::grouped) { return held_->groups.back(); }
+  [[nodiscard]] Index group(Index i) const requires(Of::grouped) {
+    return held_->groups[held_->part(i)] +
+           visit<Index>(i, [](auto const& each, Index k) -> Index { return each.group(k); });
   }
 
  private:
-  template <class R, std::size_t Part = 0, class F>
-  R visit(Index i, F&& f) const {
-    if constexpr (Part == sizeof...(Rest)) {
-      return f(std::get<Part>(parts_), i - ends_[Part]);
-    } else {
-      return i < ends_[Part + 1] ? f(std::get<Part>(parts_), i - ends_[Part])
-                                 : visit<R, Part + 1>(i, std::forward<F>(f));
+  struct Held {
+    Parts parts;
+    std::vector<Index> ends{};     // of each part, where it ends
+    std::vector<Index> groups{0};  // of each part, those before it; then all
+
+    [[nodiscard]] std::size_t part(Index i) const noexcept {
+      return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end() - 1, i) - ends.begin());
     }
+    [[nodiscard]] Index begin(std::size_t part) const noexcept { return part == 0 ? 0 : ends[part - 1]; }
+  };
+  static std::shared_ptr<Held const> hold(Parts parts) {
+    auto out = std::make_shared<Held>(Held{std::move(parts)});
+    Index end = 0;
+    detail::for_each_part(out->parts, [&](auto const& part) {
+      out->ends.push_back(end += static_cast<Index>(part.size()));
+      if constexpr (Of::grouped) out->groups.push_back(out->groups.back() + static_cast<Index>(part.groups()));
+    });
+    if (out->ends.empty()) throw ConfigError("Concat: the vector of datasets is empty; give at least one");
+    return out;
+  }
+  template <class R, class F>
+  R visit(Index i, F&& f) const {
+    auto const part = held_->part(i);
+    return detail::with_part<R>(held_->parts, part,
+                                [&](auto const& each) -> R { return f(each, i - held_->begin(part)); });
   }
 
-  std::tuple<First, Rest...> parts_;
-  std::array<Index, sizeof...(Rest) + 2> ends_{};
+  std::shared_ptr<Held const> held_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -15,6 +15,9 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/parts.hpp>
+#include <lockstep/data/row.hpp>
+#include <lockstep/data/sample_extent.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -24,6 +27,10 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// @cost constant time per sample
 template <Dataset D>
 class Mixture {
+  static_assert(detail::ReadsAnywhere<D>,
+                "Lockstep: Mixture chooses among samples, and a stream (Streamed) has them one after the other; mix "
+                "what its lanes read");
+
  public:
   using Sample = SampleOf<D>;
 
@@ -72,21 +79,38 @@ class Mixture {
   }
 
   [[nodiscard]] Index size() const noexcept { return size_; }
-  [[nodiscard]] decltype(auto) get(Index i) const {
-    auto const [dataset, sample] = source(i);
-    return plan_->datasets[static_cast<std::size_t>(dataset)].get(sample);
-  }
+  [[nodiscard]] decltype(auto) get(Index i) const { return plan_->get(plan_->datasets, i); }
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) const requires DrawsSamples<D> {
-    auto const [dataset, sample] = source(i);
-    return plan_->datasets[static_cast<std::size_t>(dataset)].get(sample, key);
+    return plan_->get(plan_->datasets, i, key);
   }
+  [[nodiscard]] SampleExtent<Sample> extent(Index i) const requires detail::ReadsInPlace<D> {
+    return plan_->extent(plan_->datasets, i);
+  }
+  void read_into(Index i, Row<Sample> row) const requires detail::ReadsInPlace<D> {
+    plan_->read_into(plan_->datasets, i, row);
+  }
+  /// Reads with a reader of each dataset's.
+  class Worker {
+   public:
+    [[nodiscard]] decltype(auto) get(Index i) { return plan_->get(readers_, i); }
+    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<D> {
+      return plan_->get(readers_, i, key);
+    }
+    [[nodiscard]] SampleExtent<Sample> extent(Index i) requires detail::ReadsInPlace<D> {
+      return plan_->extent(readers_, i);
+    }
+    void read_into(Index i, Row<Sample> row) requires detail::ReadsInPlace<D> { plan_->read_into(readers_, i, row); }
+
+   private:
+    friend Mixture;
+    explicit Worker(Mixture const& of) : plan_(of.plan_), readers_(detail::readers_of(plan_->datasets)) {}
+
+    std::shared_ptr<typename Mixture::Plan const> plan_;
+    std::vector<detail::SampleReader<D>> readers_;
+  };
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   /// The dataset that sample i is of, and its number there.
-  [[nodiscard]] std::pair<Index, Index> source(Index i) const {
-    auto const [dataset, place] = plan_->turns[static_cast<std::size_t>(i % period)];
-    auto const d = static_cast<std::size_t>(dataset);
-    auto const turn = i / period * plan_->share[d] + place;
-    return {dataset, turn % static_cast<Index>(plan_->datasets[d].size())};
-  }
+  [[nodiscard]] std::pair<Index, Index> source(Index i) const { return plan_->source(i); }
   [[nodiscard]] std::string name(Index i) const {
     auto const [dataset, sample] = source(i);
     auto const where = "of dataset " + std::to_string(dataset);
@@ -114,6 +138,29 @@ class Mixture {
     std::vector<Index> share;  // of each dataset in a period
     std::vector<Turn> turns;   // [period]
     std::uint64_t key = 0;     // of their order
+
+    [[nodiscard]] std::pair<Index, Index> source(Index i) const {
+      auto const [dataset, place] = turns[static_cast<std::size_t>(i % period)];
+      auto const d = static_cast<std::size_t>(dataset);
+      auto const turn = i / period * share[d] + place;
+      return {dataset, turn % static_cast<Index>(datasets[d].size())};
+    }
+    // Of the datasets or of readers of them.
+    template <class Readers, class... Key>
+    [[nodiscard]] decltype(auto) get(Readers& readers, Index i, Key const&... drawn) const {
+      auto const [dataset, sample] = source(i);
+      return readers[static_cast<std::size_t>(dataset)].get(sample, drawn...);
+    }
+    template <class Readers>
+    [[nodiscard]] SampleExtent<Sample> extent(Readers& readers, Index i) const {
+      auto const [dataset, sample] = source(i);
+      return readers[static_cast<std::size_t>(dataset)].extent(sample);
+    }
+    template <class Readers>
+    void read_into(Readers& readers, Index i, Row<Sample> row) const {
+      auto const [dataset, sample] = source(i);
+      readers[static_cast<std::size_t>(dataset)].read_into(sample, row);
+    }
   };
   static void require(bool holds, std::string const& what) {
     if (!holds) throw ConfigError("Mixture: " + what);

@@ -21,6 +21,10 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// Chosen samples of a dataset: get(i) = dataset.get(indices[i]). Copies share the indices.
 template <Dataset D>
 class Subset {
+  static_assert(detail::ReadsAnywhere<D>,
+                "Lockstep: Subset and hold_out choose among samples, and a stream (Streamed) has them one after the "
+                "other; part what the stream is made of");
+
  public:
   /// @throws ConfigError when an index is none of the dataset's; says which, and where it stands
   Subset(D dataset, std::vector<Index> indices)
@@ -62,10 +66,10 @@ class Subset {
 
    private:
     friend Subset;
-    explicit Worker(Subset const& of) : reader_(of.dataset_.worker()), indices_(of.indices_) {}
+    explicit Worker(Subset const& of) : reader_(of.dataset_), indices_(of.indices_) {}
     [[nodiscard]] Index original(Index i) const noexcept { return (*indices_)[static_cast<std::size_t>(i)]; }
 
-    typename detail::ReaderType<D>::type reader_;
+    detail::SampleReader<D> reader_;
     std::shared_ptr<std::vector<Index> const> indices_;
   };
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -45,6 +46,20 @@ class Transform {
       return function_(detail::get_of_part(dataset_, i, key));
     }
   }
+  /// Of a stream: the next of its lane, as Streamed's.
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
+    std::optional<std::remove_cvref_t<decltype(get(Index{}))>> out;
+    if (auto sample = dataset_.take(key)) {
+      if constexpr (draws) {
+        out = function_(std::move(*sample), key);
+      } else {
+        out = function_(std::move(*sample));
+      }
+    }
+    return out;
+  }
+  void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
+  [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
   /// Reads with a reader of the dataset's; lives no longer than this.
   class Worker {
    public:
@@ -56,10 +71,8 @@ class Transform {
       }
     }
     [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires(draws || DrawsSamples<D>) {
-      if constexpr (draws && DrawsSamples<D>) {
+      if constexpr (draws) {
         return of_->function_(reader_.get(i, key), key);
-      } else if constexpr (draws) {
-        return of_->function_(reader_.get(i), key);
       } else {
         return of_->function_(reader_.get(i, key));
       }
@@ -67,9 +80,9 @@ class Transform {
 
    private:
     friend Transform;
-    explicit Worker(Transform const& of) : reader_(of.dataset_.worker()), of_(&of) {}
+    explicit Worker(Transform const& of) : reader_(of.dataset_), of_(&of) {}
 
-    typename detail::ReaderType<D>::type reader_;
+    detail::SampleReader<D> reader_;
     Transform const* of_;
   };
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }

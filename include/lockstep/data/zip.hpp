@@ -8,6 +8,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
 #include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -24,6 +25,11 @@ struct Zipped {
 /// @throws ConfigError when their lengths differ
 template <Dataset A, Dataset B>
 class Zip {
+  static_assert(
+      detail::ReadsAnywhere<A> && detail::ReadsAnywhere<B>,
+      "Lockstep: Zip pairs samples by number, and a stream (Streamed) has them one after the other; pair what "
+      "its lanes read");
+
  public:
   using Sample = Zipped<SampleOf<A>, SampleOf<B>>;
 
@@ -39,6 +45,22 @@ class Zip {
   [[nodiscard]] Sample get(Index i, SampleKey const& key) const requires(DrawsSamples<A> || DrawsSamples<B>) {
     return {detail::get_of_part(first_, i, key), detail::get_of_part(second_, i, key)};
   }
+  /// Reads with a reader of each dataset's.
+  class Worker {
+   public:
+    [[nodiscard]] Sample get(Index i) { return {first_.get(i), second_.get(i)}; }
+    [[nodiscard]] Sample get(Index i, SampleKey const& key) requires(DrawsSamples<A> || DrawsSamples<B>) {
+      return {first_.get(i, key), second_.get(i, key)};
+    }
+
+   private:
+    friend Zip;
+    explicit Worker(Zip const& of) : first_(of.first_), second_(of.second_) {}
+
+    detail::SampleReader<A> first_;
+    detail::SampleReader<B> second_;
+  };
+  [[nodiscard]] Worker worker() const requires(HasWorkers<A> || HasWorkers<B>) { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const {
     return detail::name_of_part(first_, i) + " with " + detail::name_of_part(second_, i);
   }

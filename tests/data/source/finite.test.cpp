@@ -13,6 +13,8 @@
 #include <doctest/doctest.h>
 #include <lockstep/data/in_memory_dataset.hpp>
 
+#include "data/read_by_workers.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -72,4 +74,13 @@ TEST_CASE("drawn samples are looked through too, and keep their names") {
   CHECK(dataset.get(0, {0, 0, 0}).number == 1);
   CHECK_THROWS_WITH_AS(static_cast<void>(dataset.get(0, {0, 1, 0})), doctest::Contains("a.npy: member 1"), DataError);
   CHECK(dataset.name(0) == "a.npy");
+}
+
+TEST_CASE("what a worker's reader reads is looked through too") {
+  lockstep_test::ReadByWorkers const read{data::InMemoryDataset{std::vector<Inner>{{1, 1}, {2, infinity}}}};
+  data::Finite const dataset{read};
+  auto worker = dataset.worker();
+  CHECK(worker.get(0).whole == 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(worker.get(1)), doctest::Contains("member 1 holds"), DataError);
+  CHECK(*read.read == 2);
 }

@@ -52,6 +52,19 @@ TEST_CASE("files by path, classes by folder, read in place or alone") {
   CHECK(std::string(bytes.values.span().begin(), bytes.values.span().end()) == "miaowmiwoof");
 }
 
+TEST_CASE("classes that are given number the files of a folder that lacks some") {
+  Tree const tree;
+  data::FolderDataset const training(tree / "**/*.bin"), dogs(tree / "dogs/*.bin", training.classes());
+  CHECK(dogs.get(0).label == 1);
+  CHECK(dogs.classes() == training.classes());
+  CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "**/*.bin", {"dogs", "cat"}),
+                       doctest::Contains("cats/1.bin: its folder \"cats\" is none of the 2 classes that were given "
+                                         "(\"cat\" is); move the file"),
+                       DataError);
+  CHECK_THROWS_WITH_AS(data::FolderDataset(tree / "**/*.bin", {"dogs", "cats", "dogs"}),
+                       doctest::Contains("the class \"dogs\" is given twice"), ConfigError);
+}
+
 TEST_CASE("files that change or go are errors that name them") {
   Tree const tree;
   data::FolderDataset const files(tree / "*/1.bin");

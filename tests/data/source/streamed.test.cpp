@@ -16,6 +16,8 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
+#include <lockstep/data/source/finite.hpp>
+#include <lockstep/data/transform.hpp>
 
 using namespace lockstep;
 
@@ -307,4 +309,28 @@ TEST_CASE("a stream goes on behind samples that have failed, whatever they threw
   while (auto const held = loader.next_while_any([](Index own) { return own; }))
     for (auto const& sample : rows_of(held->batches()[0])) numbers.push_back(sample.number);
   CHECK(numbers == std::vector<Index>{5, 6, 7});
+}
+
+TEST_CASE("a stream seen through functions is a stream") {
+  Numbers const numbers{{5, 0, 3}, 2};
+  auto const tenfold = [](Sample sample) {
+    sample.number *= 10;
+    return sample;
+  };
+  auto const marked = [](Sample sample, data::SampleKey const& key) {
+    sample.lane += 100 * key.position;
+    return sample;
+  };
+  data::DataLoader loader{data::Transform{data::Transform{data::Finite{data::Streamed{numbers, 15}}, tenfold}, marked},
+                          data::SequentialSampler{},
+                          data::PadCollate{},
+                          {.batch_size = 4, .workers = 2, .on_failure = data::OnFailure::skip}};
+  loader.start({}, 1, 0, 2);
+  std::vector<Sample> rows, wanted;
+  for (int step = 0; step < 4; ++step)
+    for (auto const& row : rows_of(loader.next().batches()[0])) rows.push_back(row);
+  for (auto const& row : expected(numbers, 1))
+    wanted.push_back({1, row.lane + 100 * (3 * row.number + row.lane), 10 * row.number});
+  CHECK(rows == wanted);
+  CHECK(loader.stats().skipped == 1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -37,6 +38,16 @@ std::string name_of_part(D const& dataset, Index i) {
     return dataset.name(i);
   } else {
     return "sample " + std::to_string(i) + " of its part";
+  }
+}
+
+/// The same among several.
+template <Dataset D>
+std::string name_in_part(D const& dataset, Index i, std::size_t part) {
+  if constexpr (NamesSamples<D>) {
+    return dataset.name(i);
+  } else {
+    return "sample " + std::to_string(i) + " of dataset " + std::to_string(part);
   }
 }
 

@@ -28,12 +28,18 @@ concept ReadsForward = Dataset<D> && requires(D const& dataset, SampleKey const&
   { dataset.lanes() } -> std::convertible_to<Index>;
 };
 
+/// A dataset whose samples are asked for in any order, as those that choose among them need.
+template <class D>
+concept ReadsAnywhere = Dataset<D> && !ReadsForward<D>;
+
 /// What one worker reads samples with: a reader of its own where the dataset makes them, else the dataset.
 template <class D>
 class SampleReader {
  public:
   explicit SampleReader(D const& dataset) : reader_(make(dataset)) {}
 
+  [[nodiscard]] decltype(auto) get(Index i) { return reader_.get(i); }
+  /// Drawn where the dataset draws.
   [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) {
     if constexpr (requires { reader_.get(i, key); }) {
       return reader_.get(i, key);

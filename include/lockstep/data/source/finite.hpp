@@ -15,6 +15,8 @@
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/part.hpp>
+#include <lockstep/data/detail/sample_reader.hpp>
+#include <lockstep/data/sample_key.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 namespace detail {
@@ -80,6 +82,36 @@ class Finite {
     check(sample, i);
     return sample;
   }
+  /// Of a stream: the next of its lane, as Streamed's.
+  [[nodiscard]] auto take(SampleKey const& key) const requires detail::ReadsForward<D> {
+    auto sample = dataset_.take(key);
+    if (sample) check(*sample, key.position);
+    return sample;
+  }
+  void rewind(Index epoch, Index position) const requires detail::ReadsForward<D> { dataset_.rewind(epoch, position); }
+  [[nodiscard]] Index lanes() const requires detail::ReadsForward<D> { return dataset_.lanes(); }
+  /// Reads with a reader of the dataset's; lives no longer than this.
+  class Worker {
+   public:
+    [[nodiscard]] decltype(auto) get(Index i) {
+      decltype(auto) sample = reader_.get(i);
+      of_->check(sample, i);
+      return sample;
+    }
+    [[nodiscard]] decltype(auto) get(Index i, SampleKey const& key) requires DrawsSamples<D> {
+      decltype(auto) sample = reader_.get(i, key);
+      of_->check(sample, i);
+      return sample;
+    }
+
+   private:
+    friend Finite;
+    explicit Worker(Finite const& of) : reader_(of.dataset_), of_(&of) {}
+
+    detail::SampleReader<D> reader_;
+    Finite const* of_;
+  };
+  [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
   [[nodiscard]] std::string name(Index i) const requires NamesSamples<D> { return dataset_.name(i); }
   [[nodiscard]] std::uint64_t fingerprint() const requires HasFingerprint<D> { return dataset_.fingerprint(); }
   [[nodiscard]] Index groups() const requires GroupedDataset<D> { return dataset_.groups(); }

@@ -11,11 +11,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/nearest.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/row.hpp>
 #include <lockstep/data/sample_extent.hpp>
@@ -38,23 +40,20 @@ struct FileSample {
 /// gone, cannot be read, or has another size than it had
 class FolderDataset {
  public:
+  /// The classes are the folders that hold files, sorted by name.
   explicit FolderDataset(std::string_view pattern) {
-    auto found = detail::find_files(pattern);
-    if (found.empty()) {
-      throw DataError("FolderDataset: the pattern \"" + std::string(pattern) +
-                      "\" matches no file; check the path, and quote the pattern so that the shell leaves it alone");
-    }
-    auto list = std::make_shared<List>();
-    for (auto const& file : found) list->classes.push_back(class_of(file.path));
-    std::sort(list->classes.begin(), list->classes.end());
-    list->classes.erase(std::unique(list->classes.begin(), list->classes.end()), list->classes.end());
-    for (auto& file : found) {
-      auto const place = std::lower_bound(list->classes.begin(), list->classes.end(), class_of(file.path));
-      auto const label = static_cast<std::int32_t>(place - list->classes.begin());
-      list->files.push_back({std::move(file.path), file.bytes, label});
-    }
-    list_ = std::move(list);
+    auto found = find(pattern);
+    std::vector<std::string> classes;
+    for (auto const& file : found) classes.push_back(class_of(file.path));
+    std::sort(classes.begin(), classes.end());
+    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+    list_ = list_of(std::move(found), std::move(classes));
   }
+  /// The classes are given, such as the training data's to the evaluation's, which may lack some of them:
+  /// `FolderDataset{"test/*/*.jpg", training.classes()}`.
+  /// @throws DataError when a file is in another folder; ConfigError when a class is given twice
+  FolderDataset(std::string_view pattern, std::vector<std::string> classes)
+      : list_(list_of(find(pattern), std::move(classes))) {}
 
   [[nodiscard]] Index size() const noexcept { return static_cast<Index>(list_->files.size()); }
   [[nodiscard]] FileSample get(Index i) const {
@@ -68,7 +67,7 @@ class FolderDataset {
     read(file(i), row[&FileSample::bytes]);
   }
   [[nodiscard]] std::string name(Index i) const { return file(i).path; }
-  /// The names of the classes in the order of their labels: sorted.
+  /// The names of the classes in the order of their labels.
   [[nodiscard]] std::vector<std::string> const& classes() const noexcept { return list_->classes; }
   [[nodiscard]] std::int32_t label(Index i) const noexcept { return file(i).label; }
   /// Of paths and sizes.
@@ -94,6 +93,29 @@ class FolderDataset {
     if (slash == std::string_view::npos) return ".";
     auto const folder = path.substr(0, slash);
     return std::string(folder.substr(folder.rfind('/') + 1));
+  }
+  static std::vector<detail::FoundFile> find(std::string_view pattern) {
+    return detail::find_some_files(pattern, "FolderDataset: the pattern \"" + std::string(pattern) + "\"");
+  }
+  static std::shared_ptr<List const> list_of(std::vector<detail::FoundFile> found, std::vector<std::string> classes) {
+    std::unordered_map<std::string_view, std::int32_t> labels;
+    for (auto const& name : classes)
+      if (!labels.try_emplace(name, static_cast<std::int32_t>(labels.size())).second)
+        throw ConfigError("FolderDataset: the class \"" + name + "\" is given twice; give each class once");
+    auto list = std::make_shared<List>();
+    for (auto& file : found) {
+      auto const folder = class_of(file.path);
+      auto const label = labels.find(folder);
+      if (label == labels.end()) {
+        auto const near = nearest(folder, classes);
+        throw DataError(file.path + ": its folder \"" + folder + "\" is none of the " + std::to_string(classes.size()) +
+                        " classes that were given" + (near.empty() ? "" : " (\"" + near + "\" is)") +
+                        "; move the file, or give its folder as a class and train with it");
+      }
+      list->files.push_back({std::move(file.path), file.bytes, label->second});
+    }
+    list->classes = std::move(classes);
+    return list;
   }
   static void read(File const& file, std::span<std::uint8_t> out) {
     detail::Descriptor const open(file.path);

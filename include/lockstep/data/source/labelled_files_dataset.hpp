@@ -70,13 +70,12 @@ class LabelledFilesDataset {
             "\" is no class; write NAME=GLOB,NAME=GLOB, for instance c=/usr/include/*.h,cmake=/usr/share/**/*.cmake");
       }
       auto const name = item.substr(0, equals), pattern = item.substr(equals + 1);
-      auto found = detail::find_files(pattern);
-      if (found.empty()) {
-        if (options.unmatched == Unmatched::skip) continue;
-        throw DataError("LabelledFilesDataset: the pattern \"" + std::string(pattern) + "\" of class " +
-                        std::string(name) +
-                        " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
-      }
+      auto found =
+          options.unmatched == Unmatched::skip
+              ? detail::find_files(pattern)
+              : detail::find_some_files(pattern, "LabelledFilesDataset: the pattern \"" + std::string(pattern) +
+                                                     "\" of class " + std::string(name));
+      if (found.empty()) continue;
       auto const known = std::find(index->classes.begin(), index->classes.end(), name);
       auto const label = static_cast<std::size_t>(known - index->classes.begin());
       if (known == index->classes.end()) {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE shuffled: Lockstep: a stream gives its samples in an order of its own; its sampler is SequentialSampler
+// CASE subset: Lockstep: Subset and hold_out choose among samples, and a stream
+// CASE concat: Lockstep: Concat finds samples by number, and a stream
 // CASE without_zstd: Lockstep: unpack_mds decompresses with zstd: link the target lockstep::zstd
 #include <optional>
 #include <string>
 
+#include <lockstep/data/concat.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/data/source/streamed.hpp>
 #include <lockstep/data/source/unpack_mds.hpp>
+#include <lockstep/data/subset.hpp>
 
 using namespace lockstep;
 
@@ -33,6 +37,12 @@ using Sampler = data::SequentialSampler;
 data::DataLoader<data::Streamed<Endless>, Sampler, data::PadCollate> make() {
   return {data::Streamed{Endless{}}, Sampler{}, data::PadCollate{}};
 }
+#if defined(CASE_subset)
+data::Subset const some{data::Streamed{Endless{}}, {0}};
+#endif
+#if defined(CASE_concat)
+data::Concat const both{data::Streamed{Endless{}}, data::Streamed{Endless{}}};
+#endif
 #if defined(CASE_without_zstd)
 std::string unpacked() { return data::unpack_mds("shards"); }
 #endif

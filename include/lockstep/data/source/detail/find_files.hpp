@@ -102,4 +102,14 @@ inline std::vector<FoundFile> find_files(std::string_view pattern) {
   return found;
 }
 
+/// The same, at least one. `whose`: what asks, and for what
+/// @throws DataError when none matches
+inline std::vector<FoundFile> find_some_files(std::string_view pattern, std::string const& whose) {
+  auto found = find_files(pattern);
+  if (found.empty())
+    throw DataError(whose +
+                    " matches no file; check the path, and quote the pattern so that the shell leaves it alone");
+  return found;
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail

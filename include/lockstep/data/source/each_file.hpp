@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/data/source/detail/find_files.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// One D for each file that a pattern matches, in the order of their paths, made of the path and `arguments`:
+/// `Concat{each_file<TarDataset>("shards/train-*.tar")}`. A pattern is as FolderDataset's.
+/// @throws DataError when none matches or a folder may not be searched
+template <class D, class... Arguments>
+requires std::constructible_from<D, std::string, Arguments const&...>
+[[nodiscard]] std::vector<D> each_file(std::string_view pattern, Arguments const&... arguments) {
+  std::vector<D> out;
+  for (auto const& file : detail::find_some_files(pattern, "each_file: the pattern \"" + std::string(pattern) + "\""))
+    out.emplace_back(file.path, arguments...);
+  return out;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/data/source/each_file.hpp>
+
+#include <string>
+
+#include <doctest/doctest.h>
+#include <lockstep/data/concat.hpp>
+#include <lockstep/data/source/text_lines_dataset.hpp>
+
+#include "../../temporary_folder.hpp"
+
+using namespace lockstep;
+using lockstep_test::TemporaryFolder;
+
+TEST_CASE("a dataset of each file, in the order of their paths, with the same arguments") {
+  TemporaryFolder const folder;
+  lockstep_test::write_file(folder / "b.txt", "three\n");
+  lockstep_test::write_file(folder / "a.txt", "one\ntwo\n");
+  lockstep_test::write_file(folder / "a.csv", "not this one\n");
+  auto const parts =
+      data::each_file<data::TextLinesDataset>(folder / "*.txt", data::TextLinesOptions{.max_held_bytes = 0});
+  REQUIRE(parts.size() == 2);
+  data::Concat const lines{parts};
+  REQUIRE(lines.size() == 3);
+  CHECK(lines.get(1) == "two");
+  CHECK(lines.get(2) == "three");
+  CHECK_THROWS_WITH_AS(static_cast<void>(data::each_file<data::TextLinesDataset>(folder / "*.tar")),
+                       doctest::Contains("*.tar\" matches no file"), DataError);
+}
