@@ -82,7 +82,8 @@ void check(Options const& options) {
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  return generated::train(training, Signer{options}, data::RaggedCollate{}, pose_to_text::PoseToText{options.sizes});
+  return generated::train(training, Signer{options}, data::RaggedCollate{}, pose_to_text::PoseToText{options.sizes},
+                          train::Accuracy{&Clip::next});
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ void check(Options const& options) {
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
   return generated::train(training, Players{options}, data::RaggedCollate{.segment_plans = data::SegmentPlans::build},
-                          trajectory_transformer::TrajectoryTransformer{options.sizes});
+                          trajectory_transformer::TrajectoryTransformer{options.sizes},
+                          train::Accuracy{&Trajectory::actions});
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <lockstep/memory/space.hpp>
+#include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/variable.hpp>
 
 using namespace lockstep;
@@ -38,6 +42,40 @@ TEST_CASE("accuracy is the share of rows whose largest logit is the label's") {
   CHECK(accuracy({}, 3, {}) == 0);
   CHECK(accuracy({1, 1}, 2, {0}) == 1);  // the first of equals
   CHECK(accuracy({1, 1}, 2, {1}) == 0);
+}
+
+TEST_CASE("of sequences it is the share of tokens, padding left out") {
+  struct Text {
+    std::vector<std::int32_t> tags;
+  };
+  struct Texts {
+    std::vector<std::int32_t> tags;
+    struct Column {
+      TensorView<std::int32_t const, 1, HostSpace> values;
+    };
+    Column operator[](std::vector<std::int32_t> Text::*) const {
+      return {{tags.data(), {static_cast<Index>(tags.size())}}};
+    }
+  };
+  using Layout = kernel::SequenceLayout<HostSpace>;
+  std::vector<float> logits{0, 1, 0, 1, 1, 0, 1, 0};  // predicts 1, 1, 0, 0
+  nn::Variable<float, 2, HostSpace> const tokens{{logits.data(), {4, 2}}, nullptr};
+  std::vector<std::int32_t> const lengths{2, 1};
+  std::vector<Index> const positions{0, 1}, offsets{0, 3, 4};
+  nn::Sequence<float, HostSpace> const padded{tokens,
+                                              Layout::padded(2, {lengths.data(), {2}}, {positions.data(), {2}})},
+      ragged{tokens, Layout::ragged(4, 3, {offsets.data(), {3}}, {positions.data(), {2}})};
+  auto const share = [&](auto const& prediction, std::vector<std::int32_t> tags, std::optional<Index> ignored = {}) {
+    train::Accuracy metric{&Text::tags, ignored};
+    metric.add(prediction, Texts{std::move(tags)});
+    return metric.value();
+  };
+  CHECK(share(padded, {1, 0, 0, 1}) == doctest::Approx(2.0 / 3));
+  CHECK(share(padded, {1, 0, 0, 0}) == doctest::Approx(2.0 / 3));  // the last slot is padding
+  CHECK(share(ragged, {1, 0, 0, 1}) == 0.5);
+  CHECK(share(ragged, {1, -100, 0, 1}, -100) == doctest::Approx(2.0 / 3));
+  CHECK_THROWS_WITH_AS(share(ragged, {1, 0, 0}),
+                       "Accuracy: the prediction has 4 slots and there are 3 labels; each needs one", ShapeError);
 }
 
 TEST_CASE("its totals add up over devices and ranks") {

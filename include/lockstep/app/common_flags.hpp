@@ -130,7 +130,7 @@ class CommonFlags {
                 "Threads of each rank that load batches; 0: the training thread does");
     command.add("--prefetch", options_.prefetch, 0, 1024, "Batches that are loaded ahead");
     command.add("--seed", options_.seed, 0, std::numeric_limits<std::uint64_t>::max(),
-                "Of order, initial parameters and dropout");
+                "Of order, augmentation, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
                 "Receives run.json, metrics.jsonl, metrics.csv and checkpoints/; default: nothing is written");
     command.add(

@@ -69,7 +69,10 @@ class Training {
   /// One rank speaks for all.
   [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
-    return {.batch_size = options_.shard_size(), .workers = options_.num_workers, .prefetch = options_.prefetch};
+    return {.batch_size = options_.shard_size(),
+            .workers = options_.num_workers,
+            .prefetch = options_.prefetch,
+            .seed = options_.seed};
   }
 
   /// f(policy) with the policy that --parallel names, on the backend that --backend names.
