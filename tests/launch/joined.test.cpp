@@ -225,11 +225,11 @@ TEST_CASE("what a launcher has on each host tells runs apart there, and keeps no
   for (auto const launcher : {launch::Launcher::pmi, launch::Launcher::mvapich}) {
     CAPTURE(std::string(name(launcher)));
     Variables const plain{alike, launcher};
-    for (auto const& [variable, value] :
+    for (auto const& variable :
          std::map<std::string, std::string>{{"PMI_FD", std::to_string(held.get())}, {"PMI_PORT", "n1:4711"}}) {
-      CAPTURE(variable);
+      CAPTURE(variable.first);
       auto elsewhere = plain;
-      elsewhere.all[variable] = value;
+      elsewhere.all[variable.first] = variable.second;
       CHECK(elsewhere.point().run == plain.point().run);
       CHECK(elsewhere.point().ports == plain.point().ports);
       CHECK(elsewhere.job_key() != plain.job_key());

@@ -96,6 +96,21 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   CHECK(half.values == std::vector<float>(half.values.size(), 0.0f));
 }
 
+TEST_CASE("parameters of 16 bits are read as floats") {
+  TemporaryFolder folder;
+  Arena<Other> other;
+  auto const load = [&](std::string const& type, std::uint16_t bits) {
+    auto const header = "{\"scale\":{\"dtype\":\"" + type + "\",\"shape\":[1],\"data_offsets\":[0,2]}}";
+    auto bytes = file_of(header, 2, header.size());
+    std::memcpy(&bytes[bytes.size() - 2], &bits, 2);
+    lockstep_test::write_file(folder / "p", bytes);
+    train::load_parameters(folder / "p", other.layout, other.values);
+    return other.values[0];
+  };
+  CHECK(load("F16", 0xc200) == -3);
+  CHECK(load("BF16", 0x4170) == 15);
+}
+
 TEST_CASE("damaged and hostile files are refused with a sentence, never read past their end") {
   TemporaryFolder folder;
   auto const path = folder / "p";
@@ -115,7 +130,8 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   refuses(whole("{"), "p");
   refuses(whole("[]"), "an object is needed");
   refuses(whole("{}"), "no parameter \"scale\"");
-  refuses(whole(tensor("[0,4]", "F16")), "is of type F16");
+  refuses(whole(tensor("[0,4]", "I32")), "is of type I32; F32, F16 or BF16 is needed");
+  refuses(whole(tensor("[0,4]", "F16")), "[0, 4) of 4; 2 bytes inside the file are needed");
   refuses(whole(tensor("[4,8]")), "[4, 8) of 4");
   refuses(whole(tensor("[-4,0]")), "[-4, 0)");
   refuses(whole(tensor("[4,-9223372036854775808]")), "inside the file");

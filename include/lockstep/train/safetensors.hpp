@@ -19,6 +19,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/core/widen.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/close_file.hpp>
@@ -106,10 +107,10 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
   detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
 }
 
-/// Reads what `save_parameters`, or anyone else, saved as float32 safetensors into an arena of the same layout; returns
-/// the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that the model does not have
-/// are passed over. With a `prefix`, such as "encoder.", only what is so named is read; in the file its names begin
-/// with `in_file` instead, such as "" for an encoder that was saved by itself.
+/// Reads what `save_parameters`, or anyone else, saved as safetensors of float32, float16 or bfloat16 into an arena of
+/// the same layout; returns the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that
+/// the model does not have are passed over. With a `prefix`, such as "encoder.", only what is so named is read; in the
+/// file its names begin with `in_file` instead, such as "" for an encoder that was saved by itself.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
 /// shape; ShapeError when an arena has another size than the layout; ConfigError when nothing has the prefix
@@ -189,8 +190,8 @@ struct SafetensorsFile {
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         if (!name.starts_with(prefix)) return;
         found = true;
-        auto const bytes = tensor(path, std::string(in_file) += name.substr(prefix.size()), entry);
-        if (copies) std::memcpy(elements, bytes.data(), bytes.size());
+        auto const found_there = tensor(path, std::string(in_file) += name.substr(prefix.size()), entry);
+        if (copies) found_there.copy({elements, static_cast<std::size_t>(entry.size)});
       });
     if (!found)
       throw ConfigError(path + ": no name in the model begins with \"" + std::string(prefix) +
@@ -198,15 +199,28 @@ struct SafetensorsFile {
                         (layout.entries().empty() ? std::string() : layout.entries()[0].name) + "\"");
   }
 
-  /// The bytes of a float32 tensor of that name and shape.
-  [[nodiscard]] std::span<char const> tensor(std::string const& path, std::string const& name,
-                                             nn::ParameterLayout::Entry const& entry) const {
+  /// A tensor in the file.
+  struct Tensor {
+    std::span<std::byte const> bytes;
+    std::string_view type;
+
+    void copy(std::span<float> out) const {
+      if (type == "F16") return widen<float16>(bytes, out);
+      if (type == "BF16") return widen<bfloat16>(bytes, out);
+      std::memcpy(out.data(), bytes.data(), bytes.size());
+    }
+  };
+
+  /// The tensor of that name and shape.
+  [[nodiscard]] Tensor tensor(std::string const& path, std::string const& name,
+                              nn::ParameterLayout::Entry const& entry) const {
     auto const* tensor = header.find(name);
     if (!tensor)
       throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
     auto const what = path + ": parameter \"" + name + "\"";
-    if (tensor->at("dtype").string() != "F32")
-      throw DataError(what + " is of type " + tensor->at("dtype").string() + "; F32 is needed");
+    auto const& type = tensor->at("dtype").string();
+    if (type != "F32" && type != "F16" && type != "BF16")
+      throw DataError(what + " is of type " + type + "; F32, F16 or BF16 is needed");
     std::vector<Index> shape;
     for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
     if (shape != entry.shape)
@@ -214,11 +228,12 @@ struct SafetensorsFile {
                       ": make it with the sizes, and the vocabulary, of the run that saved it");
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
-    auto const bytes = entry.size * static_cast<Index>(sizeof(float));
+    auto const bytes = entry.size * (type == "F32" ? 4 : 2);
     if (begin < 0 || end < begin || end - begin != bytes || end > static_cast<Index>(data.size()))
       throw DataError(what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
                       std::to_string(data.size()) + "; " + std::to_string(bytes) + " bytes inside the file are needed");
-    return {data.data() + begin, static_cast<std::size_t>(bytes)};
+    return {std::as_bytes(std::span(data).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(bytes))),
+            type};
   }
 
   /// What is to be done where the file has the tensor as a part of another model, or by itself.

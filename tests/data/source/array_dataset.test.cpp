@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/ragged_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/data/source/open_raw.hpp>
 
@@ -49,6 +51,31 @@ static_assert(data::ReadsIntoRows<Dataset, data::PadCollate> && data::ReadsIntoR
 static_assert(data::NamesSamples<Dataset> && data::HasFingerprint<Dataset>);
 
 }  // namespace
+
+TEST_CASE("a file of float16 fills members of float, of any kind, in the batch as alone") {
+  TemporaryFolder const folder;
+  write_file(folder / "h", bytes_of(std::vector<std::uint16_t>{0x3c00, 0x4000, 0x4200, 0x4400}));  // 1, 2, 3, 4
+  auto const file = std::make_shared<data::detail::DataFile const>(folder / "h");
+  data::FileArray const array(file, {'f', 2}, {2, 2}, 0);
+  struct Mixed {
+    std::array<float, 2> pair;
+    std::vector<float> some;
+    std::vector<std::array<double, 2>> pairs;
+  };
+  data::ArrayDataset const samples{ArrayMember{&Mixed::pair, array}, ArrayMember{&Mixed::some, array},
+                                   ArrayMember{&Mixed::pairs, array}};
+  auto const second = samples.get(1);
+  CHECK(second.pair == std::array<float, 2>{3, 4});
+  CHECK(second.some == std::vector<float>{3, 4});
+  CHECK(second.pairs == std::vector<std::array<double, 2>>{{3, 4}});
+  data::DataLoader loader{samples, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  auto const& batch = held.batches()[0];
+  CHECK(batch[&Mixed::pair].values(1, 1) == 4);
+  CHECK(batch[&Mixed::some].values(0, 1) == 2);
+  CHECK(batch[&Mixed::pairs].values(1, 0, 0) == 3);
+}
 
 TEST_CASE("a sample is a row of each array, read into the batch or alone") {
   TemporaryFolder const folder;

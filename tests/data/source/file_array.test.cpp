@@ -52,6 +52,25 @@ TEST_CASE("rows are read where they lie, in either order of bytes") {
   CHECK(row == std::vector<std::int32_t>{4 << 24, 5 << 24, 0x04030201});
 }
 
+TEST_CASE("numbers of 16 bits are read as floats, rows where they lie, in either order of bytes") {
+  TemporaryFolder const folder;
+  auto const file = file_of(folder / "a", "x" + bytes_of(std::vector<std::uint16_t>{0x3c00, 0xc000, 0x0001, 0x003c}));
+  data::FileArray const halves(file, {'f', 2}, {2, 2}, 1);
+  CHECK(halves.type().name() == "float16");
+  std::vector<double> row(2);
+  halves.read_rows(0, std::span(row));
+  CHECK(row == std::vector<double>{1, -2});
+  CHECK(halves.numbers<float>() == std::vector<float>{1, -2, 0x1p-24f, 60 * 0x1p-24f});
+  data::FileArray const swapped(file, {'f', 2}, {4}, 1, data::FileArray::Order::swapped);
+  std::vector<float> last(1);
+  swapped.read_rows(3, std::span(last));
+  CHECK(last[0] == 1);
+  data::MappedReads const leave;
+  CHECK(halves.mapped(leave).numbers<float>() == halves.numbers<float>());
+  CHECK_THROWS_WITH_AS(static_cast<void>(halves.numbers<std::uint16_t>()),
+                       doctest::Contains("holds float16, and what reads it is of uint16"), DataError);
+}
+
 TEST_CASE("several rows are read at once, and all of them; what is no whole row, or not there, is refused") {
   TemporaryFolder const folder;
   std::vector<std::int32_t> const all{1, 2, 3, 4, 5, 6};

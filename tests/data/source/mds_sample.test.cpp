@@ -44,6 +44,8 @@ TEST_CASE("encodings and the numbers they store") {
   CHECK(name("int") == "int64");
   CHECK(name("float64") == "float64");
   CHECK(name("ndarray:int8:3,4") == "int8");
+  auto const halves = make({{"x", "ndarray:float16:2", 4}}, bytes_of(std::vector<std::uint16_t>{0x3c00, 0xc000}));
+  CHECK(halves.numbers<float>("x") == std::vector<float>{1, -2});
   for (auto const* none : {"ndarray", "ndarray:int8", "jpeg", "float8"}) CHECK(data::detail::mds_type(none).bytes == 0);
 }
 

@@ -42,6 +42,16 @@ TEST_CASE("tensors are found by name, and rows read where they lie") {
   CHECK(file.open(header, data_bytes, "y").type().name() == "int32");
 }
 
+TEST_CASE("numbers of 16 bits are read as floats") {
+  File const file;
+  auto const x = file.open(R"({"x":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}})",
+                           bytes_of(std::vector<std::uint16_t>{0x3f80, 0x4000, 0xc040, 0x3f00}));
+  CHECK(x.type().name() == "bfloat16");
+  CHECK(x.numbers<float>() == std::vector<float>{1, 2, -3, 0.5f});
+  CHECK_THROWS_WITH_AS(static_cast<void>(x.numbers<std::int16_t>()),
+                       doctest::Contains("holds bfloat16, and what reads"), DataError);
+}
+
 TEST_CASE("what is damaged or not there is refused") {
   File const file;
   CHECK_THROWS_WITH_AS(file.open(header, data_bytes, "yy"), doctest::Contains("no tensor \"yy\" among its 2"),
@@ -53,7 +63,7 @@ TEST_CASE("what is damaged or not there is refused") {
   auto const refused = [&](std::string const& tensor, char const* why) {
     CHECK_THROWS_WITH_AS(file.open(R"({"x":)" + tensor + "}", std::string(16, 'x')), doctest::Contains(why), DataError);
   };
-  refused(R"({"dtype":"BF16","shape":[2],"data_offsets":[0,4]})", "of the type BF16");
+  refused(R"({"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]})", "of the type F8_E4M3");
   refused(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})", "which disagree");
   refused(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})", "damaged offsets");
   refused(R"({"dtype":"F32","shape":[2],"data_offsets":[-8,0]})", "damaged offsets");

@@ -60,9 +60,9 @@ std::span<T> numbers_of(std::span<T, N> values) noexcept {
 template <class Member>
 void make_room(Member& member, FileArray const& array, Index rows) {
   if constexpr (variable_length<Member>) {
-    using Element = typename Member::value_type;
-    Index const numbers = sizeof(Element) / static_cast<std::size_t>(array.type().bytes);
-    if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the type or of the width says so
+    typename Member::value_type element{};
+    auto const numbers = static_cast<Index>(numbers_of(element).size());
+    if (numbers == 0 || array.width() % numbers != 0) return;  // the check of the width says so
     member.resize(static_cast<std::size_t>(rows * (array.width() / numbers)));
   }
 }

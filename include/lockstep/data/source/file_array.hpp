@@ -12,6 +12,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/widen.hpp>
 #include <lockstep/data/column.hpp>
 #include <lockstep/data/source/detail/data_file.hpp>
 #include <lockstep/data/source/detail/file_mapping.hpp>
@@ -21,7 +22,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// The type of numbers in a file.
 struct NumberType {
-  char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point
+  char kind = 'f';  ///< 'b' bool, 'i' signed, 'u' unsigned, 'f' floating point, 'B' bfloat16
   int bytes = 4;
 
   template <Number T>
@@ -39,10 +40,30 @@ struct NumberType {
   /// "float32", for messages.
   [[nodiscard]] std::string name() const {
     if (kind == 'b') return "bool";
+    if (kind == 'B') return "bfloat16";
     return (kind == 'f' ? "float" : kind == 'i' ? "int" : "uint") + std::to_string(bytes * 8);
+  }
+  /// Whether it is T's, or is read as T without loss: float16 and bfloat16 as float or double.
+  template <Number T>
+  [[nodiscard]] constexpr bool reads_as() const noexcept {
+    return *this == of<T>() || (std::is_floating_point_v<T> && bytes == 2 && (kind == 'f' || kind == 'B'));
   }
   friend bool operator==(NumberType const&, NumberType const&) = default;
 };
+
+namespace detail {
+
+/// Numbers of a type that `reads_as` T, from the last bytes of `out` on, as T.
+template <Number T>
+void widen_in_place(NumberType type, std::span<T> out) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (type == NumberType::of<T>()) return;
+    auto const from = std::as_bytes(out).last(out.size() * static_cast<std::size_t>(type.bytes));
+    type.kind == 'B' ? widen<bfloat16>(from, out) : widen<float16>(from, out);
+  }
+}
+
+}  // namespace detail
 
 /// A dense array in a file, row-major, whose first extent counts rows: what the array formats come down to
 /// (open_npy, open_npz, open_safetensors, open_idx, open_raw). A copy shares the open file. Thread-safe.
@@ -72,11 +93,11 @@ class FileArray {
   [[nodiscard]] Index width() const noexcept { return row_bytes_ / type_.bytes; }
   [[nodiscard]] std::string const& path() const noexcept { return file_->path(); }
 
-  /// @throws DataError unless the numbers are T's
+  /// @throws DataError unless the numbers are T's or are read as such
   template <Number T>
   void expect_type(std::string const& who) const {
-    if (auto const wanted = NumberType::of<T>(); type_ != wanted) {
-      file_->fail("holds " + type_.name() + ", and " + who + " is of " + wanted.name() +
+    if (!type_.reads_as<T>()) {
+      file_->fail("holds " + type_.name() + ", and " + who + " is of " + NumberType::of<T>().name() +
                   "; change the member's type or convert the file");
     }
   }
@@ -88,26 +109,29 @@ class FileArray {
     out.mapping_ = std::make_shared<detail::FileMapping const>(file_);
     return out;
   }
-  /// Rows from `first` on, as many as `out` holds: one, or a sequence of them.
-  /// @throws DataError when the numbers are not T's, `out` holds no whole number of rows, the array has not so many, or
-  /// the file was shortened since it was opened
+  /// Rows from `first` on, as many as `out` holds: one, or a sequence of them. Numbers of float16 and bfloat16 become
+  /// float or double.
+  /// @throws DataError when the numbers are of another type, `out` holds no whole number of rows, the array has not so
+  /// many, or the file was shortened since it was opened
   template <Number T>
   void read_rows(Index first, std::span<T> out) const {
-    if (type_ != NumberType::of<T>()) expect_type<T>("what reads it");
+    if (!type_.reads_as<T>()) expect_type<T>("what reads it");
     expect_rows(first, static_cast<Index>(out.size()));
-    auto const bytes = std::as_writable_bytes(out);
+    auto const each = static_cast<std::size_t>(type_.bytes);
+    auto const bytes = std::as_writable_bytes(out).last(out.size() * each);
     auto const at = offset_ + static_cast<std::uint64_t>(first) * static_cast<std::uint64_t>(row_bytes_);
     mapping_ ? mapping_->read(at, bytes) : file_->read(at, bytes);
-    if (order_ == Order::native || sizeof(T) == 1) return;
-    for (std::size_t i = 0; i < bytes.size(); i += sizeof(T))
-      std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
-                   bytes.begin() + static_cast<std::ptrdiff_t>(i + sizeof(T)));
+    if (order_ == Order::swapped && each > 1)
+      for (std::size_t i = 0; i < bytes.size(); i += each)
+        std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
+                     bytes.begin() + static_cast<std::ptrdiff_t>(i + each));
+    detail::widen_in_place(type_, out);
   }
   /// All of it, rows one after the other: labels, or the lengths that a sampler wants.
   /// @throws DataError as `read_rows`
   template <Number T>
   [[nodiscard]] std::vector<T> numbers() const {
-    if (type_ != NumberType::of<T>()) expect_type<T>("what reads it");
+    if (!type_.reads_as<T>()) expect_type<T>("what reads it");
     std::vector<T> out(static_cast<std::size_t>(rows() * width()));
     read_rows(0, std::span(out));
     return out;

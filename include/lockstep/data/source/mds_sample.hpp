@@ -80,16 +80,20 @@ class MdsSample {
     auto const value = bytes(column);
     return {reinterpret_cast<char const*>(value.data()), value.size()};
   }
-  /// The numbers of a column of the encoding int, float32 and so on, or of an ndarray of fixed shape.
+  /// The numbers of a column of the encoding int, float32 and so on, or of an ndarray of fixed shape. Those of float16
+  /// become float or double.
   /// @throws DataError when they are of another type
   template <Number T>
   [[nodiscard]] std::vector<T> numbers(std::string_view column) const {
     auto const& encoding = (*columns_)[find(column)].encoding;
-    auto const wanted = NumberType::of<T>();
+    auto const type = detail::mds_type(encoding);
     auto const value = bytes(column);
-    if (detail::mds_type(encoding) != wanted || value.size() % sizeof(T) != 0) refuse(column, encoding, wanted.name());
-    std::vector<T> out(value.size() / sizeof(T));
-    if (!out.empty()) std::memcpy(out.data(), value.data(), value.size());
+    auto const each = static_cast<std::size_t>(type.bytes);
+    if (!type.reads_as<T>() || value.size() % each != 0) refuse(column, encoding, NumberType::of<T>().name());
+    std::vector<T> out(value.size() / each);
+    if (!out.empty())
+      std::memcpy(std::as_writable_bytes(std::span(out)).last(value.size()).data(), value.data(), value.size());
+    detail::widen_in_place(type, std::span(out));
     return out;
   }
   template <Number T>

@@ -17,6 +17,7 @@ namespace detail {
 /// The C++ number of a safetensors dtype; of no bytes where there is none.
 inline NumberType safetensors_type(std::string_view name) noexcept {
   if (name == "BOOL") return {'b', 1};
+  if (name == "BF16") return {'B', 2};
   for (auto const bits : {8, 16, 32, 64}) {
     auto const digits = std::to_string(bits);
     if (name == "I" + digits) return {'i', bits / 8};

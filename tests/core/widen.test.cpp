@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/widen.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace lockstep;
+
+TEST_CASE_TEMPLATE("numbers of 16 bits are widened, also where they lie, and unaligned", Half, float16, bfloat16) {
+  std::vector<Half> halves;
+  for (int i = 0; i < 1000; ++i) halves.emplace_back(static_cast<float>(i * i - 400) / 16);
+  auto const bytes = std::as_bytes(std::span(halves));
+  auto const check = [&](auto wide) {
+    auto const all = std::as_writable_bytes(std::span(wide));
+    auto const last = all.last(bytes.size());
+    std::memcpy(last.data(), bytes.data(), bytes.size());
+    widen<Half>(last, std::span(wide));
+    for (std::size_t i = 0; i < halves.size(); ++i) REQUIRE(wide[i] == static_cast<float>(halves[i]));
+  };
+  check(std::vector<float>(halves.size()));
+  check(std::vector<double>(halves.size()));
+
+  std::vector<std::byte> shifted(bytes.size() + 1);
+  std::memcpy(shifted.data() + 1, bytes.data(), bytes.size());
+  std::vector<float> wide(halves.size());
+  widen<Half>(std::span<std::byte const>(shifted).subspan(1), std::span(wide));
+  for (std::size_t i = 0; i < halves.size(); ++i) REQUIRE(wide[i] == static_cast<float>(halves[i]));
+}
