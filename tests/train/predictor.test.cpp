@@ -78,6 +78,23 @@ struct Keep {
 
 }  // namespace
 
+TEST_CASE("parameters are taken under the names of others") {
+  lockstep_test::TemporaryFolder const folder;
+  Trainer trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}, 3};
+  trainer.save(folder / "p");
+  auto bytes = lockstep_test::read_file(folder / "p");
+  for (std::size_t at = 0; (at = bytes.find("\"first.", at)) != std::string::npos;) bytes.replace(at, 7, "\"input.");
+  lockstep_test::write_file(folder / "theirs", bytes);
+  auto const names = [](std::string_view name) {
+    return name.starts_with("first.") ? "input." + std::string(name.substr(6)) : std::string(name);
+  };
+  train::Predictor<Model> own(Model{}, folder / "p"), theirs(Model{}, folder / "theirs", 1, names);
+  data::Collated const batch{data::PadCollate{}, line::points(5)};
+  CHECK(own.predict(batch.batch()).value.span()[3] == theirs.predict(batch.batch()).value.span()[3]);
+  CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "theirs"), doctest::Contains("\"first.weight\""),
+                       DataError);
+}
+
 TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or from arenas at hand") {
   data::DataLoader loader{
       data::InMemoryDataset{line::points(9)}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 9}};

@@ -442,6 +442,22 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
   both.save(folder / "both");
   CHECK_THROWS_WITH_AS(alone.load(folder / "both"),
                        doctest::Contains("it was saved from another model, with \"teacher."), DataError);
+  alone.load(folder / "both", [](std::string_view name) { return "teacher." + std::string(name); });
+  CHECK(value_of(alone, "slope") == value_of(both, "teacher.slope"));
+  alone.fit(loader, {.epochs = 1});
+  alone.save(folder / "alone");
+  both.load(folder / "alone", [](std::string_view name) { return name == "teacher.slope" ? "slope" : ""; });
+  CHECK(value_of(both, "teacher.slope") == value_of(alone, "slope"));
+  CHECK(value_of(both, "student.slope") != value_of(alone, "slope"));
+  CHECK_THROWS_WITH_AS(alone.load(folder / "both", [](std::string_view) { return std::string(); }),
+                       doctest::Contains("the function of names gives none for any parameter of the model; its first "
+                                         "parameter is \"slope\""),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(alone.load(folder / "both", [](std::string_view) { return "w"; }),
+                       doctest::Contains("has no parameter \"w\"; it was saved from another model, with "
+                                         "\"teacher.slope\": where names alone differ, load(path, names) takes a "
+                                         "function of them"),
+                       DataError);
   alone.load(folder / "both", "", "student.");
   CHECK(value_of(alone, "slope") == value_of(both, "student.slope"));
   CHECK(value_of(alone, "slope") != value_of(both, "teacher.slope"));

@@ -24,6 +24,7 @@ class TransformerDecoder {
     double dropout = 0;       ///< probability
     bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
     Activation activation = Activation::gelu;  ///< of each feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -37,7 +38,8 @@ class TransformerDecoder {
                                          .feed_forward = options.feed_forward,
                                          .dropout = options.dropout,
                                          .norm_first = options.norm_first,
-                                         .activation = options.activation});
+                                         .activation = options.activation,
+                                         .epsilon = options.epsilon});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

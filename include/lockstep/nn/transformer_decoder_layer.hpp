@@ -25,17 +25,18 @@ class TransformerDecoderLayer {
     double dropout = 0;       ///< probability
     bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
     Activation activation = Activation::gelu;  ///< of the feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
   /// width
   explicit TransformerDecoderLayer(Options const& options)
       : attention_({.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = true}),
-        attention_norm_(options.width),
+        attention_norm_(options.width, options.epsilon),
         cross_attention_({.width = options.width, .heads = options.heads, .dropout = options.dropout}),
-        cross_attention_norm_(options.width),
+        cross_attention_norm_(options.width, options.epsilon),
         feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
-        feed_forward_norm_(options.width),
+        feed_forward_norm_(options.width, options.epsilon),
         dropout_(options.dropout),
         norm_first_(options.norm_first) {}
 

@@ -25,6 +25,7 @@ class TransformerEncoder {
     bool causal = false;      ///< token i attends to tokens up to i only
     bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
     Activation activation = Activation::gelu;  ///< of each feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -39,7 +40,8 @@ class TransformerEncoder {
                                          .dropout = options.dropout,
                                          .causal = options.causal,
                                          .norm_first = options.norm_first,
-                                         .activation = options.activation});
+                                         .activation = options.activation,
+                                         .epsilon = options.epsilon});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

@@ -26,6 +26,7 @@ class TransformerEncoderLayer {
     bool causal = false;      ///< token i attends to tokens up to i only
     bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
     Activation activation = Activation::gelu;  ///< of the feed-forward part
+    double epsilon = 1e-5;                     ///< of the norms
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
@@ -33,9 +34,9 @@ class TransformerEncoderLayer {
   explicit TransformerEncoderLayer(Options const& options)
       : attention_(
             {.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = options.causal}),
-        attention_norm_(options.width),
+        attention_norm_(options.width, options.epsilon),
         feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
-        feed_forward_norm_(options.width),
+        feed_forward_norm_(options.width, options.epsilon),
         dropout_(options.dropout),
         norm_first_(options.norm_first) {}
 

@@ -23,6 +23,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/detail/close_file.hpp>
+#include <lockstep/train/names_in_file.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
@@ -109,18 +110,12 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 
 /// Reads what `save_parameters`, or anyone else, saved as safetensors of float32, float16 or bfloat16 into an arena of
 /// the same layout; returns the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that
-/// the model does not have are passed over. With a `prefix`, such as "encoder.", only what is so named is read; in the
-/// file its names begin with `in_file` instead, such as "" for an encoder that was saved by itself.
+/// the model does not have are passed over. `names` says which of the model's are read, and how the file calls them.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
-/// shape; ShapeError when an arena has another size than the layout; ConfigError when nothing has the prefix
+/// shape; ShapeError when an arena has another size than the layout; ConfigError when `names` has none of the model's
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                         std::span<float> buffers, std::string_view prefix, std::string_view in_file);
-/// The same under the names that the model has.
-inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                                std::span<float> buffers = {}, std::string_view prefix = {}) {
-  return load_parameters(path, layout, values, buffers, prefix, prefix);
-}
+                         std::span<float> buffers = {}, NamesInFile const& names = {});
 
 /// A text that was saved with parameters, read without them: what the model that is to take them depends on, such as a
 /// vocabulary.
@@ -181,22 +176,23 @@ struct SafetensorsFile {
     return out;
   }
 
-  /// Copies the tensors whose names begin so, and in the file with `in_file`, into their arenas, which only change when
-  /// all is well.
+  /// Copies the tensors that are named into their arenas, which only change when all is well.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
-            Moments<float> const& moments, std::string_view prefix = {}, std::string_view in_file = {}) const {
-    bool found = prefix.empty();
+            Moments<float> const& moments, NamesInFile const& names = {}) const {
+    std::string unnamed;  // the first of them
+    bool any = false;
     for (bool const copies : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
-        if (!name.starts_with(prefix)) return;
-        found = true;
-        auto const found_there = tensor(path, std::string(in_file) += name.substr(prefix.size()), entry);
-        if (copies) found_there.copy({elements, static_cast<std::size_t>(entry.size)});
+        auto const in_file = names(name);
+        if (in_file.empty()) {
+          if (unnamed.empty()) unnamed = name;
+          return;
+        }
+        any = true;
+        auto const found = tensor(path, in_file, entry);
+        if (copies) found.copy({elements, static_cast<std::size_t>(entry.size)});
       });
-    if (!found)
-      throw ConfigError(path + ": no name in the model begins with \"" + std::string(prefix) +
-                        "\"; its first parameter is \"" +
-                        (layout.entries().empty() ? std::string() : layout.entries()[0].name) + "\"");
+    if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
   }
 
   /// A tensor in the file.
@@ -244,6 +240,10 @@ struct SafetensorsFile {
     for (auto const& [other, tensor] : header.object())
       if (is_part(other, name) || is_part(name, other))
         return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
+    for (auto const& [other, tensor] : header.object())
+      if (other != "__metadata__")
+        return ", with \"" + std::string(other) +
+               "\": where names alone differ, load(path, names) takes a function of them";
     return {};
   }
 };
@@ -251,11 +251,11 @@ struct SafetensorsFile {
 }  // namespace detail
 
 inline Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
-                                std::span<float> buffers, std::string_view prefix, std::string_view in_file) {
+                                std::span<float> buffers, NamesInFile const& names) {
   detail::check_arenas("load_parameters", layout, values.size(), buffers.size());
   return detail::naming_file(path, [&] {
     detail::SafetensorsFile const file(path);
-    file.read(path, layout, values.data(), buffers.data(), {}, prefix, in_file);
+    file.read(path, layout, values.data(), buffers.data(), {}, names);
     Metadata texts;
     for (auto& text : file.metadata())
       if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));

@@ -86,21 +86,23 @@ class Trainer {
   Trainer& operator=(Trainer const&) = delete;
 
   /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
-  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them. With a `prefix`,
-  /// such as "encoder.", only those parameters and buffers are read, and the others stay as they are; where the file's
-  /// names begin otherwise, `in_file` says how: "" for an encoder that was saved by itself.
+  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them. `names` says which
+  /// are read, the others staying as they are, and how the file calls them: a prefix, such as "encoder.", or a function
+  /// of the model's names; `in_file` stands in the file for a prefix: "" for an encoder that was saved by itself.
   /// @collective with DistributedDataParallel: every rank loads the same
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
-  /// others, ConfigError when nothing of the model has the prefix
-  train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
+  /// others, ConfigError when nothing of the model is named
+  train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
     train::Metadata metadata;
     change_numbers([&](std::span<float> values, std::span<float> buffers) {
-      metadata = train::load_parameters(path, layout_, values, buffers, prefix, in_file);
+      metadata = train::load_parameters(path, layout_, values, buffers, names);
     });
     if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
     return metadata;
   }
-  train::Metadata load(std::string const& path, std::string_view prefix = {}) { return load(path, prefix, prefix); }
+  train::Metadata load(std::string const& path, std::string_view prefix, std::string_view in_file) {
+    return load(path, {prefix, in_file});
+  }
   /// Takes the parameters and buffers of another trainer's model, by name: all, or those that begin with a `prefix`,
   /// such as "critic.", where they begin with `in_other` there. With a `share` below 1 each only goes that part of the
   /// way: of every step's parameters with 0.001, say, this becomes a moving average.
