@@ -92,3 +92,18 @@ TEST_CASE("a place that cannot be written to is named") {
   train::MetricsLog log("/no/such/folder/m");  // made when a run starts
   CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
 }
+
+TEST_CASE("a second fit does not take the place of the first") {
+  lockstep_test::TemporaryFolder const folder;
+  train::MetricsLog log(folder / "metrics.jsonl");
+  log.start({.steps = 2, .epochs = 1});
+  log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
+  log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it goes on, as after an error
+  log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
+  auto const before = lockstep_test::read_file(folder / "metrics.jsonl");
+  CHECK_THROWS_WITH_AS(
+      log.start({.steps = 2, .epochs = 1}),
+      doctest::Contains("metrics.jsonl is of a fit that came before, and would be lost; give each fit a MetricsLog"),
+      ConfigError);
+  CHECK(lockstep_test::read_file(folder / "metrics.jsonl") == before);
+}

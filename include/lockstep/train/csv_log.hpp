@@ -12,6 +12,7 @@
 #include <lockstep/train/detail/csv_quoted.hpp>
 #include <lockstep/train/detail/line_file.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
+#include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -21,7 +22,8 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// with nothing between the commas where a column is not of its kind. Floating-point numbers are written with the
 /// fewest digits that read back as the same bits. A row is complete in the file as soon as it is logged. A run that
 /// goes on from a checkpoint goes on in its file. For one rank only.
-/// @throws DataError when the file cannot be written, or has other columns than the run that is to go on in it
+/// @throws DataError when the file cannot be written, or has other columns than the run that is to go on in it;
+/// ConfigError at the start of a second fit
 class CsvLog final : public Observer {
  public:
   /// The file is created when a run starts.
@@ -29,6 +31,7 @@ class CsvLog final : public Observer {
 
   /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
   void start(StartReport const& report) override {
+    one_fit_.start("CsvLog", file_.path(), report.resumed);
     metrics_ = report.metrics;
     std::string header;
     for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
@@ -89,6 +92,7 @@ class CsvLog final : public Observer {
   }
 
   detail::LineFile file_;
+  detail::OneFit one_fit_;
   std::vector<std::string> metrics_;
   std::string line_;
 };

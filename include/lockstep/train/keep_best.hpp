@@ -7,6 +7,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/safetensors.hpp>
 
@@ -17,7 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// by something else than before, and another evaluation was the best by that, its file is put aside. Its folder is
 /// made before the first step. A fit without evaluations is refused with it. For one rank only; the trainer outlives
 /// it.
-/// @throws DataError, which ends the run, when the folder cannot be made or the file cannot be written
+/// @throws DataError, which ends the run, when the folder cannot be made or the file cannot be written; ConfigError at
+/// the start of a second fit, whose best may be worse
 template <class Trainer>
 class KeepBest final : public Observer {
  public:
@@ -25,6 +27,7 @@ class KeepBest final : public Observer {
       : trainer_(&trainer), path_(std::move(path)), metadata_(std::move(metadata)) {}
 
   void start(StartReport const& report) override {
+    one_fit_.start("KeepBest", path_, report.resumed);
     if (auto const above = path_.find_last_of('/'); above != std::string::npos && above > 0)
       detail::make_folder(path_.substr(0, above));
     auto const step = report.resumed > 0 ? step_of(path_) : -1;
@@ -62,6 +65,7 @@ class KeepBest final : public Observer {
   std::string path_;
   Metadata metadata_;
   std::string put_aside_;
+  detail::OneFit one_fit_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

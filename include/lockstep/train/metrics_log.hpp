@@ -6,6 +6,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/train/detail/line_file.hpp>
+#include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -13,7 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// Writes metrics.jsonl: one JSON object per line for the steps that are logged, as StepReport::is_logged says, and
 /// every evaluation, with null for what is no number in it. A line is complete in the file as soon as it is logged. A
 /// run that goes on from a checkpoint goes on in its file. For one rank only.
-/// @throws DataError when the file cannot be written
+/// @throws DataError when the file cannot be written, ConfigError at the start of a second fit
 class MetricsLog final : public Observer {
  public:
   /// The file is created when a run starts.
@@ -21,6 +22,7 @@ class MetricsLog final : public Observer {
 
   /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
   void start(StartReport const& report) override {
+    one_fit_.start("MetricsLog", file_.path(), report.resumed);
     file_.keep(report.resumed,
                [this](std::string const& line) { return json::parse(line, file_.path()).at("step").integer(); });
   }
@@ -48,6 +50,7 @@ class MetricsLog final : public Observer {
 
  private:
   detail::LineFile file_;
+  detail::OneFit one_fit_;
   json::Writer line_;
 };
 

@@ -14,6 +14,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/train/detail/close_file.hpp>
 #include <lockstep/train/detail/event_protozero.hpp>
+#include <lockstep/train/detail/one_fit.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -25,13 +26,14 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 /// eval/loss and its metrics. An event is complete in the file as soon as it is logged. A run that goes on from a
 /// checkpoint begins a file of its own, which voids what earlier ones in the directory say of steps that are yet to
 /// come. For one rank only.
-/// @throws DataError when the file cannot be written
+/// @throws DataError when the file cannot be written, ConfigError at the start of a second fit
 class TensorBoard final : public Observer {
  public:
   /// The file is created when a run starts.
   explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {}
 
   void start(StartReport const& report) override {
+    one_fit_.start("TensorBoard", path_, report.resumed);
     file_.reset(std::fopen(path_.c_str(), "wbe"));
     if (!file_) fail("create");
     write(detail::Event(0).version());
@@ -72,6 +74,7 @@ class TensorBoard final : public Observer {
 
   std::string path_;
   std::unique_ptr<std::FILE, detail::CloseFile> file_;
+  detail::OneFit one_fit_;
 };
 
 #endif
