@@ -779,8 +779,9 @@ TEST_CASE("a gradient that is no number, where it is clipped, ends the run with 
   fit(parallel::DataParallel{.devices = 2, .threads = 1});
   for (bool const shards : {false, true})
     launch::run({.threads = 2}, [&](launch::World& world) {
-      fit(parallel::DistributedDataParallel{
-          .communicator = comm::connect(world), .bucket_bytes = 256, .threads = 1, .shard_optimizer = shards});
+      parallel::DistributedDataParallel policy{comm::connect(world), 256, 1};
+      policy.shard_optimizer = shards;
+      fit(std::move(policy));
       return 0;
     });
   auto loader = line::loader(8, 4);

@@ -36,6 +36,7 @@ class Concat {
                 "the stream one lane more for each part");
   using Parts = typename Of::Parts;
   using Got = typename Of::Got;
+  struct Held;
 
  public:
   using Sample = std::remove_cvref_t<Got>;
@@ -80,7 +81,7 @@ class Concat {
       return detail::with_part<R>(readers_, part, [&](auto& each) -> R { return f(each, i - held_->begin(part)); });
     }
 
-    std::shared_ptr<typename Concat::Held const> held_;
+    std::shared_ptr<Held const> held_;
     typename Of::Readers readers_;
   };
   [[nodiscard]] Worker worker() const requires(Of::have_workers) { return Worker(*this); }

@@ -30,6 +30,7 @@ class Mixture {
   static_assert(detail::ReadsAnywhere<D>,
                 "Lockstep: Mixture chooses among samples, and a stream (Streamed) has them one after the other; mix "
                 "what its lanes read");
+  struct Plan;
 
  public:
   using Sample = SampleOf<D>;
@@ -105,7 +106,7 @@ class Mixture {
     friend Mixture;
     explicit Worker(Mixture const& of) : plan_(of.plan_), readers_(detail::readers_of(plan_->datasets)) {}
 
-    std::shared_ptr<typename Mixture::Plan const> plan_;
+    std::shared_ptr<Plan const> plan_;
     std::vector<detail::SampleReader<D>> readers_;
   };
   [[nodiscard]] Worker worker() const requires HasWorkers<D> { return Worker(*this); }
