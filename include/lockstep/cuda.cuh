@@ -25,6 +25,7 @@
 #include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/pooling.cuh>
+#include <lockstep/kernel/recurrent.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/scale.cuh>

@@ -26,6 +26,7 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/core/version.hpp>
 #include <lockstep/core/wait.hpp>
+#include <lockstep/core/widen.hpp>
 
 #include <lockstep/memory/any_host_resource.hpp>
 #include <lockstep/memory/block.hpp>
@@ -97,6 +98,8 @@
 #include <lockstep/kernel/move.hpp>
 #include <lockstep/kernel/optimizer_step.hpp>
 #include <lockstep/kernel/pooling.hpp>
+#include <lockstep/kernel/recurrent.hpp>
+#include <lockstep/kernel/recurrent_cells.hpp>
 #include <lockstep/kernel/relative_bias.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/residual.hpp>
@@ -156,6 +159,7 @@
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/pre_norm.hpp>
 #include <lockstep/nn/recompute.hpp>
+#include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/residual.hpp>
@@ -238,6 +242,7 @@
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/metric.hpp>
 #include <lockstep/train/metrics_log.hpp>
+#include <lockstep/train/names_in_file.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/parameters_sha256.hpp>
 #include <lockstep/train/predictor.hpp>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json and optimizers.json: what PyTorch gives, in float64, for small inputs.
+"""Writes layers.json, losses.json, spaces.json, optimizers.json and recurrent.json: what PyTorch gives, in float64, for
+small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
@@ -261,9 +262,31 @@ def optimizers():
         yield {"name": name, "values": values.tolist(), "gradients": gradients, "after": after}
 
 
+def recurrent():
+    lengths, length, width = [5, 1, 3], 5, 6
+
+    def run(layer, turned):
+        def each(x):
+            rows = []
+            for row, count in zip(x, lengths):
+                tokens = row[:count].flip(0) if turned else row[:count]
+                y = layer(tokens)[0]
+                rows.append(F.pad(y.flip(0) if turned else y, (0, 0, 0, length - count)))
+            return torch.stack(rows)
+        return each
+
+    rename = {f"{kind}_{part}_l0": f"{name}.{kind}" for kind in ("weight", "bias")
+              for part, name in (("ih", "input"), ("hh", "hidden"))}
+    for name, make in ("lstm", torch.nn.LSTM), ("gru", torch.nn.GRU):
+        for turned in False, True:
+            layer = fill(make(width - 1, width, batch_first=True))
+            yield case(name + ("_backward" if turned else ""), layer, run(layer, turned), {"input": (3, length, width - 1)},
+                       rename, lengths=lengths, length=length)
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers:
+    for make in layers, losses, spaces, optimizers, recurrent:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -23,6 +23,7 @@
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/transformer_decoder_layer.hpp>
@@ -30,7 +31,7 @@
 
 #include "golden/golden.hpp"
 
-/// The layers of layers.json, wherever a context may run.
+/// The layers of layers.json and recurrent.json, wherever a context may run.
 namespace golden {
 using namespace lockstep;
 
@@ -46,6 +47,7 @@ inline constexpr double feed_forward = 2 * linear + gelu + 16;      // and the r
 inline constexpr double attention = 4 * linear + 2 * (5 + 8) + 16;  // four maps, scores and softmax twice, and the rows
 inline constexpr double encoder = 2 * (attention + feed_forward + 2 * norm);
 inline constexpr double decoder = encoder + 2 * (attention + norm);
+inline constexpr double recurrent = 2 * 5 * (2 * linear + 2 * gelu);  // of five steps, with two maps and four gates
 
 /// Where a case runs: the host. A place brings numbers there, keeps them while it lives, and reads them back.
 class OnHost {
@@ -186,11 +188,10 @@ struct Gelu {
   void visit(auto&&) {}
 };
 
-/// All cases of the file, with activations stored as T.
+/// All cases of both files, with activations stored as T.
 template <class T, class Place>
 void check_layers(Place& place) {
   using Layout = nn::SequenceLayout<typename Place::Space>;
-  auto const file = load("layers");
   auto const one = [](auto& context, auto const& layer, auto const& x, Layout const&) {
     return layer.forward(context, x[0]);
   };
@@ -198,7 +199,7 @@ void check_layers(Place& place) {
     return layer.forward(context, x[0], x[1]);
   };
   int checked = 0;
-  for (auto const& expected : file.at("cases").array()) {
+  auto const check_case = [&](json::Value const& expected) {
     auto const name = expected.at("name").string();
     CAPTURE(name);
     ++checked;
@@ -240,11 +241,19 @@ void check_layers(Place& place) {
                  Ids<typename Place::Space> const column{{ids, {layout.rows, layout.length}}, layout.lengths};
                  return layer.forward(context, column, layout.positions);
                });
+    } else if (name.starts_with("lstm") || name.starts_with("gru")) {
+      auto const direction = name.ends_with("backward") ? nn::Direction::backward : nn::Direction::forward;
+      name.starts_with("lstm") ? check<T>(place, expected, recurrent, nn::LSTM(width - 1, width, direction), one)
+                               : check<T>(place, expected, recurrent, nn::GRU(width - 1, width, direction), one);
     } else {
       FAIL("no such layer");
     }
+  };
+  for (auto const* const name : {"layers", "recurrent"}) {
+    auto const file = load(name);
+    for (auto const& expected : file.at("cases").array()) check_case(expected);
   }
-  CHECK(checked == 15);
+  CHECK(checked == 19);
 }
 
 }  // namespace golden

@@ -28,6 +28,7 @@
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/pre_norm.hpp>
+#include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/rms_norm.hpp>
@@ -98,13 +99,14 @@ class Everything {
     each("number", number), each("token", token), each("embedding", embedding), each("bias", bias);
     each("attention", attention), each("gated", gated);
     each("joined", joined), each("convolution", convolution), each("norm", norm), each("seen", seen);
+    each("forwards", forwards), each("backwards", backwards);
     each("head", head);
   }
   template <class Context, class Space = typename Context::Space>
   nn::Loss<Space> forward(Context& context, Mixed::Batch<Space> const& batch, double factor = 1) const {
     auto const places = batch.places;
     auto const numbers = nn::sequence_of(context, batch.numbers, places);
-    auto const projected = number.forward(context, numbers, nn::Activation::relu);
+    auto const projected = forwards.forward(context, number.forward(context, numbers, nn::Activation::relu));
     auto const x = embedding.forward(context, nn::interleave(projected, token.of(batch.tokens)), places);
     auto const z = attention.forward(context, x, bias.forward(context, x));
     auto const [sum, normalized] = joined.join(context, x, z, dropout);
@@ -112,7 +114,8 @@ class Everything {
     auto const excited = nn::multiply(context, y, nn::sigmoid(context, nn::mean_pool(context, y)));
     auto const words =
         nn::segment_of(context, nn::subtract(context, y, nn::multiply(context, excited, x)), 1, numbers.layout);
-    auto const ends = nn::add(context, nn::first_token(context, words), nn::last_token(context, y));
+    auto const told = nn::first_token(context, backwards.forward(context, words));
+    auto const ends = nn::add(context, told, nn::last_token(context, y));
     auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, ends));
 
     auto const image = pictures.forward(context, batch.pictures);
@@ -144,6 +147,8 @@ class Everything {
       nn::RMSNorm(width), nn::MultiHeadAttention({.width = width, .heads = 2, .dropout = 0.1}), 0.1};
   nn::PreNorm<nn::RMSNorm, nn::GatedFeedForward> gated{nn::RMSNorm(width), nn::GatedFeedForward({width, 24, 0.1}), 0.1};
   nn::RMSNorm joined{width};
+  nn::LSTM forwards{width, width};
+  nn::GRU backwards{width, width, nn::Direction::backward};
   nn::ImageInput<2> pictures{{.extent = {6, 5}}};
   nn::Conv2d convolution{1, 4, {.padding = 1}};
   nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
@@ -152,10 +157,10 @@ class Everything {
 };
 
 /// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
-/// of their size. At most 52 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
-/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(52) times that.
+/// of their size. At most 56 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
+/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(56) times that.
 template <class Low>
-inline double const rounded_apart = std::sqrt(52.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
+inline double const rounded_apart = std::sqrt(56.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
 /// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
 template <class Low, class Gradients>
