@@ -165,5 +165,24 @@ def attention_forward_backward(rows, heads, length, width):
     return work
 
 
+def recurrent(is_lstm, rows, length, inputs, width, varied):
+    """Forward and backward; series of lengths that vary are packed, as PyTorch has it."""
+    layer = (torch.nn.LSTM if is_lstm else torch.nn.GRU)(inputs, width, batch_first=True)
+    x, gradient = torch.rand(rows, length, inputs) - 0.5, torch.rand(rows, length, width) - 0.5
+    least = length // 8
+    lengths = [least + (length - least) * (r * 37 % rows) // (rows - 1) for r in range(rows)]
+    if varied:
+        pack = torch.nn.utils.rnn.pack_padded_sequence
+        x = pack(x, lengths, batch_first=True, enforce_sorted=False)
+        gradient = pack(gradient, lengths, batch_first=True, enforce_sorted=False).data
+
+    def work():
+        layer.zero_grad(set_to_none=True)
+        y = layer(x)[0]
+        (y.data if varied else y).backward(gradient)
+
+    return work
+
+
 if __name__ == "__main__":
     take_turns(globals()[sys.argv[1]](*map(int, sys.argv[2:])))

@@ -90,7 +90,7 @@ std::string_view take_part(std::string_view& input) {
 
 template <class T>
 void read_rows_as(data::FileArray const& array) {
-  if (array.type() != data::NumberType::of<T>() || array.rows() == 0) return;
+  if (!array.type().reads_as<T>() || array.rows() == 0) return;
   std::vector<T> row(static_cast<std::size_t>(array.width()));
   for (auto const i : {Index{0}, array.rows() - 1}) array.read_rows(i, std::span(row));
 }
