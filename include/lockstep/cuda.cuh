@@ -10,6 +10,7 @@
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
+#include <lockstep/kernel/ctc.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/elementwise_loss.cuh>

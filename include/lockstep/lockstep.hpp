@@ -79,6 +79,7 @@
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
+#include <lockstep/kernel/ctc.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise.hpp>
@@ -126,6 +127,8 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/ctc_best_path.hpp>
+#include <lockstep/nn/ctc_loss.hpp>
 #include <lockstep/nn/dot_products.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
@@ -237,6 +240,7 @@
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/ctc_error_rate.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/keep_best.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json, optimizers.json and recurrent.json: what PyTorch gives, in float64, for
+"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json and ctc.json: what PyTorch gives, in float64, for
 small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
@@ -284,9 +284,29 @@ def recurrent():
                        rename, lengths=lengths, length=length)
 
 
+def ctc():
+    lengths, length, classes, counts = [9, 4, 1, 6], 9, 5, [3, 2, 1, 0]
+    for blank in 0, 4:
+        labels = torch.tensor([1, 1, 3, 2, 1, 3])
+        logits = (draw(len(lengths), length, classes) * 4).requires_grad_()
+
+        def loss(x, number):
+            each = F.log_softmax(x, -1).to(number).transpose(0, 1)
+            return F.ctc_loss(each, labels, torch.tensor(lengths), torch.tensor(counts), blank=blank, reduction="sum")
+
+        total = loss(logits, torch.float64)
+        total.backward()
+        low = logits.detach().bfloat16().requires_grad_()
+        loss(low, torch.float32).backward()
+        yield {"name": f"ctc, blank {blank}", "logits": dump(logits.flatten(0, 1)), "lengths": lengths, "length": length,
+               "labels": labels.tolist(), "label_lengths": counts, "blank": blank, "sum": total.item(),
+               "mean": total.item() / len(lengths), "gradient": dump(logits.grad.flatten(0, 1)),
+               "bfloat16": off([(low.grad, logits.grad)])}
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -9,6 +9,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/ctc_loss.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
 
 #include "golden/golden.hpp"
@@ -78,4 +79,37 @@ TEST_CASE_TEMPLATE("losses, their means and gradients are PyTorch's", T, double,
   }
   CHECK(cross_entropies == 8);
   CHECK(others == 1);
+}
+
+TEST_CASE_TEMPLATE("connectionist temporal classification and its gradients are PyTorch's", T, double, float,
+                   bfloat16) {
+  auto const file = golden::load("ctc");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    CAPTURE(expected.at("name").string());
+    ++checked;
+    Fixture<T> f;
+    auto const x = f.variable(expected.at("logits"));
+    auto const lengths = golden::numbers<std::int32_t>(expected.at("lengths")),
+               counts = golden::numbers<std::int32_t>(expected.at("label_lengths")),
+               labels = golden::numbers<std::int32_t>(expected.at("labels"));
+    auto const rows = std::ssize(lengths);
+    std::vector<Index> const positions(lengths.size());
+    std::vector<Index> offsets{0};
+    for (auto const count : counts) offsets.push_back(offsets.back() + count);
+    nn::Sequence<T, HostSpace> const logits{
+        x, nn::SequenceLayout<HostSpace>::padded(expected.at("length").integer(), {lengths.data(), {rows}},
+                                                 {positions.data(), {rows}})};
+    struct Column {
+      TensorView<std::int32_t const, 1, HostSpace> values;
+      TensorView<Index const, 1, HostSpace> offsets;
+      Index longest;
+    };
+    Column const column{{labels.data(), {std::ssize(labels)}},
+                        {offsets.data(), {rows + 1}},
+                        *std::max_element(counts.begin(), counts.end())};
+    auto const loss = nn::ctc_loss(f.context, logits, column, {.blank = expected.at("blank").integer()});
+    f.check(expected, loss, x);
+  }
+  CHECK(checked == 2);
 }

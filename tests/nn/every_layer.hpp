@@ -14,6 +14,7 @@
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/concatenate_channels.hpp>
 #include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/ctc_loss.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/exp.hpp>
@@ -132,7 +133,8 @@ class Everything {
     auto const half = features.extent(1) / 2;
     auto const sliced = nn::concatenate_channels(context, nn::slice_channels(context, features, half, half),
                                                  nn::slice_channels(context, features, 0, half));
-    return nn::mean_squared_error(context, head.forward(context, sliced), batch.targets, {.factor = factor});
+    auto const loss = nn::mean_squared_error(context, head.forward(context, sliced), batch.targets, {.factor = factor});
+    return loss.with_auxiliary(nn::ctc_loss(context, y, batch.tokens, {.factor = 0.1 * factor}));
   }
 
  private:

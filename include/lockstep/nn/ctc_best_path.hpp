@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// What a model that learned by nn::ctc_loss reads in a sequence of a prediction: of each token the class of the
+/// largest logit, the first of equals, told once where it is said several times in a row, blanks left out.
+/// @shape logits.tokens [slots, classes], on the host
+template <class Sequence>
+[[nodiscard]] std::vector<std::int32_t> ctc_best_path(Sequence const& logits, Index row, Index blank = 0) {
+  std::vector<std::int32_t> out;
+  auto const classes = logits.width(), first = logits.layout.start(row);
+  Index before = blank;
+  for (auto slot = first; slot < first + logits.layout.tokens(row); ++slot) {
+    auto const* const here = logits.tokens.value.data + slot * classes;
+    auto const best = static_cast<Index>(std::max_element(here, here + classes) - here);
+    if (best != blank && best != before) out.push_back(static_cast<std::int32_t>(best));
+    before = best;
+  }
+  return out;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

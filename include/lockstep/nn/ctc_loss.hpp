@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <type_traits>
+
+#include <lockstep/kernel/ctc.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/layout_of.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+using kernel::CtcOptions;
+
+/// Connectionist temporal classification: the sum over the sequences of -log of the probability that the labels are
+/// read from the logits of its tokens, whichever tokens say them; for texts without times, of speech, writing or signs.
+/// The weight is the number of sequences. The sum is that of torch.nn.functional.ctc_loss of log_softmax(logits) with
+/// reduction='sum'; PyTorch's mean divides each sequence by its labels besides.
+/// While recording, the gradient of the sum is left beside the logits at once.
+/// @shape logits.tokens [slots, classes], one class of which is the blank
+/// @shape labels a column of sequences of integers, padded or ragged, in [0, classes) without the blank
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when logits and labels are of differently many sequences; ConfigError for a blank that is no
+/// class
+/// @throws RowError (at Contract::normal) for a label outside the classes, or for fewer tokens than labels need
+template <class Context, class Labels>
+requires SequenceColumn<Labels, typename Context::Space>
+[[nodiscard]] Loss<typename Context::Space> ctc_loss(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits, Labels const& labels,
+    CtcOptions const& options = {}) {
+  using Space = typename Context::Space;
+  using Operand = LossOperand<Context>;
+  using Kernel = kernel::Ctc<Space>;
+  using Label = std::remove_const_t<std::remove_pointer_t<decltype(labels.values.data)>>;
+  static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
+                "Lockstep: ctc_loss takes sequences of integers or enumerators as labels");
+  context.expect_whole_sequences("ctc_loss");
+  auto const rows = logits.layout.rows, slots = logits.layout.slots;
+  auto const of_labels = layout_of<Space>(labels, logits.layout.positions);
+  auto const losses = context.template temporary<double>(Extents<1>{rows}),
+             weights = context.template temporary<double>(Extents<1>{rows});
+  Staging work(context);
+  auto const gradient = work.loss_gradient(logits.tokens);
+  auto const memory =
+      work.temporary(Extents<1>{Kernel::memory_elements(slots, rows, of_labels.length, logits.width())});
+  Kernel::template forward_backward<Operand>(
+      context.stream(), logits.layout, of_labels, options, work.read_for_loss(logits.tokens.value),
+      TensorView<Label const, 1, Space>{labels.values.data, {labels.values.size()}}, losses, weights,
+      {gradient.data, logits.tokens.value.extent}, gradient.write, memory);
+  return Loss<Space>::of(context, losses, weights);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

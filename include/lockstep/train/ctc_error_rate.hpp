@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include <lockstep/nn/ctc_best_path.hpp>
+#include <lockstep/nn/layout_of.hpp>
+#include <lockstep/train/metric.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// How many labels are read wrongly by nn::ctc_best_path, missed or read in addition, as a share of all labels: the
+/// word error rate where labels are words, the character error rate where they are characters.
+/// `CtcErrorRate{&Clip::words}`, of the labels that nn::ctc_loss takes. No labels give 0. The less the better.
+/// @source Levenshtein's distance
+template <class Sample, class Labels>
+class CtcErrorRate {
+ public:
+  static constexpr bool higher_is_better = false;
+
+  explicit CtcErrorRate(Labels Sample::*labels, Index blank = 0) : labels_(labels), blank_(blank) {}
+
+  /// @shape prediction a Sequence of logits on the host
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    auto const column = batch[labels_];
+    auto const layout = nn::layout_of<HostSpace>(column, prediction.layout.positions);
+    for (Index row = 0; row < layout.rows; ++row) {
+      auto const read = nn::ctc_best_path(prediction, row, blank_);
+      auto const count = layout.tokens(row);
+      totals_[0] += static_cast<double>(
+          distance(read, std::span(column.values.data + layout.start(row), static_cast<std::size_t>(count))));
+      totals_[1] += static_cast<double>(count);
+    }
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
+  [[nodiscard]] double value() const noexcept { return totals_[1] == 0 ? 0 : totals_[0] / totals_[1]; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "error_rate"; }
+
+ private:
+  /// How many labels must be put in, taken out or changed to make one of the other.
+  template <class Wanted>
+  [[nodiscard]] static Index distance(std::vector<std::int32_t> const& read, Wanted const& wanted) {
+    std::vector<Index> row(wanted.size() + 1);  // to each beginning of what is wanted
+    std::iota(row.begin(), row.end(), Index{0});
+    for (auto const label : read) {
+      auto diagonal = row[0]++;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        auto const above = row[i + 1];
+        row[i + 1] = std::min({diagonal + (static_cast<Index>(wanted[i]) == label ? 0 : 1), above + 1, row[i] + 1});
+        diagonal = above;
+      }
+    }
+    return row.back();
+  }
+
+  Labels Sample::*labels_;
+  Index blank_;
+  std::array<double, 2> totals_{};  // wrong, all
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
