@@ -165,6 +165,20 @@ def attention_forward_backward(rows, heads, length, width):
     return work
 
 
+def ctc(rows, tokens, labels, classes):
+    """Log softmax, loss and gradient of the logits."""
+    logits = (torch.rand(rows, tokens, classes) * 4 - 2).requires_grad_()
+    wanted = torch.tensor([[1 + (r * 31 + i * 7) % (classes - 1) for i in range(labels)] for r in range(rows)])
+    lengths, counts = torch.full((rows,), tokens), torch.full((rows,), labels)
+
+    def work():
+        logits.grad = None
+        each = torch.nn.functional.log_softmax(logits, -1).transpose(0, 1)
+        torch.nn.functional.ctc_loss(each, wanted, lengths, counts, reduction="sum").backward()
+
+    return work
+
+
 def recurrent(is_lstm, rows, length, inputs, width, varied):
     """Forward and backward; series of lengths that vary are packed, as PyTorch has it."""
     layer = (torch.nn.LSTM if is_lstm else torch.nn.GRU)(inputs, width, batch_first=True)
