@@ -20,6 +20,7 @@
 #include <lockstep/nn/multiply.hpp>
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/pre_norm.hpp>
+#include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
@@ -182,6 +183,21 @@ struct LanguageModel {
   nn::Linear head{8, vocabulary};
 };
 
+/// Layers that go from token to token.
+struct RecurrentModel {
+  void visit(auto&& each) { each("embedding", embedding), each("lstm", lstm), each("gru", gru), each("head", head); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    return head.forward(context, gru.forward(context, lstm.forward(context, x)));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::LSTM lstm{8, 12};
+  nn::GRU gru{12, 8};
+  nn::Linear head{8, vocabulary};
+};
+
 template <class M>
 [[nodiscard]] std::vector<float> initial_values(M model) {
   auto const layout = nn::ParameterLayout::of(model);
@@ -213,12 +229,14 @@ template <class Collate = data::PadCollate>
 }  // namespace
 
 TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole sequences", M, LanguageModel,
-                   nn::InBfloat16<LanguageModel>) {
+                   nn::InBfloat16<LanguageModel>, RecurrentModel, nn::InBfloat16<RecurrentModel>) {
   M const model = [] {
-    if constexpr (std::is_same_v<M, LanguageModel>)
+    if constexpr (std::is_same_v<M, LanguageModel> || std::is_same_v<M, RecurrentModel>)
       return M{};
-    else
+    else if constexpr (std::is_same_v<M, nn::InBfloat16<LanguageModel>>)
       return M(LanguageModel{});
+    else
+      return M(RecurrentModel{});
   }();
   auto whole = predictor_of(model), by_token = predictor_of(model, 2);
   auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
@@ -394,6 +412,11 @@ TEST_CASE("what cannot go on token by token is refused, and does not go on after
   predictor.set(others);
   refuses(
       ConfigError(""), [&] { return next(one); }, "next goes on with the sequences of begin, and there are none");
+  auto recurrent = predictor_of(RecurrentModel{});
+  static_cast<void>(recurrent.begin(three.batch()));
+  refuses(
+      ShapeError(""), [&] { return recurrent.next(batch_of(2, 3, 4).batch()); },
+      "a recurrent layer goes on with 2 sequences, and the pass that began them had others; begin anew");
   static_cast<void>(begin(batch_of(1, 0, longest)));
   refuses(
       DataError(""), [&] { return next(one); }, "there are 9 positions, and as many tokens come before");
@@ -405,13 +428,16 @@ namespace {
 template <class Part>
 struct Behind {
   explicit Behind(Part p) : part(p) {}
-  void visit(auto&& each) { each("embedding", embedding), each("attention", attention), each("causal", causal); }
+  void visit(auto&& each) {
+    each("embedding", embedding), each("attention", attention), each("causal", causal), each("backwards", backwards);
+  }
   auto predict(auto& context, auto const& batch) const {
     return part(context, embedding.forward(context, batch[&Text::tokens], batch.positions()), *this, batch);
   }
   Part part;
   nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .length = longest, .width = 8}};
   nn::MultiHeadAttention attention{{.width = 8, .heads = 2}}, causal{{.width = 8, .heads = 2, .causal = true}};
+  nn::GRU backwards{8, 8, nn::Direction::backward};
 };
 
 }  // namespace
@@ -437,6 +463,8 @@ TEST_CASE("layers that take whole sequences say so token by token") {
         return model.causal.forward(context, x, memory);
       },
       "attention: the model");
+  refuses([](auto& context, auto x, auto const& model, auto const&) { return model.backwards.forward(context, x); },
+          "GRU: the model is to predict token by token");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::mean_pool(context, x); },
           "mean_pool: the model");
   refuses([](auto& context, auto x, auto const&, auto const&) { return nn::first_token(context, x); },

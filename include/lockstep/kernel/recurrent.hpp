@@ -33,6 +33,8 @@ struct RecurrentPass {
   Direction direction;
   TensorView<T, 2, Space> gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
   TensorView<T, 2, Space> kept;   ///< [slots, width]
+  TensorView<T, 2, Space>
+      before{};  ///< [rows, width], on the host: what the cell kept behind earlier tokens; null: none
 
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
   /// The slot of a sequence that is read at step t, of a sequence that has such a step.
@@ -66,8 +68,8 @@ struct Recurrent<HostSpace> {
   using Pass = RecurrentPass<T, HostSpace>;
 
   /// Step t of all sequences that have one: `state` becomes the next, and is y's row of the token that is read; y is
-  /// zero in padding. The state's part of the gates is its `product` with its weight, plus the bias; at step 0 it is
-  /// the bias alone, and `product` and `state` are not read.
+  /// zero in padding. The state's part of the gates is its `product` with its weight, plus the bias; at step 0, unless
+  /// there are earlier tokens, it is the bias alone, and `product` and `state` are not read.
   /// @shape product [rows, gates * width]   @shape bias [gates * width]   @shape state [rows, width]
   /// @shape y [slots, width], of the same type or one that it is rounded to
   /// @determinism bitwise, for any number of threads
@@ -86,11 +88,13 @@ struct Recurrent<HostSpace> {
       auto* const kept = pass.kept.data + slot * width;
       auto const step = [&](auto first) {
         auto const* const of_state = first ? nullptr : product.data + row * Cell::gates * width;
-        auto const* const kept_before = first ? nullptr : kept + pass.to_before() * width;
+        auto const* const kept_before = first    ? nullptr
+                                        : t == 0 ? pass.before.data + row * width
+                                                 : kept + pass.to_before() * width;
         forward_row<Cell, first>(width, gates, of_state, bias.data, kept_before, kept, state.data + row * width,
                                  y.data + slot * width);
       };
-      t == 0 ? step(std::true_type{}) : step(std::false_type{});
+      t == 0 && !pass.before.data ? step(std::true_type{}) : step(std::false_type{});
     });
   }
 

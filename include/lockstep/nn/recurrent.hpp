@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <string>
 #include <tuple>
 
@@ -20,7 +21,8 @@ using kernel::Direction;
 /// A recurrent layer: y is the state behind each token, which begins at zero for every sequence and is read on token by
 /// token, in either direction. Padding is not read. One direction beside the other is
 /// `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`; the last state is
-/// `last_token` of y, or `first_token` where it was read backwards. Parameters, names apart, and their initialisers are
+/// `last_token` of y, or `first_token` where it was read backwards. Predictor::next goes on with the states of a layer
+/// that reads forwards. Parameters, names apart, and their initialisers are
 /// those of torch.nn.LSTM and torch.nn.GRU: U(-1/sqrt(width), 1/sqrt(width)).
 /// The recurrence is computed in Real whatever activations are stored as. A step of the shorter sequences of a batch is
 /// computed as long as the longest one lasts: let texts of like length meet (data::LengthBucketedSampler).
@@ -62,15 +64,14 @@ class Recurrent {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
-    context.expect_whole_sequences(Cell::name);
     expect<ShapeError>(x.width() == inputs(), [&] {
       return input_weight_.layer(Cell::name, 2) + ": the input is " + to_string(x.tokens.value.extent) + " and needs " +
              std::to_string(inputs()) + " channels";
     });
     auto const rows = x.layout.rows, all = Cell::gates * width();
-    kernel::RecurrentPass<Real, Space> const pass{
-        x.layout, direction_, context.template temporary<Real>(Extents<2>{x.layout.slots, all}),
-        context.template temporary<Real>(Extents<2>{x.layout.slots, width()})};
+    kernel::RecurrentPass<Real, Space> pass{x.layout, direction_,
+                                            context.template temporary<Real>(Extents<2>{x.layout.slots, all}),
+                                            context.template temporary<Real>(Extents<2>{x.layout.slots, width()})};
     auto const y = context.template variable<2>({x.layout.slots, width()});
     {
       Staging work(context);
@@ -79,14 +80,22 @@ class Recurrent {
       kernel::Linear<Space>::template forward<Real>(context.stream(), work.read_real(x.tokens.value),
                                                     context.template value<2>(input_weight_),
                                                     context.template value<1>(input_bias_), pass.gates);
-      auto const state = work.temporary(Extents<2>{rows, width()}), product = work.temporary(Extents<2>{rows, all});
+      auto const product = work.temporary(Extents<2>{rows, all});
+      auto state = work.temporary(Extents<2>{rows, width()});
+      if constexpr (Space::host_accessible)
+        if (context.keeps_tokens()) {
+          if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
+          state = context.carried(x.layout, width()), pass.before = context.carried(x.layout, width());
+        }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {
-        if (t > 0)
+        if (t > 0 || pass.before.data)
           kernel::Gemm<Space>::template multiply<Real>(context.stream(), 1, state, kernel::Transpose::no, weight,
                                                        kernel::Transpose::yes, 0, product);
         Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, state, out);
       }
+      if constexpr (Space::host_accessible)
+        if (pass.before.data) keep_last(pass);
     }
     context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
                         [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
@@ -94,6 +103,15 @@ class Recurrent {
   }
 
  private:
+  /// What the cell kept behind the last token, for those that come next.
+  template <class Real, class Space>
+  void keep_last(kernel::RecurrentPass<Real, Space> const& pass) const {
+    for (Index row = 0; row < pass.layout.rows; ++row)
+      if (auto const tokens = pass.layout.tokens(row); tokens > 0)
+        std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(),
+                    pass.before.data + row * width());
+  }
+
   template <class Context>
   void backward(Context& c, Sequence<typename Context::Scalar, typename Context::Space> const& x,
                 typename Context::template Variable<2> const& y,

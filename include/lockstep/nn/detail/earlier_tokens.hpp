@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
@@ -14,7 +15,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 /// What a context keeps of tokens from pass to pass, for who predicts sequences token by token: the keys and values of
-/// causal attention, memories and their keys and values. Usually nothing: a pass is one over whole sequences.
+/// causal attention, memories and their keys and values, the states of recurrent layers. Usually nothing: a pass is one
+/// over whole sequences.
 template <class Scalar>
 class EarlierTokens {
   using Layout = kernel::SequenceLayout<HostSpace>;
@@ -49,6 +51,21 @@ class EarlierTokens {
     }
     added_ = layout.length;
     return {kept.data(), {rows * (earlier_ + layout.length), width}};
+  }
+
+  /// What the pass before left in the same place of the model for each sequence, zeros where sequences begin, to be
+  /// replaced by what this pass leaves. It stays until the next pass.
+  /// @shape returns [rows, width]   @throws ShapeError as `append`
+  [[nodiscard]] TensorView<Accumulate<Scalar>, 2, HostSpace> carried(Layout const& layout, Index width) {
+    check(layout);
+    auto& kept = next_of(carried_, next_carried_);
+    if (earlier_ == 0) kept.assign(static_cast<std::size_t>(layout.rows * width), Accumulate<Scalar>{0});
+    expect<ShapeError>(std::ssize(kept) == layout.rows * width, [&] {
+      return "a recurrent layer goes on with " + std::to_string(layout.rows) + " sequences, and the pass that began " +
+             "them had others; begin anew";
+    });
+    added_ = layout.length;
+    return {kept.data(), {layout.rows, width}};
   }
 
   /// What `make()` returned in the pass that began the sequences, in the same place of the model: of a memory.
@@ -91,15 +108,18 @@ class EarlierTokens {
     expect<ConfigError>(!keeps_, [&] {
       return std::string(who) +
              ": the model is to predict token by token, by Predictor::begin and next, and this takes " +
-             "whole sequences: causal attention of tokens to each other can go on with them, and attention to a memory "
-             "that nn::encode_once made; use Predictor::predict";
+             "whole sequences: causal attention of tokens to each other can go on with them, a recurrent layer that "
+             "reads "
+             "forwards, and attention to a memory that nn::encode_once made; use Predictor::predict";
     });
   }
 
   // ---- for who runs the model
 
   /// The passes from here on are over tokens that come behind so many of each sequence; 0 begins others.
-  void keep_tokens(Index earlier) noexcept { keeps_ = true, earlier_ = earlier, next_ = next_memory_ = 0, added_ = 0; }
+  void keep_tokens(Index earlier) noexcept {
+    keeps_ = true, earlier_ = earlier, next_ = next_memory_ = next_carried_ = 0, added_ = 0;
+  }
   /// They are over whole sequences again. What was kept stays.
   void keep_no_tokens() noexcept { keeps_ = false, earlier_ = 0; }
   /// How many tokens have been appended since keep_tokens.
@@ -148,7 +168,8 @@ class EarlierTokens {
 
   std::vector<std::vector<Scalar>> kept_;  // in the order in which the model appends, [rows, tokens, width] each
   std::vector<Memory> memories_;           // in the order in which the model makes them
-  std::size_t next_ = 0, next_memory_ = 0;
+  std::vector<std::vector<Accumulate<Scalar>>> carried_;  // in the order in which the model asks, [rows, width] each
+  std::size_t next_ = 0, next_memory_ = 0, next_carried_ = 0;
   Index earlier_ = 0, added_ = 0;
   bool keeps_ = false;
 };
