@@ -475,5 +475,6 @@ TEST_CASE("layers that take whole sequences say so token by token") {
         return model.embedding.forward(context, nn::interleave(tokens, tokens), given.positions());
       },
       "FusedEmbedding of several segments: the model");
-  refuses([](auto&, auto x, auto const&, auto const&) { return x; }, "the model has no causal attention");
+  refuses([](auto&, auto x, auto const&, auto const&) { return x; },
+          "the model has neither causal attention nor a recurrent layer");
 }
