@@ -33,8 +33,7 @@ struct RecurrentPass {
   Direction direction;
   TensorView<T, 2, Space> gates;  ///< [slots, gates * width], gate by gate: the input's part, then as backward needs it
   TensorView<T, 2, Space> kept;   ///< [slots, width]
-  TensorView<T, 2, Space>
-      before{};  ///< [rows, width], on the host: what the cell kept behind earlier tokens; null: none
+  TensorView<T, 2, Space> earlier{};  ///< [rows, width], on the host: kept behind earlier tokens; null: none are
 
   [[nodiscard]] constexpr Index width() const noexcept { return kept.extent[1]; }
   /// The slot of a sequence that is read at step t, of a sequence that has such a step.
@@ -89,12 +88,12 @@ struct Recurrent<HostSpace> {
       auto const step = [&](auto first) {
         auto const* const of_state = first ? nullptr : product.data + row * Cell::gates * width;
         auto const* const kept_before = first    ? nullptr
-                                        : t == 0 ? pass.before.data + row * width
+                                        : t == 0 ? pass.earlier.data + row * width
                                                  : kept + pass.to_before() * width;
         forward_row<Cell, first>(width, gates, of_state, bias.data, kept_before, kept, state.data + row * width,
                                  y.data + slot * width);
       };
-      t == 0 && !pass.before.data ? step(std::true_type{}) : step(std::false_type{});
+      t == 0 && !pass.earlier.data ? step(std::true_type{}) : step(std::false_type{});
     });
   }
 

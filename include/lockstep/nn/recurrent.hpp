@@ -22,10 +22,9 @@ using kernel::Direction;
 /// token, in either direction. Padding is not read. One direction beside the other is
 /// `concatenate_channels(context, forwards.forward(context, x), backwards.forward(context, x))`; the last state is
 /// `last_token` of y, or `first_token` where it was read backwards. Predictor::next goes on with the states of a layer
-/// that reads forwards. Parameters, names apart, and their initialisers are
-/// those of torch.nn.LSTM and torch.nn.GRU: U(-1/sqrt(width), 1/sqrt(width)).
-/// The recurrence is computed in Real whatever activations are stored as. A step of the shorter sequences of a batch is
-/// computed as long as the longest one lasts: let texts of like length meet (data::LengthBucketedSampler).
+/// that reads forwards. Parameters, names apart, and their initialisers are those of torch.nn.LSTM and torch.nn.GRU:
+/// U(-1/sqrt(width), 1/sqrt(width)). The recurrence is computed in Real whatever activations are stored as. A batch
+/// goes on as long as its longest sequence does: let those of like length meet (data::LengthBucketedSampler).
 /// @shape input.weight [gates * width, inputs]   @shape hidden.weight [gates * width, width]
 /// @shape input.bias, hidden.bias [gates * width]; the gates of an LSTM are input, forget, cell, output, of a GRU
 /// reset, update, new
@@ -85,17 +84,17 @@ class Recurrent {
       if constexpr (Space::host_accessible)
         if (context.keeps_tokens()) {
           if (direction_ == Direction::backward) context.expect_whole_sequences(Cell::name);
-          state = context.carried(x.layout, width()), pass.before = context.carried(x.layout, width());
+          state = context.carried(x.layout, width()), pass.earlier = context.carried(x.layout, width());
         }
       auto const out = work.write(y.value);
       for (Index t = 0; t < x.layout.length; ++t) {
-        if (t > 0 || pass.before.data)
+        if (t > 0 || pass.earlier.data)
           kernel::Gemm<Space>::template multiply<Real>(context.stream(), 1, state, kernel::Transpose::no, weight,
                                                        kernel::Transpose::yes, 0, product);
         Kernel::template forward_step<Cell, Real>(context.stream(), t, pass, product, bias, state, out);
       }
       if constexpr (Space::host_accessible)
-        if (pass.before.data) keep_last(pass);
+        if (pass.earlier.data) keep_last(pass);
     }
     context.on_backward(y, std::tie(input_weight_, input_bias_, hidden_weight_, hidden_bias_),
                         [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
@@ -109,7 +108,7 @@ class Recurrent {
     for (Index row = 0; row < pass.layout.rows; ++row)
       if (auto const tokens = pass.layout.tokens(row); tokens > 0)
         std::copy_n(pass.kept.data + (pass.layout.start(row) + tokens - 1) * width(), width(),
-                    pass.before.data + row * width());
+                    pass.earlier.data + row * width());
   }
 
   template <class Context>
