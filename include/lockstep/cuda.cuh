@@ -19,6 +19,7 @@
 #include <lockstep/kernel/gated_linear.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
+#include <lockstep/kernel/group_norm.cuh>
 #include <lockstep/kernel/image_input.cuh>
 #include <lockstep/kernel/l2_normalize.cuh>
 #include <lockstep/kernel/layer_norm.cuh>

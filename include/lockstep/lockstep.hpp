@@ -91,6 +91,7 @@
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
+#include <lockstep/kernel/group_norm.hpp>
 #include <lockstep/kernel/image_input.hpp>
 #include <lockstep/kernel/l2_normalize.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
@@ -141,6 +142,7 @@
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/gradient_check.hpp>
+#include <lockstep/nn/group_norm.hpp>
 #include <lockstep/nn/half_precision.hpp>
 #include <lockstep/nn/huber_loss.hpp>
 #include <lockstep/nn/image_input.hpp>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json and ctc.json: what PyTorch gives, in float64, for
-small inputs.
+"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json and groups.json: what PyTorch
+gives, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
@@ -208,30 +208,32 @@ def channels_last(tensor):
     return tensor.movedim(1, -1)
 
 
+def space_case(name, module, run, shape, **more):
+    """[rows, channels, extent...] there, [rows, extent..., channels] here."""
+    x = draw(*shape).requires_grad_()
+    output = run(x)
+    weights = draw(*output.shape)
+    (output * weights).sum().backward()
+    values = {key: dump(parameter) for key, parameter in module.named_parameters()}
+    gradients = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": x.grad}
+    buffers = {key: dump(b) for key, b in module.named_buffers() if "tracked" not in key}
+
+    def errors():
+        low = x.detach().bfloat16().requires_grad_()
+        rounded = run(low)
+        (rounded * weights.bfloat16()).sum().backward()
+        found = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": low.grad}
+        return {"output": off([(rounded, output)]),
+                "gradients": off([(found[key], gradients[key]) for key in found])}
+
+    return {"name": name, "values": values | {"input": dump(channels_last(x))},
+            "weights": dump(channels_last(weights)), "output": dump(channels_last(output)),
+            "gradients": {key: dump(channels_last(g) if key == "input" else g) for key, g in gradients.items()},
+            "buffers": buffers, "bfloat16": in_bfloat16(module, errors)} | more
+
+
 def spaces():
-    """Convolutions, BatchNorm and pooling: [rows, channels, extent...] there, [rows, extent..., channels] here."""
-    def space_case(name, module, run, shape, **more):
-        x = draw(*shape).requires_grad_()
-        output = run(x)
-        weights = draw(*output.shape)
-        (output * weights).sum().backward()
-        values = {key: dump(parameter) for key, parameter in module.named_parameters()}
-        gradients = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": x.grad}
-        buffers = {key: dump(b) for key, b in module.named_buffers() if "tracked" not in key}
-
-        def errors():
-            low = x.detach().bfloat16().requires_grad_()
-            rounded = run(low)
-            (rounded * weights.bfloat16()).sum().backward()
-            found = {key: parameter.grad for key, parameter in module.named_parameters()} | {"input": low.grad}
-            return {"output": off([(rounded, output)]),
-                    "gradients": off([(found[key], gradients[key]) for key in found])}
-
-        return {"name": name, "values": values | {"input": dump(channels_last(x))},
-                "weights": dump(channels_last(weights)), "output": dump(channels_last(output)),
-                "gradients": {key: dump(channels_last(g) if key == "input" else g) for key, g in gradients.items()},
-                "buffers": buffers, "bfloat16": in_bfloat16(module, errors)} | more
-
+    """Convolutions, BatchNorm and pooling."""
     for dims, extent in (1, (7,)), (2, (5, 4)), (3, (4, 3, 3)):
         module = fill(getattr(torch.nn, f"Conv{dims}d")(2, 3, 3, stride=2, padding=1))
         yield space_case(f"convolution_{dims}d", module, module, (2, 2, *extent))
@@ -304,9 +306,15 @@ def ctc():
                "bfloat16": off([(low.grad, logits.grad)])}
 
 
+def groups():
+    for count, channels in (1, 4), (2, 6), (3, 3):
+        module = fill(torch.nn.GroupNorm(count, channels))
+        yield space_case(f"group_norm_{count}", module, module, (2, channels, 3, 2))
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -11,6 +11,7 @@
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/group_norm.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/space_pooling.hpp>
@@ -126,4 +127,18 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are P
     }
   }
   CHECK(checked == 6);
+}
+
+// Forward and backward of a mean and a variance over at most 24 numbers.
+TEST_CASE_TEMPLATE("group normalisation and its gradients are PyTorch's", T, double, float, bfloat16) {
+  auto const file = golden::load("groups");
+  int checked = 0;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    auto const groups = name == "group_norm_1" ? 1 : name == "group_norm_2" ? 2 : 3;
+    check<T, 4>(expected, 2 * 2 * 2 * 24, nn::GroupNorm(groups, golden::shape(expected.at("values").at("weight"))[0]));
+  }
+  CHECK(checked == 3);
 }

@@ -21,6 +21,7 @@
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/gated_feed_forward.hpp>
 #include <lockstep/nn/gelu.hpp>
+#include <lockstep/nn/group_norm.hpp>
 #include <lockstep/nn/image_input.hpp>
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/linear.hpp>
@@ -99,7 +100,8 @@ class Everything {
   void visit(auto&& each) {
     each("number", number), each("token", token), each("embedding", embedding), each("bias", bias);
     each("attention", attention), each("gated", gated);
-    each("joined", joined), each("convolution", convolution), each("norm", norm), each("seen", seen);
+    each("joined", joined), each("convolution", convolution), each("norm", norm), each("grouped", grouped),
+        each("seen", seen);
     each("forwards", forwards), each("backwards", backwards);
     each("head", head);
   }
@@ -120,7 +122,7 @@ class Everything {
     auto const read = nn::add(context, nn::mean_pool(context, y), nn::relu(context, ends));
 
     auto const image = pictures.forward(context, batch.pictures);
-    auto const maps = norm.forward(context, convolution.forward(context, image));
+    auto const maps = grouped.forward(context, norm.forward(context, convolution.forward(context, image)));
     auto const small =
         nn::AveragePool2d({.window = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
     auto const means = nn::tanh(context, nn::global_average_pool(context, small));
@@ -154,15 +156,16 @@ class Everything {
   nn::ImageInput<2> pictures{{.extent = {6, 5}}};
   nn::Conv2d convolution{1, 4, {.padding = 1}};
   nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
+  nn::GroupNorm grouped{2, 4};
   nn::Linear seen{4, width}, head{2 * width, 3};
   nn::Dropout dropout{0.1};
 };
 
 /// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
-/// of their size. At most 56 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
-/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(56) times that.
+/// of their size. At most 58 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
+/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(58) times that.
 template <class Low>
-inline double const rounded_apart = std::sqrt(56.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
+inline double const rounded_apart = std::sqrt(58.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
 /// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
 template <class Low, class Gradients>
