@@ -109,6 +109,23 @@ def layer_norm_backward(rows, width):
     return lambda: torch.ops.aten.native_layer_norm_backward(dy, x, [width], mean, rstd, weight, bias, mask)
 
 
+def group_norm_operands(rows, places, channels):
+    return torch.randn(rows, channels, places), torch.ones(channels), torch.zeros(channels)
+
+
+def group_norm_forward(rows, places, channels, groups):
+    x, weight, bias = group_norm_operands(rows, places, channels)
+    return lambda: torch.ops.aten.native_group_norm(x, weight, bias, rows, channels, places, groups, 1e-5)
+
+
+def group_norm_backward(rows, places, channels, groups):
+    x, weight, bias = group_norm_operands(rows, places, channels)
+    dy, mask = torch.randn(rows, channels, places), [True, True, True]
+    _, mean, rstd = torch.ops.aten.native_group_norm(x, weight, bias, rows, channels, places, groups, 1e-5)
+    return lambda: torch.ops.aten.native_group_norm_backward(dy, x, mean, rstd, weight, rows, channels, places, groups,
+                                                             mask)
+
+
 def cross_entropy(rows, classes):
     """Loss and gradient of the logits."""
     logits, labels = torch.randn(rows, classes, requires_grad=True), torch.arange(rows) % classes
