@@ -19,13 +19,13 @@ LOCKSTEP_CUDA_KERNEL void group_moments(GroupNormShape s, T const* x, double eps
   auto const each = s.group_channels(), size = s.group_size();
   for (auto group = BlockTeam::first(); group < s.rows * s.groups; group += BlockTeam::count()) {
     auto const row = group / s.groups, first = group % s.groups * each;
-    auto const* const here = x + row * s.places * s.channels + first;
+    auto const begin = row * s.places * s.channels + first;
     Sum sum = 0, rest = 0, squares = 0;
     for (auto i = BlockTeam::member(); i < size; i += BlockTeam::size)
-      sum += static_cast<Sum>(here[i / each * s.channels + i % each]);
+      sum += static_cast<Sum>(x[begin + i / each * s.channels + i % each]);
     auto const count = static_cast<Sum>(size > 0 ? size : 1), center = BlockTeam::sum(sum) / count;
     for (auto i = BlockTeam::member(); i < size; i += BlockTeam::size) {
-      auto const off = static_cast<Sum>(here[i / each * s.channels + i % each]) - center;
+      auto const off = static_cast<Sum>(x[begin + i / each * s.channels + i % each]) - center;
       rest += off;  // what the first sum's roundings took
       squares += off * off;
     }
