@@ -323,12 +323,12 @@ TEST_CASE("a GRU and one composed of other layers have the same loss and gradien
 }
 
 TEST_CASE_TEMPLATE("it learns to remember, and allocates nothing meanwhile", Layer, nn::LSTM, nn::GRU) {
-  Series const batch(64);
+  Series const batch(32);
   Trial<Remembers<Layer>, float> trial((Remembers<Layer>()));
   auto const before = trial.evaluate(batch);
   trial.step(batch), trial.step(batch);
   auto const mallocs = lockstep_test::mallocs.load();
-  for (int step = 0; step < 400; ++step) {
+  for (int step = 0; step < 300; ++step) {
     auto const loss = trial.step(batch);
     for (std::size_t i = 0; i < trial.values.size(); ++i)
       trial.values[i] -= 2 * trial.gradients[i] / static_cast<float>(loss.weight);
