@@ -6,8 +6,10 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/transform.hpp>
 
 #include "data/read_by_workers.hpp"
@@ -86,6 +88,19 @@ TEST_CASE("held samples are given by reference, mixed kinds by value") {
   static_assert(std::is_same_v<decltype(mixed.get(0)), Sample>);
   CHECK(mixed.get(2).ids[0] == 7);
   CHECK(mixed.name(1) == "sample 1 of dataset 0");
+}
+
+TEST_CASE("the loader's workers read in place by the readers of parts that make them") {
+  lockstep_test::ReadByWorkers const part{Direct{2, 30}};
+  data::Concat const many{std::vector{part, part}};
+  static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(many)>, data::PadCollate>);
+  data::DataLoader loader{many, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  std::vector<int> seen;
+  for (Index row = 0; row < 4; ++row) seen.push_back(held.batches()[0][&Sample::ids].values(row, 0));
+  CHECK(seen == std::vector<int>{30, 31, 30, 31});
+  CHECK(*part.read == 4);
 }
 
 TEST_CASE("the fingerprint changes with each part") {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 
 #include "data/read_by_workers.hpp"
 
@@ -133,4 +135,12 @@ TEST_CASE("what its datasets read in place, it does") {
   data::Mixture const mixture(std::vector{Direct{10}, Direct{20}}, {1, 1});
   static_assert(data::ReadsIntoRows<std::remove_const_t<decltype(mixture)>, data::PadCollate>);
   for (Index i = 0; i < mixture.size(); ++i) CHECK(mixture.extent(i).lengths[0] == mixture.get(i).ids[0]);
+
+  lockstep_test::ReadByWorkers const a{Direct{10}}, b{Direct{20}};
+  data::Mixture const by_workers(std::vector{a, b}, {1, 1});
+  data::DataLoader loader{by_workers, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 10}};
+  loader.start({}, 0, 0, 1);
+  auto const held = loader.next();
+  for (Index row = 0; row < 10; ++row) CHECK(held.batches()[0][&Sample::ids].values(row, 0) == mixture.get(row).ids[0]);
+  CHECK(*a.read + *b.read == 10);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/part.hpp>
 
 namespace lockstep_test {
 
@@ -21,10 +22,21 @@ struct ReadByWorkers {
       ++*read;
       return dataset.get(i);
     }
+    auto extent(lockstep::Index i) requires lockstep::data::detail::ReadsInPlace<D> { return dataset.extent(i); }
+    template <class Row>
+    void read_into(lockstep::Index i, Row row) requires lockstep::data::detail::ReadsInPlace<D> {
+      ++*read;
+      dataset.read_into(i, row);
+    }
   };
   explicit ReadByWorkers(D of) : dataset(std::move(of)) {}
   lockstep::Index size() const { return dataset.size(); }
   decltype(auto) get(lockstep::Index i) const { return dataset.get(i); }
+  auto extent(lockstep::Index i) const requires lockstep::data::detail::ReadsInPlace<D> { return dataset.extent(i); }
+  template <class Row>
+  void read_into(lockstep::Index i, Row row) const requires lockstep::data::detail::ReadsInPlace<D> {
+    dataset.read_into(i, row);
+  }
   Worker worker() const { return {dataset, read}; }
 };
 

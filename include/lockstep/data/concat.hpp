@@ -90,10 +90,11 @@ class Concat {
     return visit<std::string>(i, [&](auto const& part, Index k) { return detail::name_in_part(part, k, of); });
   }
   [[nodiscard]] std::uint64_t fingerprint() const {
-    std::vector<std::uint64_t> prints;
-    detail::for_each_part(held_->parts, [&](auto const& part) { prints.push_back(detail::fingerprint_of_part(part)); });
-    auto hash = prints.front();
-    for (std::size_t part = 1; part < prints.size(); ++part) hash = mix(hash) ^ prints[part];
+    std::uint64_t hash = 0;
+    bool first = true;
+    detail::for_each_part(held_->parts, [&](auto const& part) {
+      hash = (std::exchange(first, false) ? 0 : mix(hash)) ^ detail::fingerprint_of_part(part);
+    });
     return mix(hash, 0);
   }
 

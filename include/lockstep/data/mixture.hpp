@@ -114,12 +114,8 @@ class Mixture {
   [[nodiscard]] std::pair<Index, Index> source(Index i) const { return plan_->source(i); }
   [[nodiscard]] std::string name(Index i) const {
     auto const [dataset, sample] = source(i);
-    auto const where = "of dataset " + std::to_string(dataset);
-    if constexpr (NamesSamples<D>) {
-      return plan_->datasets[static_cast<std::size_t>(dataset)].name(sample) + " " + where;
-    } else {
-      return "sample " + std::to_string(sample) + " " + where;
-    }
+    auto const d = static_cast<std::size_t>(dataset);
+    return detail::name_in_part(plan_->datasets[d], sample, d);
   }
   /// Of the datasets, their shares and the seed.
   [[nodiscard]] std::uint64_t fingerprint() const {

@@ -9,9 +9,9 @@
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/memory/stream.hpp>
 
-// Before a loop whose iterations do not meet: with this many arrays, which arguments' __restrict does not tell apart
-// once they are inlined, g++ 12 leaves the test at run time to chance. (clang warns where it does not vectorise after
-// all.)
+// Before a loop over so many arrays whose iterations do not meet: g++ 12 makes a second loop without vectors, and a
+// test at run time that chooses it where the arrays are apart, too. clang warns of a loop that it then does not
+// vectorise.
 #if defined(__clang__)
 #define LOCKSTEP_RECURRENT_LOOP
 #else

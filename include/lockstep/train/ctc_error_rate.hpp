@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <span>
 #include <vector>

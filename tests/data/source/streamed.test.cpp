@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -333,4 +334,26 @@ TEST_CASE("a stream seen through functions is a stream") {
     wanted.push_back({1, row.lane + 100 * (3 * row.number + row.lane), 10 * row.number});
   CHECK(rows == wanted);
   CHECK(loader.stats().skipped == 1);
+}
+
+TEST_CASE("samples of a stream are looked through where they pass") {
+  struct Reading {
+    double value;
+  };
+  struct Sensor {
+    struct Lane {
+      int number = 0;
+      std::optional<Reading> next() {
+        if (number == 3) return {};
+        return Reading{++number == 2 ? std::numeric_limits<double>::quiet_NaN() : number};
+      }
+    };
+    Index lanes() const { return 1; }
+    Lane lane(Index, Index) const { return {}; }
+  };
+  data::Finite const readings{data::Streamed{Sensor{}, 3}};
+  CHECK(readings.take({0, 0, 0})->value == 1);
+  CHECK_THROWS_WITH_AS(static_cast<void>(readings.take({0, 1, 1})),
+                       doctest::Contains("sample 1 of lane 0: member 0 holds an infinity or a NaN"), DataError);
+  CHECK(readings.take({0, 2, 2})->value == 3);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <tuple>
@@ -48,20 +47,15 @@ void for_each_part(std::tuple<D...> const& parts, F&& f) {
 }
 
 /// f of the part at a place.
-template <class R, class Each, class F>
-R with_part(std::vector<Each>& parts, std::size_t place, F&& f) {
-  return f(parts[place]);
-}
-template <class R, class Each, class F>
-R with_part(std::vector<Each> const& parts, std::size_t place, F&& f) {
-  return f(parts[place]);
-}
-template <class R, std::size_t Place = 0, class Tuple, class F>
-R with_part(Tuple& parts, std::size_t place, F&& f) {
-  if constexpr (Place + 1 < std::tuple_size_v<std::remove_const_t<Tuple>>) {
-    if (place != Place) return with_part<R, Place + 1>(parts, place, std::forward<F>(f));
+template <class R, std::size_t Place = 0, class Parts, class F>
+R with_part(Parts& parts, std::size_t place, F&& f) {
+  if constexpr (requires { parts[place]; }) {
+    return f(parts[place]);
+  } else {
+    if constexpr (Place + 1 < std::tuple_size_v<std::remove_const_t<Parts>>)
+      if (place != Place) return with_part<R, Place + 1>(parts, place, std::forward<F>(f));
+    return f(std::get<Place>(parts));
   }
-  return f(std::get<Place>(parts));
 }
 
 /// A reader of each part.

@@ -108,9 +108,8 @@ class EarlierTokens {
     expect<ConfigError>(!keeps_, [&] {
       return std::string(who) +
              ": the model is to predict token by token, by Predictor::begin and next, and this takes " +
-             "whole sequences: causal attention of tokens to each other can go on with them, a recurrent layer that "
-             "reads "
-             "forwards, and attention to a memory that nn::encode_once made; use Predictor::predict";
+             "whole sequences: causal attention of tokens to each other can go on with them, a recurrent layer that " +
+             "reads forwards, and attention to a memory that nn::encode_once made; use Predictor::predict";
     });
   }
 
