@@ -6,6 +6,7 @@
 #include <lockstep/kernel/attention.cuh>
 #include <lockstep/kernel/batch_norm.cuh>
 #include <lockstep/kernel/binary_operation.cuh>
+#include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/channels.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/convolution.cuh>
@@ -38,6 +39,7 @@
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/kernel/total.cuh>
 #include <lockstep/kernel/truth.cuh>
+#include <lockstep/kernel/upsample.cuh>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 #include <lockstep/memory/cuda_inbox.cuh>

@@ -73,6 +73,7 @@
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/kernel/binary_operation.hpp>
+#include <lockstep/kernel/channel_bias.hpp>
 #include <lockstep/kernel/channels.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/convolution.hpp>
@@ -117,6 +118,7 @@
 #include <lockstep/kernel/sum_of_squares.hpp>
 #include <lockstep/kernel/total.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
+#include <lockstep/kernel/upsample.hpp>
 #include <lockstep/kernel/write.hpp>
 
 #include <lockstep/nn/add.hpp>
@@ -186,6 +188,8 @@
 #include <lockstep/nn/transformer_decoder_layer.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/nn/transformer_encoder_layer.hpp>
+#include <lockstep/nn/transposed_convolution.hpp>
+#include <lockstep/nn/upsample.hpp>
 #include <lockstep/nn/variable.hpp>
 
 #include <lockstep/optim/adam.hpp>

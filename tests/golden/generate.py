@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json and groups.json: what PyTorch
-gives, in float64, for small inputs.
+"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json and
+upsampling.json: what PyTorch gives, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
@@ -312,9 +312,20 @@ def groups():
         yield space_case(f"group_norm_{count}", module, module, (2, channels, 3, 2))
 
 
+def upsampling():
+    """Layers whose results have more places than their inputs."""
+    for dims, extent in (1, (5,)), (2, (3, 2)), (3, (2, 1, 2)):
+        layer = getattr(torch.nn, f"ConvTranspose{dims}d")
+        module = fill(layer(2, 3, 2, stride=2))
+        yield space_case(f"transposed_convolution_{dims}d", module, module, (2, 2, *extent))
+        module = fill(layer(3, 2, 4, stride=3, padding=1, output_padding=2))
+        yield space_case(f"transposed_convolution_{dims}d_padded", module, module, (2, 3, *extent))
+    yield space_case("upsample", torch.nn.Identity(), torch.nn.Upsample(scale_factor=(2, 3)), (2, 2, 3, 4))
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

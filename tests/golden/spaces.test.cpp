@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/batch_norm.hpp>
@@ -15,6 +16,8 @@
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/transposed_convolution.hpp>
+#include <lockstep/nn/upsample.hpp>
 
 #include "golden/golden.hpp"
 
@@ -127,6 +130,35 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are P
     }
   }
   CHECK(checked == 6);
+}
+
+// The longest sum is that of a weight's gradient, over all places of x.
+TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients are PyTorch's", T, double, float,
+                   bfloat16) {
+  auto const file = golden::load("upsampling");
+  int checked = 0;
+  auto const both = [&]<int Dims>(std::integral_constant<int, Dims>, auto const& expected, bool padded, double places) {
+    using Layer = nn::TransposedConvolution<Dims>;
+    check<T, Dims + 2>(
+        expected, 2 * 2 * 2 * places,
+        padded ? Layer(3, 2, {.kernel = 4, .stride = 3, .padding = 1, .output_padding = 2}) : Layer(2, 3));
+  };
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    bool const padded = name.ends_with("padded");
+    if (name.starts_with("transposed_convolution_1d")) {
+      both(std::integral_constant<int, 1>{}, expected, padded, 10);
+    } else if (name.starts_with("transposed_convolution_2d")) {
+      both(std::integral_constant<int, 2>{}, expected, padded, 12);
+    } else if (name.starts_with("transposed_convolution_3d")) {
+      both(std::integral_constant<int, 3>{}, expected, padded, 12);
+    } else {
+      check<T, 4>(expected, 6, nn::Upsample2d({2, 3}));
+    }
+  }
+  CHECK(checked == 7);
 }
 
 // Forward and backward of a mean and a variance over at most 24 numbers.

@@ -45,7 +45,8 @@ TEST_CASE("concatenate_channels: another number of rows is refused") {
   nn::Context<float, HostSpace> context{lockstep::memory::Stream<HostSpace>(pool)};
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = context.variable<2>({2, 1}), y = context.variable<2>({3, 2});
-  CHECK_THROWS_WITH_AS(static_cast<void>(nn::concatenate_channels(context, x, y)),
-                       "concatenate_channels: the first part is [2, 1] and another [3, 2]; they must have as many rows",
-                       lockstep::ShapeError);
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::concatenate_channels(context, x, y)),
+      "concatenate_channels: the first part is [2, 1] and another [3, 2]; all extents but the last must be alike",
+      lockstep::ShapeError);
 }

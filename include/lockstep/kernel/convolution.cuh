@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/detail/check_convolution.hpp>
 #include <lockstep/kernel/detail/space_range.cuh>
-#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #if defined(LOCKSTEP_CUDNN)
 #include <lockstep/kernel/detail/convolution_cudnn.cuh>
@@ -132,19 +132,15 @@ struct Convolution<CudaSpace> {
   static void backward_weight(Stream stream, ConvolutionShape const& s, Vector<T const> dy, Vector<T const> x,
                               Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
                               Write dbias_write, Plans<T>& plans, Scratch& scratch) {
-    using Sum = Accumulate<T>;
     detail::check_convolution(s, x.size(), dweight.size(), dy.size());
     if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch))
       multiply_patches<T>(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write,
                           scratch);
     if (!dbias.data) return;
     auto const places = s.rows * s.output_places();
-    auto* const partial = take<Sum>(stream, scratch, detail::column_partials(places, s.outputs));
-    detail::sum_columns<Sum, 1>("kernel::Convolution::backward_weight", stream, places, s.outputs,
-                                [=] __device__(Index place, Index output, Sum * sums) {
-                                  sums[0] += static_cast<Sum>(dy.data[place * s.outputs + output]);
-                                },
-                                partial, {dbias.data, dbias_write});
+    using Bias = ChannelBias<CudaSpace>;
+    auto* const partial = take<Accumulate<T>>(stream, scratch, Bias::partial_elements(places, s.outputs));
+    Bias::backward<T>(stream, matrix(dy.data, places, s.outputs), dbias, dbias_write, partial);
   }
 
  private:

@@ -5,11 +5,11 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/normal_distribution.cuh>
 #include <lockstep/kernel/detail/product.cuh>
-#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
@@ -96,7 +96,7 @@ struct Linear<CudaSpace> {
   [[nodiscard]] static Index rows_together(Stream, Index rows) noexcept { return rows; }
 
   [[nodiscard]] static Index partial_elements(Stream, Index rows, Index, Index outputs) noexcept {
-    return detail::column_partials(rows, outputs);
+    return ChannelBias<CudaSpace>::partial_elements(rows, outputs);
   }
 
   template <class T>
@@ -127,12 +127,7 @@ struct Linear<CudaSpace> {
       }
     }
     Gemm<CudaSpace>::multiply<T>(stream, 1, dy, Transpose::yes, x, Transpose::no, beta(dweight_write), dweight);
-    if (!dbias.data) return;
-    detail::sum_columns<Sum, 1>("kernel::Linear::backward", stream, dy.extent[0], dy.extent[1],
-                                [=] __device__(Index row, Index column, Sum * sums) {
-                                  sums[0] += static_cast<Sum>(dy.data[row * dy.extent[1] + column]);
-                                },
-                                partial, {dbias.data, dbias_write});
+    if (dbias.data) ChannelBias<CudaSpace>::backward<T>(stream, dy, dbias, dbias_write, partial);
   }
 
   [[nodiscard]] static Index again_elements(Stream, Index rows, Index inputs) noexcept { return rows * inputs; }

@@ -11,10 +11,11 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// z = x + y elementwise: a residual connection. LayerNorm takes a second input for one that is normalised at once.
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> add(Context& context, typename Context::template Variable<2> x,
-                                                         typename Context::template Variable<2> y) {
-  detail::BinaryOperation<kernel::Plus, Context> const made(context, "add", x, y);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> add(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+  detail::BinaryOperation<kernel::Plus, Context, Rank> const made(context, "add", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

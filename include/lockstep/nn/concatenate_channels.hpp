@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <tuple>
 
 #include <lockstep/core/contract.hpp>
@@ -14,43 +14,46 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// y = x and the others side by side: row r is row r of each, one after the other, as torch.cat along the last axis.
-/// Where it feeds a Linear, one Linear for each part and `add` are the same without the copy.
-/// @shape x, others [rows, any width]   @shape returns [rows, sum of the widths]
+/// Pictures are joined place by place: a U-Net's skip connection. Where it feeds a Linear, one Linear for each part and
+/// `add` are the same without the copy.
+/// @shape x, others [rows, …, any width]   @shape returns [rows, …, sum of the widths]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when the numbers of rows differ
-template <class Context, class... Others>
-requires(sizeof...(Others) > 0) [[nodiscard]]
-typename Context::template Variable<2> concatenate_channels(Context& context, typename Context::template Variable<2> x,
-                                                            Others const&... others) {
+/// @throws ShapeError when extents other than the last differ
+template <class Context, int Rank, class... Others>
+requires(sizeof...(Others) > 0)
+    [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> concatenate_channels(
+        Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+        Others const&... others) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Channels<typename Context::Space>;
-  std::array<typename Context::template Variable<2>, 1 + sizeof...(Others)> const parts{x, others...};
-  Index width = 0;
+  std::array<typename Context::template Variable<Rank>, 1 + sizeof...(Others)> const parts{x, others...};
+  auto extent = x.value.extent;
+  extent.back() = 0;
   for (auto const& part : parts) {
-    expect<ShapeError>(part.extent(0) == x.extent(0), [&] {
+    expect<ShapeError>(std::equal(extent.begin(), extent.end() - 1, part.value.extent.begin()), [&] {
       return "concatenate_channels: the first part is " + to_string(x.value.extent) + " and another " +
-             to_string(part.value.extent) + "; they must have as many rows";
+             to_string(part.value.extent) + "; all extents but the last must be alike";
     });
-    width += part.extent(1);
+    extent.back() += part.value.extent.back();
   }
-  auto const y = context.template variable<2>({x.extent(0), width});
+  auto const y = context.template variable<Rank>(extent);
   {
     Staging work(context);
-    auto const to = work.write(y.value);
+    auto const to = work.write(y.as_rows().value);
     Index first = 0;
     for (auto const& part : parts) {
-      Kernel::template put<Operand>(context.stream(), work.read(part.value), first, to);
-      first += part.extent(1);
+      Kernel::template put<Operand>(context.stream(), work.read(part.as_rows().value), first, to);
+      first += part.value.extent.back();
     }
   }
   context.on_backward(y, std::tuple{}, [parts, y](Context& c) {
     Staging back(c);
-    auto const dy = back.read(y.gradient());
+    auto const dy = back.read(y.as_rows().gradient());
     Index first = 0;
     for (auto const& part : parts) {
       if (auto const dx = back.gradient(part))
-        Kernel::template take<Operand>(c.stream(), dy, first, {dx.data, part.value.extent}, dx.write);
-      first += part.extent(1);
+        Kernel::template take<Operand>(c.stream(), dy, first, {dx.data, part.as_rows().value.extent}, dx.write);
+      first += part.value.extent.back();
     }
   });
   return y;

@@ -55,17 +55,13 @@ template <class Context, class Label, int Rank>
   return detail::cross_entropy(context, logits, labels, {}, options);
 }
 
-/// The same for one label per row.
-/// @shape logits [rows, classes]   @shape labels [rows]
-template <class Context, class Label, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context,
-                                                          typename Context::template Variable<2> logits,
-                                                          TensorView<Label, Rank, typename Context::Space> labels,
-                                                          CrossEntropyOptions const& options = {}) {
-  return cross_entropy(context,
-                       Sequence<typename Context::Scalar, typename Context::Space>{
-                           logits, SequenceLayout<typename Context::Space>::vectors(logits.extent(0))},
-                       labels, options);
+/// The same for one label per row, or per place of a picture: the weight is their number.
+/// @shape logits [rows, …, classes]   @shape labels [rows, …]
+template <class Context, class Label, int LogitsRank, int Rank>
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(
+    Context& context, Variable<typename Context::Scalar, LogitsRank, typename Context::Space> logits,
+    TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
+  return cross_entropy(context, detail::as_tokens(logits), labels, options);
 }
 
 /// The same for a column of a batch: anything that holds the labels as `.values`.
@@ -87,7 +83,6 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits,
                                                               Labels const& labels, Factors const& factors,
                                                               CrossEntropyOptions const& options = {}) {
-  using Tokens = Sequence<typename Context::Scalar, typename Context::Space>;
   auto const values = [](auto const& numbers) {
     if constexpr (requires { numbers.values; })
       return numbers.values;
@@ -99,11 +94,9 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
                 "Lockstep: cross_entropy takes a float for each row as its factors");
   TensorView<float const, 1, typename Context::Space> const flat{each.data, {each.size()}};
   if constexpr (requires { logits.tokens; })
-    return detail::cross_entropy(context, Tokens(logits), values(labels), flat, options);
+    return detail::cross_entropy(context, logits, values(labels), flat, options);
   else
-    return detail::cross_entropy(context,
-                                 Tokens{logits, SequenceLayout<typename Context::Space>::vectors(logits.extent(0))},
-                                 values(labels), flat, options);
+    return detail::cross_entropy(context, detail::as_tokens(logits), values(labels), flat, options);
 }
 
 /// Labels are no texts: says so.

@@ -65,17 +65,14 @@ template <class Context, class Rule, class Target, int Rank>
                                   [&](auto const&) { return target.reshape(extent); });
 }
 
-/// The same for one vector per row.
-/// @shape prediction [rows, width]   @shape target [rows, width], or [rows] when width is 1
-template <class Context, class Rule, class Target, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             typename Context::template Variable<2> prediction,
-                                                             TensorView<Target, Rank, typename Context::Space> target,
-                                                             double factor = 1) {
-  return elementwise_loss(context, rule,
-                          Sequence<typename Context::Scalar, typename Context::Space>{
-                              prediction, SequenceLayout<typename Context::Space>::vectors(prediction.extent(0))},
-                          target, factor);
+/// The same for one vector per row, or per place of a picture.
+/// @shape prediction [rows, …, width]   @shape target as many numbers, outermost first
+template <class Context, class Rule, class Target, int PredictionRank, int Rank>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
+    Context& context, Rule const& rule,
+    Variable<typename Context::Scalar, PredictionRank, typename Context::Space> prediction,
+    TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
+  return elementwise_loss(context, rule, detail::as_tokens(prediction), target, factor);
 }
 
 /// The same for a column of a batch: anything that holds the targets as `.values`.
@@ -87,21 +84,18 @@ requires requires(Column const& column) { column.values; }
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 
-/// The same of a rule without targets: a penalty of what the model makes, sequences or rows.
+/// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
 template <class Context, kernel::LossOfPrediction Rule>
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
     double factor = 1) {
   return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
 }
-template <class Context, kernel::LossOfPrediction Rule>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             typename Context::template Variable<2> prediction,
-                                                             double factor = 1) {
-  return elementwise_loss(context, rule,
-                          Sequence<typename Context::Scalar, typename Context::Space>{
-                              prediction, SequenceLayout<typename Context::Space>::vectors(prediction.extent(0))},
-                          factor);
+template <class Context, kernel::LossOfPrediction Rule, int Rank>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
+    Context& context, Rule const& rule, Variable<typename Context::Scalar, Rank, typename Context::Space> prediction,
+    double factor = 1) {
+  return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -10,9 +10,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// y = e^x elementwise, as torch.exp; backward sees y, so nothing is kept for it. Of floats, y is 0 below -87.33 and
 /// infinity above 88.
 /// @determinism bitwise, for any number of threads
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> exp(Context& context, typename Context::template Variable<2> x) {
-  detail::Elementwise<kernel::Exp, Context> const made(context, x);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> exp(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  detail::Elementwise<kernel::Exp, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

@@ -12,11 +12,12 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// y = x Phi(x) elementwise, Phi the integral of the standard normal distribution (exact, not the tanh formula). While
 /// recording, forward also keeps the slopes; backward multiplies by them.
 /// @determinism bitwise, for any number of threads
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> gelu(Context& context, typename Context::template Variable<2> x) {
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> gelu(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Gelu<typename Context::Space>;
-  auto y = context.template variable<2>(x.value.extent);
+  auto y = context.template variable<Rank>(x.value.extent);
   Extents<1> const flat{x.value.size()};
   Staging work(context);
   auto const from = work.read(x.value).reshape(flat);

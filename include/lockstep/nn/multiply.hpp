@@ -15,11 +15,11 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// z = x * y elementwise: a gate. Backward reads both sides. They may be the same.
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> multiply(Context& context,
-                                                              typename Context::template Variable<2> x,
-                                                              typename Context::template Variable<2> y) {
-  detail::BinaryOperation<kernel::Times, Context> const made(context, "multiply", x, y);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> multiply(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+  detail::BinaryOperation<kernel::Times, Context, Rank> const made(context, "multiply", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

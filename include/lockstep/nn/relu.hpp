@@ -9,9 +9,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// y = max(0, x) elementwise; backward sees y, so nothing is kept for it.
 /// @determinism bitwise, for any number of threads
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> relu(Context& context, typename Context::template Variable<2> x) {
-  detail::Elementwise<kernel::Relu, Context> const made(context, x);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> relu(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  detail::Elementwise<kernel::Relu, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

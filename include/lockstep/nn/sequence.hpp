@@ -21,6 +21,17 @@ struct Sequence {
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
 
+namespace detail {
+
+/// Every row of a matrix, every place of a picture, as a sequence of one token.
+template <class Scalar, int Rank, class Space>
+[[nodiscard]] Sequence<Scalar, Space> as_tokens(Variable<Scalar, Rank, Space> const& x) {
+  auto const rows = x.as_rows();
+  return {rows, SequenceLayout<Space>::vectors(rows.extent(0))};
+}
+
+}  // namespace detail
+
 /// Says how activations are added, subtracted and multiplied.
 template <class Scalar, class Space>
 Sequence<Scalar, Space> operator+(Sequence<Scalar, Space> const& x, Sequence<Scalar, Space> const&) {

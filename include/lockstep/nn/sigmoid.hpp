@@ -10,10 +10,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// y = 1 / (1 + e^-x) elementwise, as torch.sigmoid; backward sees y, so nothing is kept for it. A loss of labels takes
 /// the logits instead: binary_cross_entropy_with_logits.
 /// @determinism bitwise, for any number of threads
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> sigmoid(Context& context,
-                                                             typename Context::template Variable<2> x) {
-  detail::Elementwise<kernel::Sigmoid, Context> const made(context, x);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> sigmoid(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  detail::Elementwise<kernel::Sigmoid, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

@@ -10,9 +10,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// y = x / (1 + e^-x) elementwise, the sigmoid linear unit or swish, as torch.nn.functional.silu. While recording,
 /// forward also keeps the slopes; backward multiplies by them.
 /// @determinism bitwise, for any number of threads
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> silu(Context& context, typename Context::template Variable<2> x) {
-  detail::Elementwise<kernel::Silu, Context> const made(context, x);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> silu(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  detail::Elementwise<kernel::Silu, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

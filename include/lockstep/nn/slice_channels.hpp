@@ -12,31 +12,33 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// y = the columns [first, first + count) of x, as x[:, first : first + count] in PyTorch: a gate's part of what one
+/// y = the channels [first, first + count) of x, as x[..., first : first + count] in PyTorch: a gate's part of what one
 /// Linear makes for all gates, say.
-/// @shape x [rows, width]   @shape returns [rows, count]
+/// @shape x [rows, …, width]   @shape returns [rows, …, count]
 /// @determinism bitwise, for any number of threads
-/// @throws ShapeError when x has not these columns
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> slice_channels(Context& context,
-                                                                    typename Context::template Variable<2> x,
-                                                                    Index first, Index count) {
+/// @throws ShapeError when x has not these channels
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> slice_channels(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x, Index first, Index count) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Channels<typename Context::Space>;
-  expect<ShapeError>(first >= 0 && count >= 0 && first + count <= x.extent(1), [&] {
+  expect<ShapeError>(first >= 0 && count >= 0 && first + count <= x.value.extent.back(), [&] {
     return "slice_channels: columns " + std::to_string(first) + " to " + std::to_string(first + count) + " of " +
            to_string(x.value.extent) + "; they must lie within its columns";
   });
-  auto const y = context.template variable<2>({x.extent(0), count});
+  auto extent = x.value.extent;
+  extent.back() = count;
+  auto const y = context.template variable<Rank>(extent);
   {
     Staging work(context);
-    Kernel::template take<Operand>(context.stream(), work.read(x.value), first, work.write(y.value), Write::overwrite);
+    Kernel::template take<Operand>(context.stream(), work.read(x.as_rows().value), first, work.write(y.as_rows().value),
+                                   Write::overwrite);
   }
   context.on_backward(y, std::tuple{}, [x, y, first](Context& c) {
     Staging back(c);
     if (auto const dx = back.gradient(x))
-      Kernel::template take_backward<Operand>(c.stream(), back.read(y.gradient()), first, {dx.data, x.value.extent},
-                                              dx.write);
+      Kernel::template take_backward<Operand>(c.stream(), back.read(y.as_rows().gradient()), first,
+                                              {dx.data, x.as_rows().value.extent}, dx.write);
   });
   return y;
 }

@@ -100,9 +100,9 @@ class [[nodiscard]] Staging {
   }
 
   /// Memory for the kernels of this pass, uninitialised: later passes take it again.
-  template <std::size_t Rank>
-  [[nodiscard]] TensorView<Real, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
-    return take<Real>(extent);
+  template <class T = Real, std::size_t Rank>
+  [[nodiscard]] TensorView<T, static_cast<int>(Rank), Space> temporary(std::array<Index, Rank> extent) {
+    return take<T>(extent);
   }
 
   /// Context::gradient, for kernels. Asked for in the order in which the gradients of one variable are to be added.

@@ -10,11 +10,11 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// z = x - y elementwise. A gate between two states takes one product with it: y + gate * (x - y).
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> subtract(Context& context,
-                                                              typename Context::template Variable<2> x,
-                                                              typename Context::template Variable<2> y) {
-  detail::BinaryOperation<kernel::Minus, Context> const made(context, "subtract", x, y);
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> subtract(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+  detail::BinaryOperation<kernel::Minus, Context, Rank> const made(context, "subtract", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
@@ -31,6 +32,13 @@ struct Variable {
   template <std::size_t R>
   [[nodiscard]] Variable<Scalar, static_cast<int>(R), Space> reshape(std::array<Index, R> extent) const noexcept {
     return {value.reshape(extent), slot};
+  }
+  /// The same tensor as a matrix: a row for each place of a picture, a clip or a series, its channels beside each
+  /// other.
+  [[nodiscard]] Variable<Scalar, 2, Space> as_rows() const noexcept {
+    Index rows = 1;
+    for (int axis = 0; axis < Rank - 1; ++axis) rows *= extent(axis);
+    return reshape(std::array<Index, 2>{rows, extent(Rank - 1)});
   }
   /// In a backward closure: the gradient of this layer's output, complete.
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }

@@ -12,10 +12,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 /// z = Rule(x, y) elementwise: made by its constructor. Whoever makes one registers its backward, so that a trace has
 /// the function's own name.
-template <class Rule, class Context>
+template <class Rule, class Context, int Rank>
 class BinaryOperation {
  public:
-  using Variable = typename Context::template Variable<2>;
+  using Variable = typename Context::template Variable<Rank>;
 
   /// @throws ShapeError, naming `name`, when the shapes differ
   BinaryOperation(Context& context, char const* name, Variable x, Variable y)
@@ -42,7 +42,7 @@ class BinaryOperation {
       return std::string(name) + ": the sides are " + to_string(x.value.extent) + " and " + to_string(y.value.extent) +
              "; they must be alike";
     });
-    return context.template variable<2>(x.value.extent);
+    return context.template variable<Rank>(x.value.extent);
   }
   template <class Towards>
   void towards(Context& context, Staging<Context>& back, Vector dz, Variable const& other,

@@ -8,13 +8,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 /// y = Rule(x) elementwise: made by its constructor, which keeps slopes for backward where y does not tell them.
 /// Whoever makes one registers its backward, so that a trace has the activation's own name.
-template <class Rule, class Context>
+template <class Rule, class Context, int Rank>
 class Elementwise {
  public:
-  using Variable = typename Context::template Variable<2>;
+  using Variable = typename Context::template Variable<Rank>;
 
   Elementwise(Context& context, Variable x)
-      : x_(x), y_(context.template variable<2>(x.value.extent)), kept_{y_.value.data, flat()} {
+      : x_(x), y_(context.template variable<Rank>(x.value.extent)), kept_{y_.value.data, flat()} {
     Staging work(context);
     auto const from = work.read(x.value).reshape(flat());
     auto const to = work.write(y_.value).reshape(flat());

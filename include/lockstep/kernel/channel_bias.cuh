@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/channel_bias.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream; the bias's gradient is summed in other chunks, and is
+/// float where activations are of 16 bits.
+/// @determinism bitwise
+template <>
+struct ChannelBias<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
+    using Sum = Accumulate<T>;
+    detail::for_elements("kernel::ChannelBias::forward", stream, y.size(), [=] __device__(Index i) {
+      y.data[i] = static_cast<T>(static_cast<Sum>(y.data[i]) + static_cast<Sum>(bias.data[i % y.extent[1]]));
+    });
+  }
+
+  [[nodiscard]] static Index partial_elements(Index rows, Index channels) noexcept {
+    return detail::column_partials(rows, channels);
+  }
+
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Vector<Accumulate<T>> dbias, Write write,
+                       Accumulate<T>* partial) {
+    using Sum = Accumulate<T>;
+    detail::sum_columns<Sum, 1>("kernel::ChannelBias::backward", stream, dy.extent[0], dy.extent[1],
+                                [=] __device__(Index row, Index channel, Sum * sums) {
+                                  sums[0] += static_cast<Sum>(dy.data[row * dy.extent[1] + channel]);
+                                },
+                                partial, {dbias.data, write});
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/upsample.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place; sums of 16
+/// bits are made in float.
+template <>
+struct Upsample<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, CudaSpace>;
+
+  template <class T>
+  static void forward(Stream stream, UpsampleShape const& s, Vector<T const> x, Vector<T> y) {
+    detail::for_elements("kernel::Upsample::forward", stream, y.size(), [=] __device__(Index i) {
+      auto const places = elements(s.result()), at = i / s.channels;
+      y.data[i] = x.data[at / places * s.input_size() + s.source(at % places) * s.channels + i % s.channels];
+    });
+  }
+
+  template <class T>
+  static void backward(Stream stream, UpsampleShape const& s, Vector<T const> dy, Vector<T> dx, Write write) {
+    detail::for_elements("kernel::Upsample::backward", stream, dx.size(), [=] __device__(Index i) {
+      using Sum = Accumulate<T>;
+      auto const places = elements(s.extent), at = i / s.channels;
+      Sum sum = write == Write::add ? static_cast<Sum>(dx.data[i]) : Sum{0};
+      auto const* const sample = dy.data + at / places * s.output_size() + i % s.channels;
+      s.for_copies(at % places, [&](Index copy) { sum += static_cast<Sum>(sample[copy * s.channels]); });
+      dx.data[i] = static_cast<T>(sum);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

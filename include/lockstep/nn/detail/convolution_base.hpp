@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/convolution.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/per_axis.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// What Convolution and TransposedConvolution share: their parameters, and what their kernels keep between calls.
+template <int Dims>
+class ConvolutionBase {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a convolution has one to three dimensions of space");
+
+ public:
+  void visit(auto&& each) {
+    each("weight", weight_);
+    if (has_bias_) each("bias", bias_);
+  }
+
+ protected:
+  /// The weight is [first, second, kernel…]; both parameters start within 1 / sqrt(second * elements of the kernel), as
+  /// PyTorch's do.
+  template <class Options>
+  ConvolutionBase(char const* name, Index inputs, Index outputs, Index first, Index second, Options const& o)
+      : kernel_(o.kernel), stride_(o.stride), padding_(o.padding), has_bias_(o.bias == Bias::learned) {
+    auto const least = [](PerAxis<Dims> const& sizes) {
+      return *std::min_element(sizes.values.begin(), sizes.values.end());
+    };
+    expect<ConfigError>(
+        inputs >= 1 && outputs >= 1 && least(o.kernel) >= 1 && least(o.stride) >= 1 && least(o.padding) >= 0, [&] {
+          return std::string(name) + ": " + std::to_string(inputs) + " inputs, " + std::to_string(outputs) +
+                 " outputs, kernel " + to_string(o.kernel.values) + ", stride " + to_string(o.stride.values) +
+                 ", padding " + to_string(o.padding.values) +
+                 "; channels, kernel and stride must be at least 1 and the padding at least 0";
+        });
+    auto const start = Initializer::fan_in(second * elements(kernel_.values));
+    std::vector<Index> shape{first, second};
+    shape.insert(shape.end(), kernel_.values.begin(), kernel_.values.end());
+    weight_ = {shape, start};
+    bias_ = {{outputs}, start};
+  }
+
+  /// @throws ShapeError unless the last extent of x is `inputs`
+  void check_channels(char const* name, Extents<Dims + 2> x, Index inputs) const {
+    expect<ShapeError>(x.back() == inputs, [&] {
+      return weight_.layer(name) + ": the input is " + to_string(x) + " and the layer has " + std::to_string(inputs) +
+             " input channels; the last extent must be " + std::to_string(inputs);
+    });
+  }
+  /// Where axis `axis` of the Dims lies among the three of a ConvolutionShape.
+  [[nodiscard]] static constexpr std::size_t in_space(std::size_t axis) noexcept {
+    return 3 - static_cast<std::size_t>(Dims) + axis;
+  }
+  /// A convolution of what has `extent` and channels `from`.
+  [[nodiscard]] kernel::ConvolutionShape shape_of(Index rows, PerAxis<Dims> extent, Index from, Index to) const {
+    return {.rows = rows,
+            .inputs = from,
+            .outputs = to,
+            .extent = extent.in_space(1),
+            .kernel = kernel_.in_space(1),
+            .stride = stride_.in_space(1),
+            .padding = padding_.in_space(0)};
+  }
+
+  template <class View>
+  [[nodiscard]] static auto flat(View const& x) noexcept {
+    return x.reshape(Extents<1>{x.size()});
+  }
+  template <class Context>
+  [[nodiscard]] auto weight(Staging<Context>& work) const {
+    return flat(work.template factor<Dims + 2>(weight_));
+  }
+  template <class Context>
+  [[nodiscard]] TensorView<Operand<Context> const, 1, typename Context::Space> bias(Staging<Context>& work) const {
+    if (!has_bias_) return {};
+    return work.template factor<1>(bias_);
+  }
+  template <class Context>
+  [[nodiscard]] auto bias_gradient(Context& context) const {
+    return has_bias_ ? context.gradient(bias_) : GradientTarget<typename Context::Real>{};
+  }
+  template <class Context>
+  [[nodiscard]] auto& plans(Context& context) const {
+    using Kernel = kernel::Convolution<typename Context::Space>;
+    return context.template kept<typename Kernel::template Plans<Operand<Context>>>(this);
+  }
+  /// Of the context, not of the layer: it is empty between calls.
+  template <class Context>
+  [[nodiscard]] static auto& scratch(Context& context) {
+    return context.template kept<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);
+  }
+
+  PerAxis<Dims> kernel_, stride_, padding_;
+  Parameter weight_, bias_;
+  bool has_bias_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail

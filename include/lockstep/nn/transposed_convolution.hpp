@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include <lockstep/kernel/binary_operation.hpp>
+#include <lockstep/kernel/channel_bias.hpp>
+#include <lockstep/nn/detail/convolution_base.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+template <int Dims>
+struct TransposedConvolutionOptions {
+  PerAxis<Dims> kernel = 2;
+  PerAxis<Dims> stride = 2;
+  PerAxis<Dims> padding = 0;         ///< places of the result that are left out on either side
+  PerAxis<Dims> output_padding = 0;  ///< places that the result has more at its end; less than the stride
+  Bias bias = Bias::learned;
+};
+
+/// The way back of a convolution with the same options, PyTorch's ConvTranspose: each place of x gives a kernel's worth
+/// of places, which are added up where they meet. With kernel and stride 2, as it is made unless told otherwise, a
+/// picture's sides double. Channels lie last; the weight has PyTorch's order and start: U(-1/sqrt(n), 1/sqrt(n)) for
+/// n = outputs * elements of the kernel.
+/// @shape weight [inputs, outputs, kernel…]   @shape bias [outputs], or there is none
+/// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
+/// @source Zeiler and others: Deconvolutional networks (2010)
+template <int Dims>
+class TransposedConvolution : public detail::ConvolutionBase<Dims> {
+  using Base = detail::ConvolutionBase<Dims>;
+  using Base::bias_, Base::weight_, Base::flat;
+
+ public:
+  using Options = TransposedConvolutionOptions<Dims>;
+
+  /// @throws ConfigError unless channels, kernel and stride are at least 1, the padding at least 0, and the output
+  /// padding from 0 to below the stride
+  TransposedConvolution(Index inputs, Index outputs, Options const& options = {})
+      : Base("TransposedConvolution", inputs, outputs, inputs, outputs, options),
+        output_padding_(options.output_padding) {
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
+      expect<ConfigError>(
+          output_padding_.values[axis] >= 0 && output_padding_.values[axis] < options.stride.values[axis], [&] {
+            return "TransposedConvolution: output padding " + to_string(output_padding_.values) + " and stride " +
+                   to_string(options.stride.values) + "; the output padding must be from 0 to below the stride";
+          });
+  }
+
+  [[nodiscard]] Index inputs() const noexcept { return weight_.shape[0]; }
+  [[nodiscard]] Index outputs() const noexcept { return weight_.shape[1]; }
+
+  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride - 2
+  /// padding
+  /// + kernel + output padding
+  /// @throws ShapeError when x has other channels, or no place is left
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
+      Context& context, typename Context::template Variable<Dims + 2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::Convolution<typename Context::Space>;
+    using OfChannels = kernel::ChannelBias<typename Context::Space>;
+    this->check_channels("TransposedConvolution", x.value.extent, inputs());
+    auto const extent = extent_of(x.value.extent);
+    // The convolution whose way back this is: of y.
+    auto const shape = this->shape_of(x.extent(0), extent, outputs(), inputs());
+    auto const y = context.template variable<Dims + 2>(whole(x.extent(0), extent));
+    Extents<2> const places{shape.rows * shape.input_places(), outputs()};
+    {
+      Staging work(context);
+      auto const to = work.write(y.value);
+      Kernel::template backward_data<Operand>(context.stream(), shape, flat(work.read(x.value)), this->weight(work),
+                                              flat(to), Write::overwrite, this->plans(context), this->scratch(context));
+      if (this->has_bias_)
+        OfChannels::template forward<Operand>(context.stream(), this->bias(work), to.reshape(places));
+    }
+    context.on_backward(y, std::tie(weight_, bias_), [this, shape, x, y, places](Context& c) {
+      Staging back(c);
+      auto const dy = back.read(y.gradient());
+      if (auto const dx = back.gradient(x)) convolve(c, back, shape, flat(dy), {dx.data, {x.value.size()}}, dx.write);
+      auto const dweight = c.gradient(weight_);
+      Kernel::template backward_weight<Operand>(c.stream(), shape, flat(back.read(x.value)), flat(dy),
+                                                {dweight.data, {shape.weight_size()}}, dweight.write, {},
+                                                Write::overwrite, this->plans(c), this->scratch(c));
+      if (auto const dbias = this->bias_gradient(c))
+        OfChannels::template backward<Operand>(
+            c.stream(), dy.reshape(places), {dbias.data, {outputs()}}, dbias.write,
+            back.temporary(Extents<1>{OfChannels::partial_elements(places[0], places[1])}).data);
+    });
+    return y;
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
+  }
+  /// Says which.
+  template <class Context, int Rank>
+  requires(Rank != Dims + 2)  //
+      typename Context::template Variable<Dims + 2> forward(
+          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
+    static_assert(
+        Rank == Dims + 2,
+        "Lockstep: a transposed convolution takes rows, as many axes of space as it has itself, and channels: "
+        "ConvTranspose2d [rows, height, width, channels]; x.reshape(Extents<4>{...}) has the same numbers");
+    return {};
+  }
+
+ private:
+  /// dx = the convolution of dy, or dx += that.
+  template <class Context, class T, class Space = typename Context::Space>
+  void convolve(Context& context, Staging<Context>& back, kernel::ConvolutionShape const& shape,
+                TensorView<T const, 1, Space> dy, TensorView<T, 1, Space> dx, Write write) const {
+    auto const to = [&](TensorView<T, 1, Space> result) {
+      kernel::Convolution<Space>::template forward<T>(context.stream(), shape, dy, this->weight(back), {}, result,
+                                                      this->plans(context), this->scratch(context));
+    };
+    if (write == Write::overwrite) return to(dx);
+    auto const made = back.template temporary<T>(dx.extent);
+    to(made);
+    kernel::BinaryOperation<Space>::template backward<kernel::First, T>(context.stream(), made, {}, dx, write);
+  }
+
+  [[nodiscard]] PerAxis<Dims> extent_of(Extents<Dims + 2> x) const {
+    PerAxis<Dims> extent(1);
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      extent.values[axis] = (x[axis + 1] - 1) * this->stride_.values[axis] - 2 * this->padding_.values[axis] +
+                            this->kernel_.values[axis] + output_padding_.values[axis];
+      expect<ShapeError>(x[axis + 1] >= 1 && extent.values[axis] >= 1, [&] {
+        return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + ", of which a kernel " +
+               to_string(this->kernel_.values) + " with padding " + to_string(this->padding_.values) +
+               " leaves no place; an input of at least one place needs a padding below half of what the kernel gives";
+      });
+    }
+    return extent;
+  }
+  [[nodiscard]] Extents<Dims + 2> whole(Index rows, PerAxis<Dims> const& extent) const {
+    Extents<Dims + 2> all{rows};
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) all[axis + 1] = extent.values[axis];
+    all.back() = outputs();
+    return all;
+  }
+
+  PerAxis<Dims> output_padding_;
+};
+
+using ConvTranspose1d = TransposedConvolution<1>;
+using ConvTranspose2d = TransposedConvolution<2>;
+using ConvTranspose3d = TransposedConvolution<3>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/upsample.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/per_axis.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Each place of a picture becomes a block of equal ones: PyTorch's Upsample, whose mode is "nearest" unless told
+/// otherwise. Channels lie last. It learns nothing; a convolution behind it may.
+/// @determinism bitwise, for any number of threads
+template <int Dims>
+class Upsample {
+  static_assert(Dims >= 1 && Dims <= 3, "Lockstep: a picture has one to three dimensions of space");
+
+ public:
+  /// `factor` places for one, along each axis.
+  /// @throws ConfigError for a factor below 1
+  explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
+    expect<ConfigError>(*std::min_element(factor.values.begin(), factor.values.end()) >= 1, [&] {
+      return "Upsample: factor " + to_string(factor.values) + "; every one must be at least 1";
+    });
+  }
+
+  void visit(auto&&) {}
+
+  /// @shape x [rows, extent…, channels]   @shape returns [rows, extent * factor…, channels]
+  template <class Context>
+  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
+      Context& context, typename Context::template Variable<Dims + 2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::Upsample<typename Context::Space>;
+    kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.in_space(1)};
+    auto extent = x.value.extent;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
+      shape.extent[3 - static_cast<std::size_t>(Dims) + axis] = extent[axis + 1];
+      extent[axis + 1] *= factor_.values[axis];
+    }
+    auto const y = context.template variable<Dims + 2>(extent);
+    Extents<1> const from{x.value.size()}, to{y.value.size()};
+    Staging work(context);
+    Kernel::template forward<Operand>(context.stream(), shape, work.read(x.value).reshape(from),
+                                      work.write(y.value).reshape(to));
+    context.on_backward(y, std::tuple{}, [shape, x, y, from, to](Context& c) {
+      Staging back(c);
+      if (auto const dx = back.gradient(x))
+        Kernel::template backward<Operand>(c.stream(), shape, back.read(y.gradient()).reshape(to), {dx.data, from},
+                                           dx.write);
+    });
+    return y;
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
+  }
+
+ private:
+  PerAxis<Dims> factor_;
+};
+
+using Upsample1d = Upsample<1>;
+using Upsample2d = Upsample<2>;
+using Upsample3d = Upsample<3>;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
