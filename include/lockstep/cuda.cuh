@@ -31,6 +31,7 @@
 #include <lockstep/kernel/recurrent.cuh>
 #include <lockstep/kernel/relative_bias.cuh>
 #include <lockstep/kernel/rms_norm.cuh>
+#include <lockstep/kernel/rotary.cuh>
 #include <lockstep/kernel/scale.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/standard_normal.cuh>

@@ -107,6 +107,7 @@
 #include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/rms_norm.hpp>
+#include <lockstep/kernel/rotary.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>

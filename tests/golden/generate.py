@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json and
-upsampling.json: what PyTorch gives, in float64, for small inputs.
+"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json
+and rotary.json: what PyTorch gives, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
@@ -323,9 +323,40 @@ def upsampling():
     yield space_case("upsample", torch.nn.Identity(), torch.nn.Upsample(scale_factor=(2, 3)), (2, 2, 3, 4))
 
 
+class Rotary(torch.nn.Module):
+    """Causal attention with rotary positions, as transformers.models.llama has it: heads share keys and values."""
+
+    def __init__(self, width, heads, key_heads, base):
+        super().__init__()
+        self.head_width, self.base = width // heads, base
+        self.query, self.output = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
+        self.key, self.value = (torch.nn.Linear(width, key_heads * self.head_width) for _ in range(2))
+
+    def turn(self, x):
+        half, places = self.head_width // 2, torch.arange(x.shape[2]).double()
+        angles = torch.outer(places, self.base ** (-torch.arange(half).double() / half))
+        cosines, sines = (torch.cat([f(angles)] * 2, -1).to(x.dtype) for f in (torch.cos, torch.sin))
+        return x * cosines + torch.cat([-x[..., half:], x[..., :half]], -1) * sines
+
+    def forward(self, x):
+        query, key, value = (part(x).unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+                             for part in (self.query, self.key, self.value))
+        sharers = query.shape[1] // key.shape[1]
+        key, value = (part.repeat_interleave(sharers, 1) for part in (self.turn(key), value))
+        mixed = F.scaled_dot_product_attention(self.turn(query), key, value, is_causal=True)
+        return self.output(mixed.transpose(1, 2).flatten(2))
+
+
+def rotary():
+    lengths = [5, 1, 3]
+    for name, key_heads in ("rotary", 2), ("rotary_shared", 1):
+        layer = fill(Rotary(8, 2, key_heads, 100.0))
+        yield case(name, layer, layer, {"input": (3, 5, 8)}, lengths=lengths, length=5)
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -45,6 +45,7 @@ inline constexpr double gelu = 16;                                  // erf, exp,
 inline constexpr double norm = 48;                                  // two means forward and two backward: 4 x 6, twice
 inline constexpr double feed_forward = 2 * linear + gelu + 16;      // and the rows
 inline constexpr double attention = 4 * linear + 2 * (5 + 8) + 16;  // four maps, scores and softmax twice, and the rows
+inline constexpr double rotary = 4 * 2 + 2 * 6;  // maps of 8 channels, not 6, and the turns of queries and keys
 inline constexpr double encoder = 2 * (attention + feed_forward + 2 * norm);
 inline constexpr double decoder = encoder + 2 * (attention + norm);
 inline constexpr double recurrent = 2 * 5 * (2 * linear + 2 * gelu);  // of five steps, with two maps and four gates
@@ -241,6 +242,12 @@ void check_layers(Place& place) {
                  Ids<typename Place::Space> const column{{ids, {layout.rows, layout.length}}, layout.lengths};
                  return layer.forward(context, column, layout.positions);
                });
+    } else if (name.starts_with("rotary")) {
+      Index const key_heads = name == "rotary" ? 0 : 1;
+      check<T>(
+          place, expected, attention + rotary,
+          nn::MultiHeadAttention({.width = 8, .heads = 2, .causal = true, .rotary_base = 100, .key_heads = key_heads}),
+          one);
     } else if (name.starts_with("lstm") || name.starts_with("gru")) {
       auto const direction = name.ends_with("backward") ? nn::Direction::backward : nn::Direction::forward;
       name.starts_with("lstm") ? check<T>(place, expected, recurrent, nn::LSTM(width - 1, width, direction), one)
@@ -249,11 +256,11 @@ void check_layers(Place& place) {
       FAIL("no such layer");
     }
   };
-  for (auto const* const name : {"layers", "recurrent"}) {
+  for (auto const* const name : {"layers", "recurrent", "rotary"}) {
     auto const file = load(name);
     for (auto const& expected : file.at("cases").array()) check_case(expected);
   }
-  CHECK(checked == 19);
+  CHECK(checked == 21);
 }
 
 }  // namespace golden

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernel/attention_cases.hpp"
@@ -27,17 +28,19 @@ template <class T>
 Result<T> run(Batch<T> const& b, int threads, Write write = Write::overwrite, T before = T{-7}) {
   ThreadPool pool(threads);
   memory::Stream<HostSpace> const stream(pool);
-  auto const queries = b.queries.slots(), keys = b.keys.slots(), width = b.width(), heads = b.options.heads;
+  auto const queries = b.queries.slots(), keys = b.keys.slots(), width = b.width(), heads = b.options.heads,
+             key_width = width / b.sharers;
   std::vector<T> const like_query(b.query.size(), before), like_key(b.key.size(), before);
   Result<T> r{like_query, like_query, like_key, like_key, std::vector<T>(b.bias.size(), before)};
   Kernel::Inputs<T> in{.query = view(b.query, queries, width),
-                       .key = view(b.key, keys, width),
-                       .value = view(b.value, keys, width),
+                       .key = view(b.key, keys, key_width),
+                       .value = view(b.value, keys, key_width),
                        .queries = b.queries.layout(),
                        .keys = b.keys.layout(),
                        .heads = heads,
                        .scale = b.scale(),
                        .causal = b.options.causal,
+                       .sharers = b.sharers,
                        .mask = b.mask};
   if (!b.bias.empty()) in.bias = view(b.bias, heads, b.distances());
   auto const unset = [](Index count) {
@@ -223,4 +226,52 @@ TEST_CASE("attention: shapes that do not fit are refused with the numbers") {
   CHECK_THROWS_WITH_AS(forward({.key_slots = 2, .value_slots = 2}), doctest::Contains("3 and 3 slots"), ShapeError);
   CHECK_THROWS_WITH_AS(forward({.rows = 2}), doctest::Contains("1 sequences of queries meet 2 of keys"), ShapeError);
   CHECK_THROWS_WITH_AS(forward({.distances = 4}), doctest::Contains("bias is [2, 4]"), ShapeError);
+}
+
+TEST_CASE_TEMPLATE("attention: heads that share keys are those whose keys are alike", T, float, double) {
+  Index const heads = 6, head_width = 8;
+  for (Index sharers : {2, 3, 6})
+    for (auto write : {Write::overwrite, Write::add})
+      for (bool causal : {false, true}) {
+        Batch<T> each({.rows = 5,
+                       .queries = 33,
+                       .keys = 33,
+                       .heads = heads,
+                       .head_width = head_width,
+                       .dropout = 0.2,
+                       .causal = causal,
+                       .biased = true,
+                       .ragged = causal});
+        auto const key_heads = heads / sharers, narrow = key_heads * head_width, width = each.width();
+        auto shared = each;
+        shared.sharers = sharers;
+        for (auto* of : {&shared.key, &shared.value}) of->clear();
+        for (Index slot = 0; slot < each.keys.slots(); ++slot)
+          for (Index c = 0; c < width; ++c) {
+            auto const head = c / head_width, leader = head / sharers * sharers;
+            auto const to = static_cast<std::size_t>(slot * width + c),
+                       from = static_cast<std::size_t>(slot * width + leader * head_width + c % head_width);
+            each.key[to] = each.key[from], each.value[to] = each.value[from];
+            if (head != leader) continue;
+            shared.key.push_back(each.key[to]), shared.value.push_back(each.value[to]);
+          }
+        auto const expected = run(each, 1, write, T{1}), got = run(shared, 1, write, T{1}),
+                   again = run(shared, 3, write, T{1});
+        CHECK(got.out == expected.out);
+        CHECK(got.dquery == expected.dquery);
+        CHECK(got.dbias == expected.dbias);
+        CHECK(again.dkey == got.dkey);
+        CHECK(again.dvalue == got.dvalue);
+        double off = 0;
+        for (auto const& [sum, parts] : {std::pair(&got.dkey, &expected.dkey), {&got.dvalue, &expected.dvalue}})
+          for (Index i = 0; i < std::ssize(*sum); ++i) {
+            double exact = write == Write::add ? 1 - static_cast<double>(sharers) : 0;  // each part began at 1
+            for (Index s = 0; s < sharers; ++s)
+              exact += static_cast<double>((*parts)[static_cast<std::size_t>(
+                  i / narrow * width + (i % narrow / head_width * sharers + s) * head_width + i % head_width)]);
+            off = std::max(off, std::abs(static_cast<double>((*sum)[static_cast<std::size_t>(i)]) - exact));
+          }
+        // Sums of up to 33 numbers below 8 in another order, in as many roundings for each head.
+        CHECK(off <= 8 * 33 * static_cast<double>(sharers) * static_cast<double>(std::numeric_limits<T>::epsilon()));
+      }
 }

@@ -24,6 +24,7 @@ struct Setting {
   Index heads, head_width;
   bool causal = false, biased = false;
   double dropout = 0;
+  Index sharers = 1;
 };
 
 template <class T>
@@ -36,16 +37,16 @@ template <class T>
 struct Case {
   Setting setting;
   TwinLayout queries{setting.kind, setting.queries}, keys{setting.kind, setting.keys};
-  Index width = setting.heads * setting.head_width, rows = queries.rows();
+  Index width = setting.heads * setting.head_width, key_width = width / setting.sharers, rows = queries.rows();
   Index distances = std::max<Index>(0, queries.host().length + keys.host().length - 1);
-  std::vector<T> query = input(queries, 1), key = input(keys, 2), value = input(keys, 3), dout = input(queries, 4),
-                 bias = values<T>(setting.heads * distances, 5);
+  std::vector<T> query = input(queries, width, 1), key = input(keys, key_width, 2), value = input(keys, key_width, 3),
+                 dout = input(queries, width, 4), bias = values<T>(setting.heads * distances, 5);
 
   /// nan in padding, which must not be read.
-  [[nodiscard]] std::vector<T> input(TwinLayout const& twin, std::uint64_t seed) const {
-    auto x = values<T>(twin.slots() * width, seed, 2);
-    for (Index i = 0; i < twin.slots() * width; ++i)
-      if (!twin.host().is_token(i / width)) x[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
+  [[nodiscard]] static std::vector<T> input(TwinLayout const& twin, Index across, std::uint64_t seed) {
+    auto x = values<T>(twin.slots() * across, seed, 2);
+    for (Index i = 0; i < twin.slots() * across; ++i)
+      if (!twin.host().is_token(i / across)) x[static_cast<std::size_t>(i)] = std::numeric_limits<T>::quiet_NaN();
     return x;
   }
   [[nodiscard]] Results<T> start(Write write) const {
@@ -63,13 +64,14 @@ struct Case {
     auto const q = queries.slots(), k = keys.slots();
     typename Kernel::template Inputs<T> const in{
         .query = view(query, q, width),
-        .key = view(key, k, width),
-        .value = view(value, k, width),
+        .key = view(key, k, key_width),
+        .value = view(value, k, key_width),
         .queries = queries.host(),
         .keys = keys.host(),
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
+        .sharers = setting.sharers,
         .bias = setting.biased ? view(bias, setting.heads, distances) : TensorView<T const, 2, HostSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     std::vector<T> log_sums(static_cast<std::size_t>(rows * setting.heads * in.queries.length)),
@@ -94,13 +96,14 @@ struct Case {
         dvalue(r.dvalue), dbias(r.dbias);
     typename Kernel::template Inputs<T> const in{
         .query = x.view(q, width),
-        .key = y.view(k, width),
-        .value = z.view(k, width),
+        .key = y.view(k, key_width),
+        .value = z.view(k, key_width),
         .queries = queries.device(),
         .keys = keys.device(),
         .heads = setting.heads,
         .scale = 0.3,
         .causal = setting.causal,
+        .sharers = setting.sharers,
         .bias = setting.biased ? b.view(setting.heads, distances) : TensorView<T, 2, CudaSpace>{},
         .mask = kernel::DropoutMask::of(5, setting.dropout)};
     OnDevice<T> const log_sums(std::vector<T>(static_cast<std::size_t>(rows * setting.heads * in.queries.length))),
@@ -140,16 +143,20 @@ std::vector<Setting> settings() {
           {ragged, lengths, lengths, 2, 32, true, true, 0.2},
           {padded, lengths, lengths, 1, 5, true, true},
           {ragged, {33, 2, 0}, {1, 70, 4}, 2, 7, false, true, 0.1},
-          {padded, {3, 40}, {40, 0}, 1, 8, true}};
+          {padded, {3, 40}, {40, 0}, 1, 8, true},
+          {padded, lengths, lengths, 4, 8, true, true, 0.2, 2},
+          {ragged, {33, 2, 0}, {1, 70, 4}, 3, 5, false, false, 0.1, 3}};
 }
 
-/// In epsilons, for head width d <= 64, at most 70 keys, |query|, |key|, |value|, |dout| <= 2, |bias| <= 1, scale 0.3,
-/// errors of random sign: a score is a sum of d products up to 4, and off by up to 40 sqrt(d + 2) with all its terms'
-/// roundings; a probability relatively by as much, and by some 20 roundings of the exponential and the sums. An output
-/// averages values up to 2.9, dropout included; a gradient sums, with weights that add up to 1, products that are
-/// sqrt(d) times as large.
+/// In epsilons, of each head's part of a gradient where heads share keys, for head width d <= 64, at most 70 keys,
+/// |query|, |key|, |value|, |dout| <= 2, |bias| <= 1, scale 0.3, errors of random sign: a score is a sum of d products
+/// up to 4, and off by up to 40 sqrt(d + 2) with all its terms' roundings; a probability relatively by as much, and by
+/// some 20 roundings of the exponential and the sums. An output averages values up to 2.9, dropout included; a gradient
+/// sums, with weights that add up to 1, products that are sqrt(d) times as large.
 double output_bound(Setting const& s) { return 40 * std::sqrt(static_cast<double>(s.head_width) + 2) + 30; }
-double gradient_bound(Setting const& s) { return output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width))); }
+double gradient_bound(Setting const& s) {
+  return static_cast<double>(s.sharers) * output_bound(s) * (2 + std::sqrt(static_cast<double>(s.head_width)));
+}
 
 }  // namespace
 

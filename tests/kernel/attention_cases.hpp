@@ -61,6 +61,7 @@ struct Batch {
   Side queries, keys;
   DropoutMask mask;
   std::vector<T> query, key, value, dout, bias;
+  Index sharers = 1;  // of keys and values, which hold one head for each
 
   explicit Batch(Options const& o)
       : options(o),

@@ -118,6 +118,45 @@ TEST_CASE("attention layer: gradients of causal attention") {
     }
 }
 
+TEST_CASE("attention layer: gradients with rotary positions, and of heads that share keys") {
+  for (Index key_heads : {0, 1, 2})
+    for (double dropout : {0.0, 0.3}) {
+      auto const result = check_model(Model(mixed_lengths, {.width = 8,
+                                                            .heads = 4,
+                                                            .dropout = dropout,
+                                                            .causal = key_heads == 2,
+                                                            .rotary_base = key_heads == 1 ? 0.0 : 20.0,
+                                                            .key_heads = key_heads}),
+                                      mixed_lengths);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+  Model model(mixed_lengths, {.width = 8, .heads = 4, .key_heads = 2});
+  auto const layout = nn::ParameterLayout::of(model);
+  CHECK(layout.entries()[1].shape == std::vector<Index>{8, 8});  // of the query
+  CHECK(layout.entries()[3].shape == std::vector<Index>{4, 8});  // of the key
+}
+
+TEST_CASE("attention layer: rotary positions tell how far tokens are apart, not where they are") {
+  Index const width = 8, length = 6;
+  auto const last_token = [&](Index skipped, double base) {  // of a sequence that begins with `skipped` other tokens
+    TokenBatch const batch({static_cast<std::int32_t>(length)}, length, 11);
+    Trial<Model, double> trial(Model(batch, {.width = width, .heads = 2, .rotary_base = base}));
+    auto const& x = trial.layout.entries()[0];
+    for (Index i = 0; i < length; ++i)
+      for (Index c = 0; c < width; ++c)
+        trial.values[static_cast<std::size_t>(x.offset + i * width + c)] =
+            i == skipped || i == skipped + 2 ? std::sin(static_cast<double>((i - skipped) * 5 + c)) : 0;
+    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+    auto const y = trial.model.mixed(trial.context(), batch).tokens.value;
+    return std::vector<double>(y.data + (skipped + 2) * width, y.data + (skipped + 3) * width);
+  };
+  // Tokens of zeros have keys and values of the biases alone, which are turned, too: their sum moves with them.
+  auto const none = last_token(0, 0), moved = last_token(3, 0);
+  for (std::size_t c = 0; c < none.size(); ++c) CHECK(none[c] == doctest::Approx(moved[c]));
+  CHECK(last_token(0, 30) != none);
+}
+
 TEST_CASE("attention layer: causal attention does not look ahead") {
   TokenBatch const batch({40}, 40, 11);
   auto const tokens = [&](bool causal, float last) {
@@ -252,6 +291,14 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
   CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 0, .head_width = 3}),
                        doctest::Contains("0 heads of width 3"), ConfigError);
   CHECK_NOTHROW(nn::MultiHeadAttention({.width = 6, .heads = 1, .head_width = 1}));
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 3, .key_heads = 2}),
+                       "MultiHeadAttention: 2 heads of keys do not divide 3 heads; each serves equally many",
+                       ShapeError);
+  CHECK_THROWS_AS(nn::MultiHeadAttention({.width = 6, .heads = 3, .key_heads = -3}), ShapeError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 6, .heads = 2, .rotary_base = 100}),
+                       doctest::Contains("heads are 3 channels wide; rotary positions turn two"), ShapeError);
+  CHECK_THROWS_WITH_AS(nn::MultiHeadAttention({.width = 4, .heads = 2, .rotary_base = 1}),
+                       doctest::Contains("rotary_base is 1.000000; it must be above 1"), ConfigError);
   Model model(mixed_lengths, 6, 2, 0);
   model.attention = nn::MultiHeadAttention({.width = 8, .heads = 2});
   Trial<Model, float> trial(model);
@@ -270,4 +317,9 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
   };
   refused(three, {2, 3}, "MultiHeadAttention attention: 2 sequences attend to 3");
   refused(two, {2, 4}, "MultiHeadAttention attention: bias is [2, 4] where 2 heads and 3 distances need [2, 3]");
+  Trial<Model, float> turned(Model(mixed_lengths, {.width = 6, .heads = 1, .rotary_base = 100}));
+  auto& c = turned.context();
+  nn::Sequence<float, HostSpace> const x{c.variable<2>({4, 6}), two.layout()}, y{c.variable<2>({4, 6}), two.layout()};
+  CHECK_THROWS_WITH_AS(static_cast<void>(turned.model.attention.forward(c, x, y)),
+                       doctest::Contains("rotary positions are those of one sequence"), ConfigError);
 }

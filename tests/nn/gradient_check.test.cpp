@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "toy.hpp"
@@ -61,6 +62,24 @@ struct Small {
     return {1e-7 * context.template value<1>(p)(0), 1};
   }
 };
+/// The sum of a matrix's elements, a column of whose gradient is left out.
+struct Matrix {
+  explicit Matrix(Index width, Index left_out) : column(left_out), p{{width, width}, {}} {}
+  void visit(auto&& each) { each("p", p); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+    auto const value = context.template value<2>(p);
+    auto const y = context.template variable<1>({1});
+    static_cast<void>(context.gradient(y));
+    context.on_backward(y, std::tie(p), [this, value](Context& c) {
+      auto const to = c.gradient(p).data;
+      for (Index i = 0; i < value.size(); ++i) to[i] = i % value.extent[1] == column ? 0 : 1;
+    });
+    return {std::accumulate(value.data, value.data + value.size(), 0.0), 1};
+  }
+  Index column;
+  nn::Parameter p;
+};
 struct Empty {
   void visit(auto&&) {}
   nn::Loss<HostSpace> forward(auto&, toy::Batch const&) const { return {1, 1}; }
@@ -103,11 +122,20 @@ TEST_CASE("of all elements the worst is named, and an error counts by the gradie
   }
 }
 
-TEST_CASE("as many elements are looked at as asked for, spread evenly") {
-  auto const some = check(Linear{1, 3}, {.most_per_parameter = 3});  // 0, 2 and 4 of each
+TEST_CASE("as many elements are looked at as asked for, over all rows and columns") {
+  auto const some = check(Linear{1, 3}, {.most_per_parameter = 3});  // 0, 5 and 4 of each
   CHECK(some.checked == 6);
   CHECK(some.worst < 1.1);
-  CHECK(check(Linear{1, 2}, {.most_per_parameter = 3}).worst > 100);
+  CHECK(check(Linear{1, 4}, {.most_per_parameter = 3}).worst > 100);
+  for (Index width : {16, 64, 100})
+    for (Index column : {Index{1}, width / 2, width - 1}) {
+      CAPTURE(width);
+      CAPTURE(column);
+      CHECK(check(Matrix{width, -1}).ok());
+      auto const off = check(Matrix{width, column}, {.most_per_parameter = width});
+      CHECK(off.checked == width);
+      CHECK_FALSE(off.ok());
+    }
 }
 
 TEST_CASE("a model without parameters has nothing to check and does not pass") { CHECK_FALSE(check(Empty{}).ok()); }

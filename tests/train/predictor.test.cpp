@@ -89,7 +89,7 @@ TEST_CASE("parameters are taken under the names of others") {
   auto const names = [](std::string_view name) {
     return name.starts_with("first.") ? "input." + std::string(name.substr(6)) : std::string(name);
   };
-  train::Predictor<Model> own(Model{}, folder / "p"), theirs(Model{}, folder / "theirs", 1, names);
+  train::Predictor<Model> own(Model{}, folder / "p"), theirs(Model{}, folder / "theirs", names);
   data::Collated const batch{data::PadCollate{}, line::points(5)};
   CHECK(own.predict(batch.batch()).value.span()[3] == theirs.predict(batch.batch()).value.span()[3]);
   CHECK_THROWS_WITH_AS(train::Predictor<Model>(Model{}, folder / "theirs"), doctest::Contains("\"first.weight\""),
@@ -198,6 +198,22 @@ struct RecurrentModel {
   nn::Linear head{8, vocabulary};
 };
 
+/// Positions by turning queries and keys, which heads share.
+struct RotaryModel {
+  void visit(auto&& each) { each("embedding", embedding), each("attention", attention), each("head", head); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = embedding.forward(context, batch[&Text::tokens], batch.positions());
+    return head.forward(context, attention.forward(context, x));
+  }
+
+  nn::FusedEmbedding embedding{{.vocabulary = vocabulary, .width = 8}};
+  nn::PreNorm<nn::RMSNorm, nn::MultiHeadAttention> attention{
+      nn::RMSNorm(8),
+      nn::MultiHeadAttention({.width = 8, .heads = 4, .causal = true, .rotary_base = 10, .key_heads = 2})};
+  nn::Linear head{8, vocabulary};
+};
+
 template <class M>
 [[nodiscard]] std::vector<float> initial_values(M model) {
   auto const layout = nn::ParameterLayout::of(model);
@@ -205,6 +221,13 @@ template <class M>
   nn::initialize(layout, 3, values.data());
   for (auto& value : values) value *= 2;  // so that each token tells
   return values;
+}
+template <class M>
+[[nodiscard]] M make() {
+  if constexpr (std::is_default_constructible_v<M>)
+    return M{};
+  else
+    return []<class Inner>(std::type_identity<nn::InBfloat16<Inner>>) { return M(Inner{}); }(std::type_identity<M>{});
 }
 template <class M>
 [[nodiscard]] train::Predictor<M> predictor_of(M model, int threads = 1) {
@@ -229,15 +252,9 @@ template <class Collate = data::PadCollate>
 }  // namespace
 
 TEST_CASE_TEMPLATE("token by token, predictions have the bits of those of whole sequences", M, LanguageModel,
-                   nn::InBfloat16<LanguageModel>, RecurrentModel, nn::InBfloat16<RecurrentModel>) {
-  M const model = [] {
-    if constexpr (std::is_same_v<M, LanguageModel> || std::is_same_v<M, RecurrentModel>)
-      return M{};
-    else if constexpr (std::is_same_v<M, nn::InBfloat16<LanguageModel>>)
-      return M(LanguageModel{});
-    else
-      return M(RecurrentModel{});
-  }();
+                   nn::InBfloat16<LanguageModel>, RecurrentModel, nn::InBfloat16<RecurrentModel>, RotaryModel,
+                   nn::InBfloat16<RotaryModel>) {
+  M const model = make<M>();
   auto whole = predictor_of(model), by_token = predictor_of(model, 2);
   auto const check = [&]<class Collate>(Collate, Index rows, Index first) {
     for (Index tokens = first; tokens <= longest; ++tokens) {

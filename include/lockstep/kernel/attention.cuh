@@ -45,8 +45,8 @@ struct Attention<CudaSpace> {
     check(in, out.extent);
     with_channels<T>(in.head_width(), [&](auto per_lane) {
       using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
-      launch<Shape>("kernel::Attention::forward", stream, in, in.queries.length, detail::attend<T, Shape::per_lane>,
-                    out.data, log_sums.data);
+      launch<Shape>("kernel::Attention::forward", stream, in, in.heads, in.queries.length,
+                    detail::attend<T, Shape::per_lane>, out.data, log_sums.data);
     });
   }
 
@@ -68,10 +68,10 @@ struct Attention<CudaSpace> {
                    out.data, dout.data, means);
     with_channels<T>(in.head_width(), [&](auto per_lane) {
       using Shape = detail::AttentionShape<T, decltype(per_lane)::value>;
-      launch<Shape>(name, stream, in, in.queries.length,
+      launch<Shape>(name, stream, in, in.heads, in.queries.length,
                     detail::differentiate_attention<T, Shape::per_lane, detail::Side::queries>, dout.data,
                     log_sums.data, means, to.query, Target<T>{}, by_distance);
-      launch<Shape>(name, stream, in, in.keys.length,
+      launch<Shape>(name, stream, in, in.key_heads(), in.keys.length,
                     detail::differentiate_attention<T, Shape::per_lane, detail::Side::keys>, dout.data, log_sums.data,
                     means, to.key, to.value, static_cast<Sum*>(nullptr));
     });
@@ -101,7 +101,9 @@ struct Attention<CudaSpace> {
             in.queries,
             in.keys,
             in.heads,
+            in.sharers,
             in.width(),
+            in.key_width(),
             in.head_width(),
             in.distances(),
             static_cast<Accumulate<T>>(in.scale),
@@ -109,12 +111,12 @@ struct Attention<CudaSpace> {
             in.mask};
   }
 
-  /// A block for each tile of `length` rows of every head.
+  /// A block for each tile of `length` rows of every one of a row's heads.
   template <class Shape, class T, class... Parameters, class... Arguments>
-  static void launch(char const* name, Stream stream, Inputs<T> const& in, Index length, void (*kernel)(Parameters...),
-                     Arguments const&... arguments) {
+  static void launch(char const* name, Stream stream, Inputs<T> const& in, Index heads, Index length,
+                     void (*kernel)(Parameters...), Arguments const&... arguments) {
     auto const tiles = (length + Shape::own - 1) / Shape::own;
-    detail::launch_grid(name, stream, static_cast<unsigned>(in.rows() * in.heads * tiles), detail::threads_per_block,
+    detail::launch_grid(name, stream, static_cast<unsigned>(in.rows() * heads * tiles), detail::threads_per_block,
                         kernel, arguments_of(in), arguments...);
   }
 

@@ -24,9 +24,9 @@ struct Attention {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
-/// One task per sequence and head. A block of queries at a time is held against all keys that it meets, and only its
-/// logarithm of the sum is kept: memory grows with the tokens, not with their square, and backward recomputes the
-/// probabilities.
+/// One task per sequence and head of keys. A block of queries at a time is held against all keys that it meets, and
+/// only its logarithm of the sum is kept: memory grows with the tokens, not with their square, and backward recomputes
+/// the probabilities.
 template <>
 struct Attention<HostSpace> {
   using Stream = memory::Stream<HostSpace>;
@@ -50,10 +50,10 @@ struct Attention<HostSpace> {
   /// key[j] + bias[j - i]), then out[i] = sum over j of drop(p)[i, j] value[j], and log_sums[i] = log of the sum of the
   /// exponentials. Padding slots of `out` are zero, as is a query that meets no key; those of the inputs are not read.
   /// `drop` keeps element (head * n + i) * m + j of the sample, where n is the number of its queries and m that of its
-  /// keys, rounded up to a multiple of 8.
+  /// keys, rounded up to a multiple of 8. Where heads share keys, their gradients are added up in the heads' order.
   /// @shape out as query   @shape log_sums [rows * heads, queries.length]   @shape memory [scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
-  /// @throws ShapeError when `heads` does not divide the width or the shapes disagree
+  /// @throws ShapeError when `heads` does not divide the width, `sharers` not the heads, or the shapes disagree
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
   template <class T>
   static void forward(Stream stream, Inputs<T> const& in, View<T, 2> out, View<T, 2> log_sums, View<T, 1> memory) {
@@ -94,6 +94,7 @@ struct Attention<HostSpace> {
   struct Head {
     Index index;          // counts heads over all rows
     Index number;         // within the row
+    bool first;           // of those that share its keys, which follow each other in one task
     Index queries, keys;  // tokens of the row
     Index query, key;     // its first element in query and out, and in key and value; these may be null without slots
     Index query_padding, key_padding;  // slots behind the tokens
@@ -131,25 +132,29 @@ struct Attention<HostSpace> {
   /// f(head, scratch) for every head of every row. Which thread takes which head does not matter to any bit.
   template <class T, class F>
   static void for_heads(Stream stream, Inputs<T> const& in, View<T, 1> memory, F const& f) {
-    Index const members = stream.pool().threads(), heads = in.rows() * in.heads;
+    Index const members = stream.pool().threads(), tasks = in.rows() * in.key_heads();
     std::atomic<Index> next{0};
-    stream.pool().run(std::min(members, heads), [&](Index member) {
+    stream.pool().run(std::min(members, tasks), [&](Index member) {
       Scratch<T> const scratch(in, memory.data + member * Scratch<T>(in).size);
-      for (Index h; (h = next.fetch_add(1, std::memory_order_relaxed)) < heads;) {
-        Index const row = h / in.heads, number = h % in.heads, column = number * in.head_width();
-        auto const &q = in.queries, &k = in.keys;
-        f(Head{.index = h,
-               .number = number,
-               .queries = q.tokens(row),
-               .keys = k.tokens(row),
-               .query = q.slots > 0 ? q.start(row) * in.width() + column : 0,
-               .key = k.slots > 0 ? k.start(row) * in.width() + column : 0,
-               .query_padding = q.end(row) - q.start(row) - q.tokens(row),
-               .key_padding = k.end(row) - k.start(row) - k.tokens(row),
-               .place = static_cast<std::uint64_t>(q.positions.data[row])},
-          scratch);
-      }
+      for (Index task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
+        for (Index h = task * in.sharers; h < (task + 1) * in.sharers; ++h) f(head_of(in, h), scratch);
     });
+  }
+
+  template <class T>
+  [[nodiscard]] static Head head_of(Inputs<T> const& in, Index h) noexcept {
+    Index const row = h / in.heads, number = h % in.heads, width = in.head_width();
+    auto const &q = in.queries, &k = in.keys;
+    return {.index = h,
+            .number = number,
+            .first = number % in.sharers == 0,
+            .queries = q.tokens(row),
+            .keys = k.tokens(row),
+            .query = q.slots > 0 ? q.start(row) * in.width() + number * width : 0,
+            .key = k.slots > 0 ? k.start(row) * in.key_width() + number / in.sharers * width : 0,
+            .query_padding = q.end(row) - q.start(row) - q.tokens(row),
+            .key_padding = k.end(row) - k.start(row) - k.tokens(row),
+            .place = static_cast<std::uint64_t>(q.positions.data[row])};
   }
 
   /// How many keys the query i meets.
@@ -166,9 +171,11 @@ struct Attention<HostSpace> {
   template <class T, class Product>
   static void forward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T* out,
                            T* log_sums) {
-    auto const width = in.width(), head_width = in.head_width();
-    product.pack({in.key.data + head.key, 1, width}, head_width, head.keys, at.keys_across);
-    product.pack({in.value.data + head.key, width, 1}, head.keys, head_width, at.keys);
+    auto const width = in.width(), head_width = in.head_width(), key_width = in.key_width();
+    if (head.first) {
+      product.pack({in.key.data + head.key, 1, key_width}, head_width, head.keys, at.keys_across);
+      product.pack({in.value.data + head.key, key_width, 1}, head.keys, head_width, at.keys);
+    }
     for (Index i = 0; i < head.queries; i += query_block) {
       Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
       multiply_scores(product, in, head, i, queries, keys, at);
@@ -184,34 +191,38 @@ struct Attention<HostSpace> {
   template <class T, class Product>
   static void backward_head(Product product, Inputs<T> const& in, Head const& head, Scratch<T> const& at, T const* out,
                             T const* dout, T const* log_sums, Gradients<T> const& to, T* dbias) {
-    auto const width = in.width(), head_width = in.head_width(), stride = at.stride;
+    auto const width = in.width(), key_width = in.key_width(), head_width = in.head_width(), stride = at.stride;
     auto const scale = static_cast<T>(in.scale);
     auto const *query = in.query.data + head.query, *key = in.key.data + head.key;
-    product.pack({key, 1, width}, head_width, head.keys, at.keys_across);
-    product.pack({in.value.data + head.key, 1, width}, head_width, head.keys, at.values_across);
-    product.pack({key, width, 1}, head.keys, head_width, at.keys);
+    if (head.first) {
+      product.pack({key, 1, key_width}, head_width, head.keys, at.keys_across);
+      product.pack({in.value.data + head.key, 1, key_width}, head_width, head.keys, at.values_across);
+      product.pack({key, key_width, 1}, head.keys, head_width, at.keys);
+    }
     // The last queries meet the most keys: what they leave of the keys' gradients is all that need not be added to.
     Index const most = head.queries > 0 ? met(in, head, head.queries - 1) : 0;
     Target<T> const targets[] = {to.key, to.value};  // nvcc breaks a loop over a list of dependent type
     for (auto const& target : targets)
-      if (target.write == Write::overwrite)
-        zero(target.data + head.key + most * width, head.keys - most + head.key_padding, width, head_width);
+      if (head.first && target.write == Write::overwrite)
+        zero(target.data + head.key + most * key_width, head.keys - most + head.key_padding, key_width, head_width);
     if (to.query.write == Write::overwrite)
       zero(to.query.data + head.query + head.queries * width, head.query_padding, width, head_width);
     Index const last = (head.queries - 1) / query_block * query_block;
     for (Index i = last; i >= 0 && i < head.queries; i -= query_block) {
       Index const queries = std::min(query_block, head.queries - i), keys = met(in, head, i + queries - 1);
-      auto const beta = [&](Target<T> target) { return i == last && target.write == Write::overwrite ? T{0} : T{1}; };
+      auto const beta = [&](Target<T> target) {
+        return head.first && i == last && target.write == Write::overwrite ? T{0} : T{1};
+      };
       multiply_scores(product, in, head, i, queries, keys, at);
       product.multiply(queries, product.columns(keys), head_width, T{1}, {dout + i * width, width, 1}, at.values_across,
                        head_width, T{0}, at.ds, stride);
       differentiate(in, head, i, queries, keys, at, out, dout, log_sums, dbias);
       product.pack({dout + i * width, width, 1}, queries, head_width, at.gradients);
       product.multiply(keys, head_width, queries, T{1}, {at.p, 1, stride}, at.gradients, queries, beta(to.value),
-                       to.value.data + head.key, width);
+                       to.value.data + head.key, key_width);
       product.pack({query + i * width, width, 1}, queries, head_width, at.queries);
       product.multiply(keys, head_width, queries, scale, {at.ds, 1, stride}, at.queries, queries, beta(to.key),
-                       to.key.data + head.key, width);
+                       to.key.data + head.key, key_width);
       product.multiply(queries, head_width, keys, scale, {at.ds, stride, 1}, at.keys, head.keys,
                        to.query.write == Write::overwrite ? T{0} : T{1}, to.query.data + head.query + i * width, width);
     }

@@ -9,6 +9,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention.hpp>
+#include <lockstep/kernel/rotary.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>
@@ -33,20 +34,35 @@ class MultiHeadAttention {
     Bias bias = Bias::learned;      ///< of the four linear maps
     Index head_width = 0;           ///< channels of a head; 0: width / heads
     std::optional<double> scale{};  ///< of query . key; without: 1 / sqrt(head width)
+    double rotary_base = 0;         ///< of rotary positions (RoPE), such as 10000; 0: none
+    Index key_heads = 0;            ///< of keys and values, each for as many neighbouring heads; 0: each its own
   };
 
-  /// @throws ConfigError for a size below 1 or unless 0 <= dropout < 1
-  /// @throws ShapeError unless `heads` divides `width` or head_width is given
+  /// @throws ConfigError for a size below 1 or unless 0 <= dropout < 1, or for a rotary base that is not above 1
+  /// @throws ShapeError unless `heads` divides `width` or head_width is given, or where rotary positions have heads of
+  /// an odd width
   explicit MultiHeadAttention(Options const& options)
       : head_width_(width_of_head(options)),
+        sharers_(options.key_heads == 0 ? 1 : options.heads / options.key_heads),
         query_(options.width, options.heads * head_width_, options.bias),
-        key_(options.width, options.heads * head_width_, options.bias),
-        value_(options.width, options.heads * head_width_, options.bias),
+        key_(options.width, options.heads / sharers_ * head_width_, options.bias),
+        value_(options.width, options.heads / sharers_ * head_width_, options.bias),
         output_(options.heads * head_width_, options.width, options.bias),
         heads_(options.heads),
         scale_(options.scale.value_or(1 / std::sqrt(static_cast<double>(head_width_)))),
         causal_(options.causal),
-        dropout_(options.dropout) {}
+        rotary_base_(options.rotary_base),
+        dropout_(options.dropout) {
+    if (rotary_base_ == 0) return;
+    expect<ConfigError>(rotary_base_ > 1 && std::isfinite(rotary_base_), [&] {
+      return "MultiHeadAttention: rotary_base is " + std::to_string(rotary_base_) +
+             "; it must be above 1, such as 10000, or 0 for none";
+    });
+    expect<ShapeError>(head_width_ % 2 == 0, [&] {
+      return "MultiHeadAttention: heads are " + std::to_string(head_width_) +
+             " channels wide; rotary positions turn two at a time, so the width must be even";
+    });
+  }
 
   void visit(auto&& each) {
     each("query", query_);
@@ -80,6 +96,7 @@ class MultiHeadAttention {
     auto const queries = x.layout;
     auto keys = memory.layout;
     bool causal = causal_;
+    auto const angles = turn(context, x, memory, query, key);
     if constexpr (Context::Space::host_accessible) {
       bool const is_memory = context.is_memory(memory.tokens.value);
       if (causal_ ? x.tokens.value.data != memory.tokens.value.data : !is_memory)
@@ -101,6 +118,7 @@ class MultiHeadAttention {
                                                        .heads = heads_,
                                                        .scale = scale_,
                                                        .causal = causal,
+                                                       .sharers = sharers_,
                                                        .bias = work.read(bias.value),
                                                        .mask = mask};
     };
@@ -122,14 +140,48 @@ class MultiHeadAttention {
         return typename Kernel::template Target<Operand>{gradient.data, gradient.write};
       };
       auto const in = inputs(back);
+      auto const to_query = target(query), to_key = target(key);
       Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
-                                         {target(query), target(key), target(value), target(bias)},
-                                         scratch(c, back, in));
+                                         {to_query, to_key, target(value), target(bias)}, scratch(c, back, in));
+      if (!angles.data) return;
+      auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // nobody else added to these
+        if (to.data)
+          kernel::Rotary<typename Context::Space>::template run<Operand>(c.stream(), layout, angles, kernel::Turn::back,
+                                                                         {to.data, of.value.extent});
+      };
+      turn_back(to_query, query, queries);
+      turn_back(to_key, key, keys);
     });
     return output_.forward(context, x.with(mixed));
   }
 
  private:
+  /// Turns queries and keys in place, where positions are rotary, and returns the angles.
+  template <class Context, class Sequence, class Variable>
+  [[nodiscard]] TensorView<typename Context::Real, 2, typename Context::Space> turn(Context& context, Sequence const& x,
+                                                                                    Sequence const& memory,
+                                                                                    Variable const& query,
+                                                                                    Variable const& key) const {
+    using Kernel = kernel::Rotary<typename Context::Space>;
+    if (rotary_base_ == 0) return {};
+    expect<ConfigError>(x.tokens.value.data == memory.tokens.value.data, [&] {
+      return name() + ": rotary_base is " + std::to_string(rotary_base_) +
+             ", and the layer attends to a memory; rotary positions are those of one sequence: leave them out here";
+    });
+    Index first = 0;
+    if constexpr (Context::Space::host_accessible) first = context.earlier_tokens();
+    auto const angles = context.template temporary<typename Context::Real>(Extents<2>{x.layout.length, head_width_});
+    Kernel::template fill<typename Context::Real>(context.stream(), rotary_base_, first, angles);
+    auto const turn_part = [&](Variable const& part) {
+      Staging work(context);
+      Kernel::template run<Operand<Context>>(context.stream(), x.layout, angles, kernel::Turn::forwards,
+                                             work.update(part.value));
+    };
+    turn_part(query);
+    turn_part(key);
+    return angles;
+  }
+
   /// map(x); of a memory, where sequences go on token by token, what it was when they began.
   template <class Context, class Variable>
   [[nodiscard]] static Variable mapped(Context& context, Linear const& map, Variable const& x) {
@@ -155,6 +207,13 @@ class MultiHeadAttention {
   [[nodiscard]] std::string name() const { return query_.weight().layer("MultiHeadAttention", 2); }
 
   static Index width_of_head(Options const& options) {
+    expect<ShapeError>(options.key_heads == 0 || (options.key_heads >= 1 && options.key_heads <= options.heads &&
+                                                  options.heads % options.key_heads == 0),
+                       [&] {
+                         return "MultiHeadAttention: " + std::to_string(options.key_heads) +
+                                " heads of keys do not divide " + std::to_string(options.heads) +
+                                " heads; each serves equally many";
+                       });
     if (options.head_width != 0) {
       expect<ConfigError>(options.head_width >= 1 && options.heads >= 1, [&] {
         return "MultiHeadAttention: " + std::to_string(options.heads) + " heads of width " +
@@ -169,11 +228,12 @@ class MultiHeadAttention {
     return options.width / options.heads;
   }
 
-  Index head_width_;
+  Index head_width_, sharers_;
   Linear query_, key_, value_, output_;
   Index heads_;
   double scale_;
   bool causal_;
+  double rotary_base_;
   Dropout dropout_;
 };
 

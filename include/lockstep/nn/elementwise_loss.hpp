@@ -8,6 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/elementwise_loss.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/same_lengths.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -76,11 +77,13 @@ template <class Context, class Rule, class Target, int PredictionRank, int Rank>
 }
 
 /// The same for a column of a batch: anything that holds the targets as `.values`.
+/// @throws ShapeError (on the host) when a sequence has more or fewer targets than tokens
 template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
                                                              Prediction const& prediction, Column const& target,
                                                              double factor = 1) {
+  detail::expect_same_lengths(Rule::name, prediction, target);
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct GradientCheckOptions {
   double step = 1e-5;      ///< of the central difference
   double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|
   double relative = 1e-6;
-  Index most_per_parameter = 64;  ///< elements looked at in each parameter, spread evenly
+  Index most_per_parameter = 64;  ///< elements looked at in each parameter, spread over rows and columns
   std::uint64_t seed = 1;         ///< of random operations; the same in every evaluation, so dropout is a constant mask
   int threads = 1;
 };
@@ -57,8 +58,12 @@ template <class Model, class Batch>
   GradientCheckResult result;
   for (auto const& entry : layout.entries()) {
     if (entry.frozen) continue;
-    Index const stride = std::max<Index>(1, entry.size / options.most_per_parameter);
-    for (Index i = 0; i < entry.size; i += stride) {
+    Index const count = std::min(entry.size, options.most_per_parameter);
+    // In steps that have no factor in common with any extent: all columns have their turn, and no element two.
+    Index step = std::max<Index>(1, entry.size / options.most_per_parameter);
+    while (std::gcd(step, entry.size) > 1) ++step;
+    for (Index k = 0; k < count; ++k) {
+      auto const i = k * step % entry.size;
       auto const at = static_cast<std::size_t>(entry.offset + i);
       double const before = values[at];
       values[at] = before + options.step;

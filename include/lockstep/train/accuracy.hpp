@@ -8,6 +8,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/nn/detail/same_lengths.hpp>
 #include <lockstep/train/metric.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -22,9 +23,10 @@ class Accuracy {
 
   /// @shape prediction [rows, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
   /// slot
-  /// @throws ShapeError when there are more or fewer labels than rows or slots
+  /// @throws ShapeError when there are more or fewer labels than rows or slots, or than a sequence has tokens
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
+    nn::detail::expect_same_lengths("Accuracy", prediction, batch[label_]);
     auto const labels = batch[label_].values;
     if constexpr (requires { prediction.layout; }) {
       auto const& layout = prediction.layout;

@@ -32,10 +32,12 @@ class Predictor {
 
   /// Loads what training saved, or what others did under `names` of their own; `threads` share the work.
   /// @throws DataError when the file is not one of this model's parameters; ConfigError when `names` names none
-  Predictor(Model model, std::string const& path, int threads = 1, NamesInFile const& names = {})
+  Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
       : Predictor(std::move(model), threads) {
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
   }
+  Predictor(Model model, std::string const& path, int threads = 1)
+      : Predictor(std::move(model), path, NamesInFile{}, threads) {}
   /// Takes the parameters (and buffers) of a trainer at hand, in the order of its arenas.
   /// @throws ShapeError when an arena is not of this model's size
   Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)

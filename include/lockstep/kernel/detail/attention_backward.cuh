@@ -25,7 +25,7 @@ LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out
     AttentionHead<T> const head(in, at / in.queries.length);
     auto const i = at % in.queries.length;
     if (i >= head.queries) continue;
-    auto const from = head.start(in, in.queries) + i * in.width;
+    auto const from = head.query_start(in) + i * in.width;
     Sum sum = 0;
     for (auto c = lane(); c < in.head_width; c += warp)
       sum += static_cast<Sum>(out[from + c]) * static_cast<Sum>(dout[from + c]);
@@ -36,13 +36,14 @@ LOCKSTEP_CUDA_KERNEL void attention_means(AttentionArguments<T> in, T const* out
 
 /// The warp's rows of one gradient, padding included.
 template <class Shape, class T>
-__device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<T> target, Index head, Index first,
-                               Index tokens, Index slots, typename Shape::Sum scale, typename Shape::Sums const& sums) {
+__device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<T> target, Index head, Index stride,
+                               Index first, Index tokens, Index slots, typename Shape::Sum scale,
+                               typename Shape::Sums const& sums) {
   for (int a = 0; a < Shape::rows; ++a)
     for (int k = 0; k < Shape::per_lane; ++k) {
       auto const row = first + a, c = lane() + Index{warp} * k;
       if (row >= slots || c >= in.head_width) continue;
-      auto& to = target.data[head + row * in.width + c];
+      auto& to = target.data[head + row * stride + c];
       auto const here = row < tokens ? scale * sums[a][k] : typename Shape::Sum{0};
       if (target.write == Write::overwrite)
         to = static_cast<T>(here);
@@ -53,7 +54,8 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
 
 /// A block takes a tile of one side of a head and passes over the other side, so that every gradient has one writer.
 /// Queries: `first_target` is theirs, and by_distance [blocks, distances], zeroed, takes the block's part of the
-/// bias's. Keys: the targets are theirs and that of the values.
+/// bias's. Keys: the targets are theirs and that of the values, and the block passes over all heads of queries that
+/// meet them, in order.
 template <class T, int per_lane, Side side>
 LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T const* dout,
                                                   Accumulate<T> const* log_sums, Accumulate<T> const* means,
@@ -67,73 +69,82 @@ LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T co
   __shared__ __align__(16) typename Shape::Scores scores[own_keys ? 2 : 1];
 
   auto const& own_layout = own_keys ? in.keys : in.queries;
-  auto const& other_layout = own_keys ? in.queries : in.keys;
+  auto const own_stride = own_keys ? in.key_width : in.width, other_stride = own_keys ? in.width : in.key_width;
   auto const tiles = (own_layout.length + Shape::own - 1) / Shape::own;
-  AttentionHead<T> const head(in, Index{blockIdx.x} / tiles);
+  auto const turns = own_keys ? in.sharers : Index{1}, first_head = Index{blockIdx.x} / tiles * turns;
   auto const first = Index{blockIdx.x} % tiles * Shape::own;
-  auto const slots = own_layout.end(head.row) - own_layout.start(head.row);
+  AttentionHead<T> const leading(in, first_head);
+  auto const slots = own_layout.end(leading.row) - own_layout.start(leading.row);
   if (first >= slots) return;
-  auto const tokens = own_keys ? head.keys : head.queries, others = own_keys ? head.queries : head.keys;
-  auto const own_start = head.start(in, own_layout), other_start = head.start(in, other_layout);
-  load_own<Shape>(in, (own_keys ? in.key : in.query) + own_start + first * in.width, tokens - first, own[0]);
-  load_own<Shape>(in, (own_keys ? in.value : dout) + own_start + first * in.width, tokens - first, own[1]);
+  auto const tokens = own_keys ? leading.keys : leading.queries, others = own_keys ? leading.queries : leading.keys;
+  auto const own_start = own_keys ? leading.key_start(in) : leading.query_start(in);
+  load_own<Shape>(in, (own_keys ? in.key : in.query) + own_start + first * own_stride, own_stride, tokens - first,
+                  own[0]);
+  load_own<Shape>(in, (own_keys ? in.value : dout) + own_start + first * own_stride, own_stride, tokens - first,
+                  own[1]);
 
   auto const own_row = static_cast<Index>(threadIdx.x / warp * Shape::rows);
-  auto const* const logs = log_sums + head.index * in.queries.length;
-  auto const* const mean = means + head.index * in.queries.length;
   typename Shape::Sums sums[2] = {};
   auto const begin = own_keys && in.causal ? first : 0;
   auto const end = !own_keys && in.causal ? min(others, first + Shape::own) : others;
-  for (Index at = begin; at < end; at += Shape::tile) {
-    auto const count = min(Index{Shape::tile}, end - at), other = at + lane();
-    __syncthreads();  // the last tile has been read
-    load_tile<Shape>(in, (own_keys ? in.query : in.key) + other_start + at * in.width, count, tile[0]);
-    load_tile<Shape>(in, (own_keys ? dout : in.value) + other_start + at * in.width, count, tile[1]);
-    __syncthreads();
-    Sum p[Shape::rows], dp[Shape::rows];
-    bool kept[Shape::rows];
-    if constexpr (own_keys) {
-      auto const key = first + own_row;
-      auto const bits = head.kept(in, other, key) >> key % 8;
-      for (int a = 0; a < Shape::rows; ++a) kept[a] = (bits >> a & 1) != 0;
-    } else {
-      keep_of_queries<Shape::rows>(in, head, first + own_row, other, kept);
-    }
-    multiply_rows<Shape>(own[0], tile[0], in.head_width, p);
-    multiply_rows<Shape>(own[1], tile[1], in.head_width, dp);
-    for (int a = 0; a < Shape::rows; ++a) {
-      auto const mine = first + own_row + a, i = own_keys ? other : mine, j = own_keys ? mine : other;
-      Sum ds = 0, dropped = 0;
-      if (other < end && head.meets(in, i, j)) {
-        auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
-        auto const factor = kept[a] ? head.kept_scale() : Sum{0};
-        ds = probability * (dp[a] * factor - mean[i]);
-        dropped = probability * factor;
-      }
-      scores[0][lane()][own_row + a] = ds;
-      if constexpr (own_keys) scores[1][lane()][own_row + a] = dropped;
-    }
-    __syncwarp();
-    add_rows<Shape>(scores[0], tile[0], count, sums[0]);
-    if constexpr (own_keys) {
-      add_rows<Shape>(scores[1], tile[1], count, sums[1]);
-    } else if (by_distance) {  // a thread takes a diagonal
+  for (Index turn = 0; turn < turns; ++turn) {
+    AttentionHead<T> const head(in, first_head + turn);
+    auto const other_start = own_keys ? head.query_start(in) : head.key_start(in);
+    auto const* const logs = log_sums + head.index * in.queries.length;
+    auto const* const mean = means + head.index * in.queries.length;
+    for (Index at = begin; at < end; at += Shape::tile) {
+      auto const count = min(Index{Shape::tile}, end - at), other = at + lane();
+      __syncthreads();  // the last tile has been read
+      load_tile<Shape>(in, (own_keys ? in.query : in.key) + other_start + at * other_stride, other_stride, count,
+                       tile[0]);
+      load_tile<Shape>(in, (own_keys ? dout : in.value) + other_start + at * other_stride, other_stride, count,
+                       tile[1]);
       __syncthreads();
-      auto const diagonal = static_cast<Index>(threadIdx.x) - (Shape::own - 1);  // key - query, within the tile
-      if (diagonal < Shape::tile) {
-        Sum sum = 0;
-        for (Index i = max(Index{0}, -diagonal); i < Shape::own && i + diagonal < count; ++i)
-          sum += scores[0][i + diagonal][i];
-        auto const distance = at - first + diagonal + in.queries.length - 1;
-        if (distance >= 0 && distance < in.distances) {
-          by_distance[Index{blockIdx.x} * in.distances + distance] += sum;
+      Sum p[Shape::rows], dp[Shape::rows];
+      bool kept[Shape::rows];
+      if constexpr (own_keys) {
+        auto const key = first + own_row;
+        auto const bits = head.kept(in, other, key) >> key % 8;
+        for (int a = 0; a < Shape::rows; ++a) kept[a] = (bits >> a & 1) != 0;
+      } else {
+        keep_of_queries<Shape::rows>(in, head, first + own_row, other, kept);
+      }
+      multiply_rows<Shape>(own[0], tile[0], in.head_width, p);
+      multiply_rows<Shape>(own[1], tile[1], in.head_width, dp);
+      for (int a = 0; a < Shape::rows; ++a) {
+        auto const mine = first + own_row + a, i = own_keys ? other : mine, j = own_keys ? mine : other;
+        Sum ds = 0, dropped = 0;
+        if (other < end && head.meets(in, i, j)) {
+          auto const probability = std::exp(in.scale * p[a] + head.bias(in, i, j) - logs[i]);
+          auto const factor = kept[a] ? head.kept_scale() : Sum{0};
+          ds = probability * (dp[a] * factor - mean[i]);
+          dropped = probability * factor;
+        }
+        scores[0][lane()][own_row + a] = ds;
+        if constexpr (own_keys) scores[1][lane()][own_row + a] = dropped;
+      }
+      __syncwarp();
+      add_rows<Shape>(scores[0], tile[0], count, sums[0]);
+      if constexpr (own_keys) {
+        add_rows<Shape>(scores[1], tile[1], count, sums[1]);
+      } else if (by_distance) {  // a thread takes a diagonal
+        __syncthreads();
+        auto const diagonal = static_cast<Index>(threadIdx.x) - (Shape::own - 1);  // key - query, within the tile
+        if (diagonal < Shape::tile) {
+          Sum sum = 0;
+          for (Index i = max(Index{0}, -diagonal); i < Shape::own && i + diagonal < count; ++i)
+            sum += scores[0][i + diagonal][i];
+          auto const distance = at - first + diagonal + in.queries.length - 1;
+          if (distance >= 0 && distance < in.distances) {
+            by_distance[Index{blockIdx.x} * in.distances + distance] += sum;
+          }
         }
       }
     }
   }
-  write_gradient<Shape>(in, first_target, own_start, first + own_row, tokens, slots, in.scale, sums[0]);
+  write_gradient<Shape>(in, first_target, own_start, own_stride, first + own_row, tokens, slots, in.scale, sums[0]);
   if constexpr (own_keys)
-    write_gradient<Shape>(in, second_target, own_start, first + own_row, tokens, slots, Sum{1}, sums[1]);
+    write_gradient<Shape>(in, second_target, own_start, own_stride, first + own_row, tokens, slots, Sum{1}, sums[1]);
 }
 
 /// A thread takes a distance of a head, over the rows and their tiles in order.

@@ -26,8 +26,8 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
   auto const first = Index{blockIdx.x} % tiles * Shape::own;
   auto const slots = in.queries.end(head.row) - in.queries.start(head.row);
   if (first >= slots) return;
-  auto const query = head.start(in, in.queries), key = head.start(in, in.keys);
-  load_own<Shape>(in, in.query + query + first * in.width, head.queries - first, own);
+  auto const query = head.query_start(in), key = head.key_start(in);
+  load_own<Shape>(in, in.query + query + first * in.width, in.width, head.queries - first, own);
 
   auto const own_row = static_cast<Index>(threadIdx.x / warp * Shape::rows);  // of this warp
   Sum most[Shape::rows], total[Shape::rows] = {};
@@ -38,8 +38,8 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
   for (Index at = 0; at < end; at += Shape::tile) {
     auto const count = min(Index{Shape::tile}, end - at), j = at + lane();
     __syncthreads();  // the last tile has been read
-    load_tile<Shape>(in, in.key + key + at * in.width, count, keys);
-    load_tile<Shape>(in, in.value + key + at * in.width, count, values);
+    load_tile<Shape>(in, in.key + key + at * in.key_width, in.key_width, count, keys);
+    load_tile<Shape>(in, in.value + key + at * in.key_width, in.key_width, count, values);
     __syncthreads();
     Sum p[Shape::rows];
     bool kept[Shape::rows];

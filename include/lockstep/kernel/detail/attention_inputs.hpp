@@ -16,11 +16,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 template <class T, class Space>
 struct AttentionInputs {
   TensorView<T const, 2, Space> query;       // [queries.slots, heads * head width]
-  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads * head width]
+  TensorView<T const, 2, Space> key, value;  // [keys.slots, heads / sharers * head width]
   SequenceLayout<Space> queries, keys{};     // of as many rows
   Index heads;
   double scale;         ///< of query . key
   bool causal = false;  ///< query i meets the keys up to i only
+  Index sharers = 1;    ///< heads of the queries, side by side, that meet one head of keys and values
   /// [heads, distances()]: score (i, j) takes element j - i + queries.length - 1; or null
   TensorView<T const, 2, Space> bias{};
   DropoutMask mask{};
@@ -28,6 +29,8 @@ struct AttentionInputs {
   [[nodiscard]] Index rows() const noexcept { return queries.rows; }
   [[nodiscard]] Index width() const noexcept { return query.extent[1]; }
   [[nodiscard]] Index head_width() const noexcept { return width() / heads; }
+  [[nodiscard]] Index key_heads() const noexcept { return heads / sharers; }
+  [[nodiscard]] Index key_width() const noexcept { return key.extent[1]; }
   /// How many differences there are between the places of a key and a query.
   [[nodiscard]] Index distances() const noexcept { return std::max<Index>(0, queries.length + keys.length - 1); }
 
@@ -36,11 +39,15 @@ struct AttentionInputs {
     expect<ShapeError>(heads >= 1 && width() % heads == 0, [&] {
       return "Attention: " + std::to_string(heads) + " heads do not divide a width of " + std::to_string(width());
     });
-    expect<ShapeError>(query.extent == out && key.extent == value.extent && key.extent[1] == width(), [&] {
-      return "Attention: query " + to_string(query.extent) + " and output " + to_string(out) +
-             " must have the same shape, and so must key " + to_string(key.extent) + " and value " +
-             to_string(value.extent) + "; all must be equally wide";
+    expect<ShapeError>(sharers >= 1 && heads % sharers == 0, [&] {
+      return "Attention: " + std::to_string(heads) + " heads cannot share keys by " + std::to_string(sharers);
     });
+    expect<ShapeError>(
+        query.extent == out && key.extent == value.extent && key_width() == key_heads() * head_width(), [&] {
+          return "Attention: query " + to_string(query.extent) + " and output " + to_string(out) +
+                 " must have the same shape, and so must key " + to_string(key.extent) + " and value " +
+                 to_string(value.extent) + "; all must be equally wide, or narrower by as much as heads share keys";
+        });
     expect<ShapeError>(query.extent[0] == queries.slots && key.extent[0] == keys.slots, [&] {
       return "Attention: query " + to_string(query.extent) + " and key " + to_string(key.extent) +
              " belong to sequences of " + std::to_string(queries.slots) + " and " + std::to_string(keys.slots) +

@@ -15,7 +15,7 @@ template <class T>
 struct AttentionArguments {
   T const *query, *key, *value, *bias;
   SequenceLayout<CudaSpace> queries, keys;
-  Index heads, width, head_width, distances;
+  Index heads, sharers, width, key_width, head_width, distances;
   Accumulate<T> scale;
   bool causal;
   DropoutMask mask;
@@ -55,9 +55,12 @@ struct AttentionHead {
         keys(in.keys.tokens(row)),
         mask(in.mask.resolved()) {}
 
-  /// The first element of the head in a matrix laid out like this.
-  [[nodiscard]] __device__ Index start(AttentionArguments<T> const& in, SequenceLayout<CudaSpace> const& layout) const {
-    return layout.start(row) * in.width + number * in.head_width;
+  /// The first element of the head among the queries, and of the one that it meets among the keys.
+  [[nodiscard]] __device__ Index query_start(AttentionArguments<T> const& in) const {
+    return in.queries.start(row) * in.width + number * in.head_width;
+  }
+  [[nodiscard]] __device__ Index key_start(AttentionArguments<T> const& in) const {
+    return in.keys.start(row) * in.key_width + number / in.sharers * in.head_width;
   }
   [[nodiscard]] __device__ bool meets(AttentionArguments<T> const& in, Index query, Index key) const {
     return query < queries && key < keys && (!in.causal || key <= query);
@@ -90,23 +93,26 @@ __device__ void keep_of_queries(AttentionArguments<T> const& in, AttentionHead<T
   for (int a = 0; a < rows; ++a) kept[a] = (__shfl_sync(~0u, mine, first + a) >> place & 1) != 0;
 }
 
-/// Rows of one head into shared memory, the block's own side; rows and channels that are not there are zero.
+/// Rows of one head, `stride` apart, into shared memory, the block's own side; rows and channels that are not there are
+/// zero.
 template <class Shape, class T>
-__device__ void load_own(AttentionArguments<T> const& in, T const* from, Index count, typename Shape::Own& to) {
+__device__ void load_own(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
+                         typename Shape::Own& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::own * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;
     bool const there = row < count && c < in.head_width;
     to[row / Shape::rows][c][row % Shape::rows] =
-        there ? static_cast<typename Shape::Sum>(from[row * in.width + c]) : typename Shape::Sum{0};
+        there ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
   }
 }
 /// The same for the other side.
 template <class Shape, class T>
-__device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index count, typename Shape::Tile& to) {
+__device__ void load_tile(AttentionArguments<T> const& in, T const* from, Index stride, Index count,
+                          typename Shape::Tile& to) {
   for (auto i = static_cast<int>(threadIdx.x); i < Shape::tile * Shape::channels; i += Shape::threads) {
     auto const row = i / Shape::channels, c = i % Shape::channels;
     bool const there = row < count && c < in.head_width;
-    to[row][c] = there ? static_cast<typename Shape::Sum>(from[row * in.width + c]) : typename Shape::Sum{0};
+    to[row][c] = there ? static_cast<typename Shape::Sum>(from[row * stride + c]) : typename Shape::Sum{0};
   }
 }
 

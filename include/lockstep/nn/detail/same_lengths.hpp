@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/layout_of.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+/// Each token of `sequences` needs an element of a column of its own, such as a label: where the column is one of
+/// sequences, row by row, since padding would stand for what is missing. Nothing is asked of rows without a layout, nor
+/// where lengths lie on a device.
+/// @throws ShapeError, naming `who` and the row, when a sequence has more or fewer elements than tokens
+template <class Sequences, class Column>
+void expect_same_lengths(char const* who, Sequences const& sequences, Column const& column) {
+  if constexpr (requires { sequences.layout.lengths; }) {
+    using Space = decltype([]<class S>(SequenceLayout<S> const&) { return S{}; }(sequences.layout));
+    if constexpr (Space::host_accessible && (PaddedSequences<Column, Space> || RaggedSequences<Column, Space>)) {
+      auto const& layout = sequences.layout;
+      for (Index row = 0; row < layout.rows; ++row) {
+        Index elements = 0;
+        if constexpr (RaggedSequences<Column, Space>) {
+          if (column.offsets.extent[0] != layout.rows + 1) return;  // sequences of others: their total is compared
+          elements = column.offsets(row + 1) - column.offsets(row);
+        } else {
+          if (column.lengths.extent[0] != layout.rows) return;
+          elements = static_cast<Index>(column.lengths(row));
+        }
+        expect<ShapeError>(elements == layout.tokens(row), [&] {
+          return std::string(who) + ": sequence " + std::to_string(row) + " has " + std::to_string(layout.tokens(row)) +
+                 " tokens and the column " + std::to_string(elements) + " elements for them; each token needs one";
+        });
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
