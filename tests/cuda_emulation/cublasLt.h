@@ -60,6 +60,7 @@ struct cublasLtMatmulAlgo_t {
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
   std::size_t workspaceSize;
+  cublasStatus_t state = CUBLAS_STATUS_SUCCESS;
 };
 struct cublasLtContext : cuda_emulation::OfDevice {};
 using cublasLtHandle_t = cublasLtContext*;

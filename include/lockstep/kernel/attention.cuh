@@ -15,7 +15,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions, shapes, masks and formulas as on the host, queued on the stream. Forward passes over the keys once, with
 /// the softmax corrected as it goes; backward passes over them twice, once for each side, so that nothing is added by
 /// two at a time.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Attention<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
@@ -33,6 +33,10 @@ struct Attention<CudaSpace> {
   template <class T>
   static constexpr Index most_head_width = sizeof(Accumulate<T>) == 8 ? 32 : 64;
 
+  template <class T>
+  [[nodiscard]] static Index forward_scratch(Stream, Inputs<T> const&) {
+    return 0;
+  }
   template <class T>
   [[nodiscard]] static Index scratch(Stream, Inputs<T> const& in) {
     return in.rows() * in.heads * (in.queries.length + (in.bias.data ? query_tiles(in) * in.distances() : 0));

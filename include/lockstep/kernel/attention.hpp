@@ -40,10 +40,14 @@ struct Attention<HostSpace> {
   template <class T>
   using Gradients = detail::AttentionGradients<T>;
 
-  /// Elements of scratch memory that `forward` and `backward` take.
+  /// Elements of scratch memory that `forward` takes, and `backward`.
+  template <class T>
+  [[nodiscard]] static Index forward_scratch(Stream stream, Inputs<T> const& in) {
+    return stream.pool().threads() * Scratch<T>(in).size;
+  }
   template <class T>
   [[nodiscard]] static Index scratch(Stream stream, Inputs<T> const& in) {
-    return stream.pool().threads() * Scratch<T>(in).size + (in.bias.data ? in.rows() * in.bias.size() : 0);
+    return forward_scratch(stream, in) + (in.bias.data ? in.rows() * in.bias.size() : 0);
   }
 
   /// For the tokens i of a row's queries and j of its keys, per head: p[i, j] = softmax over j of (scale query[i] .
@@ -51,7 +55,8 @@ struct Attention<HostSpace> {
   /// exponentials. Padding slots of `out` are zero, as is a query that meets no key; those of the inputs are not read.
   /// `drop` keeps element (head * n + i) * m + j of the sample, where n is the number of its queries and m that of its
   /// keys, rounded up to a multiple of 8. Where heads share keys, their gradients are added up in the heads' order.
-  /// @shape out as query   @shape log_sums [rows * heads, queries.length]   @shape memory [scratch(stream, in)]
+  /// @shape out as query   @shape log_sums [rows * heads, queries.length]   @shape memory
+  /// [forward_scratch(stream, in)]
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   /// @throws ShapeError when `heads` does not divide the width, `sharers` not the heads, or the shapes disagree
   /// @source the definition (Vaswani et al. 2017; the bias: Raffel et al. 2020), in blocks of queries
@@ -67,6 +72,7 @@ struct Attention<HostSpace> {
 
   /// The gradients of the inputs, from that of `out`.
   /// @shape out, log_sums as forward left them   @shape dout as out   @shape gradients as their inputs
+  /// @shape memory [scratch(stream, in)]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward(Stream stream, Inputs<T> const& in, View<T const, 2> out, View<T const, 2> log_sums,

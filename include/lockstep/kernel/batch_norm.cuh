@@ -85,7 +85,8 @@ __device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, dou
 }  // namespace detail
 
 /// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and on every GPU: no atomics, chunks of rows merged in order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, chunks of rows merged
+/// in order
 template <>
 struct BatchNorm<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

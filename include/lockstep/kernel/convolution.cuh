@@ -35,21 +35,27 @@ struct UnplannedConvolution {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// patches[place, i, k] = what tap k sees of input i there, zero in the padding. A thread takes an element.
+/// patches[place, i, k] = what tap k sees of input i there, zero in the padding. A thread takes all taps of an input,
+/// because divisions cost more than what they find.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index rows, T const* x, T* patches) {
-  auto const taps = s.taps(), length = s.inputs * taps, places = s.output_places();
-  for (auto at = grid_thread(); at < rows * places * length; at += grid_threads()) {
-    auto const row = at / length / places, input = at % length / taps;
-    auto const to = place_at(s.result(), at / length % places), tap = place_at(s.kernel, at % taps);
-    Extents<3> from{};
-    bool inside = true;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      from[axis] = to[axis] * s.stride[axis] - s.padding[axis] + tap[axis];
-      inside = inside && from[axis] >= 0 && from[axis] < s.extent[axis];
-    }
-    auto const place = (from[0] * s.extent[1] + from[1]) * s.extent[2] + from[2];
-    patches[at] = inside ? x[(row * s.input_places() + place) * s.inputs + input] : T{0};
+  auto const taps = s.taps();
+  auto const result = s.result();
+  auto const places = elements(result);
+  for (auto at = grid_thread(); at < rows * places * s.inputs; at += grid_threads()) {
+    auto const input = at % s.inputs, place = at / s.inputs % places, row = at / s.inputs / places;
+    auto const to = place_at(result, place);
+    auto const d0 = to[0] * s.stride[0] - s.padding[0], h0 = to[1] * s.stride[1] - s.padding[1],
+               w0 = to[2] * s.stride[2] - s.padding[2];
+    auto const* const sample = x + row * s.input_size() + input;
+    auto* patch = patches + at * taps;
+    for (auto d = d0; d < d0 + s.kernel[0]; ++d)
+      for (auto h = h0; h < h0 + s.kernel[1]; ++h) {
+        bool const inside = d >= 0 && d < s.extent[0] && h >= 0 && h < s.extent[1];
+        auto const* const line = sample + (d * s.extent[1] + h) * s.extent[2] * s.inputs;
+        for (auto w = w0; w < w0 + s.kernel[2]; ++w, ++patch)
+          *patch = inside && w >= 0 && w < s.extent[2] ? line[w * s.inputs] : T{0};
+      }
   }
 }
 
@@ -58,18 +64,23 @@ LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index rows, T const* 
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index rows, T const* patches, T* dx, Write write) {
   using Sum = Accumulate<T>;
-  auto const taps = s.taps(), places = s.output_places(), inputs = s.input_places();
+  auto const taps = s.taps(), inputs = s.input_places();
+  auto const result = s.result();
   for (auto at = grid_thread(); at < rows * inputs * s.inputs; at += grid_threads()) {
-    auto const row = at / s.inputs / inputs, place = at / s.inputs % inputs, input = at % s.inputs;
+    auto const input = at % s.inputs, place = at / s.inputs % inputs, row = at / s.inputs / inputs;
     auto const here = place_at(s.extent, place);
+    auto const lookers = lookers_at(s, place);
     Sum sum = write == Write::add ? static_cast<Sum>(dx[at]) : Sum{0};
-    lookers_at(s, place).for_places(s.result(), [&](Index output) {
-      auto const to = place_at(s.result(), output);
-      Index tap = 0;
-      for (std::size_t axis = 0; axis < 3; ++axis)
-        tap = tap * s.kernel[axis] + here[axis] - to[axis] * s.stride[axis] + s.padding[axis];
-      sum += static_cast<Sum>(patches[((row * places + output) * s.inputs + input) * taps + tap]);
-    });
+    for (auto d = lookers.begin[0]; d < lookers.end[0]; ++d)
+      for (auto h = lookers.begin[1]; h < lookers.end[1]; ++h)
+        for (auto w = lookers.begin[2]; w < lookers.end[2]; ++w) {
+          auto const output = ((row * result[0] + d) * result[1] + h) * result[2] + w;
+          auto const tap =
+              ((here[0] - d * s.stride[0] + s.padding[0]) * s.kernel[1] + here[1] - h * s.stride[1] + s.padding[1]) *
+                  s.kernel[2] +
+              here[2] - w * s.stride[2] + s.padding[2];
+          sum += static_cast<Sum>(patches[(output * s.inputs + input) * taps + tap]);
+        }
     dx[at] = static_cast<T>(sum);
   }
 }
@@ -161,11 +172,12 @@ struct Convolution<CudaSpace> {
   [[nodiscard]] static Index patch_elements(ConvolutionShape const& s) noexcept {
     return together<T>(s) * s.output_places() * length(s);
   }
-  /// Memory until the next call of this function: the stream uses it in order.
+  /// Memory until the next call of this function: the stream uses it in order. What was too small is kept, for queued
+  /// work may read it, and a stream that records takes no memory back.
   template <class T>
   [[nodiscard]] static T* take(Stream stream, Scratch& scratch, Index size) {
     auto const before = scratch.allocations();
-    scratch.rewind();
+    scratch.rewind({});
     auto* const taken = scratch.take_elements<T>(size);
     if (scratch.allocations() != before) stream.memory_moved();
     return taken;
@@ -178,8 +190,8 @@ struct Convolution<CudaSpace> {
   }
   template <class T>
   static void gather(Stream stream, ConvolutionShape const& s, Index rows, T const* x, T* patches) {
-    detail::launch("kernel::Convolution", stream, rows * s.output_places() * length(s), detail::make_patches<T>, s,
-                   rows, x, patches);
+    detail::launch("kernel::Convolution", stream, rows * s.output_places() * s.inputs, detail::make_patches<T>, s, rows,
+                   x, patches);
   }
   /// dweight = dy^T times the patches of x.
   template <class T>

@@ -91,7 +91,7 @@ LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, C
 
 /// Shapes and formulas as on the host, queued on the stream. Labels are not checked by an exception, which would have
 /// to wait for the device: one outside the classes makes the row's loss and gradient nan.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct CrossEntropy<CudaSpace> {
   template <class T, class Label>

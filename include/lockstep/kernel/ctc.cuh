@@ -156,7 +156,7 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
 
 /// Shapes and formulas as on the host, queued on the stream. Labels and lengths are not checked by an exception, which
 /// would have to wait for the device: a label outside the classes makes the loss nan, too few tokens infinite.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct Ctc<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;

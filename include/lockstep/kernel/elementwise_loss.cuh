@@ -53,7 +53,7 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
 
 /// Functions and shapes as on the host, queued on the stream. Targets are not checked by an exception, which would have
 /// to wait for the device: one that the rule does not take makes loss and gradient nan.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct ElementwiseLoss<CudaSpace> {
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {

@@ -14,7 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions, shapes and results as on the host, queued on the stream. Ids and lengths are not checked by an exception,
 /// which would have to wait for the device: an id outside its table, or a token past the last position, gives nan.
 /// Gradients of tables are dense here: a context of this space gives out no touched rows.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct FusedEmbedding<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

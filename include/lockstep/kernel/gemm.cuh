@@ -52,8 +52,9 @@ struct Gemm<CudaSpace> {
              "; A's columns must equal B's rows, and C must have A's rows and B's columns";
     });
     if (c.empty()) return;
-    // cuBLASLt knows no empty operands, and no bias in double.
-    bool const fused_bias = bias && k > 0 && !std::is_same_v<T, double>;
+    // cuBLASLt knows no empty operands and no bias in double, and is told of no bias that is not aligned.
+    bool const fused_bias =
+        bias && k > 0 && !std::is_same_v<T, double> && reinterpret_cast<std::uintptr_t>(bias) % 16 == 0;
     if (k > 0)
       stream.kept<detail::LtProducts>().multiply(stream,
                                                  {detail::lt_type<T>, detail::lt_type<C>, a_turned, b_turned,

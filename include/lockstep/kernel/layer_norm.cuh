@@ -11,7 +11,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct LayerNorm<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

@@ -25,7 +25,7 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
   using Sum = Accumulate<T>;
   auto const groups = mask_groups(width);
   bool const drops = dropout.mask.active();
-  auto const scale = static_cast<Sum>(dropout.mask.scale());
+  auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // a division
   for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
     auto const row = i / groups;
     MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);

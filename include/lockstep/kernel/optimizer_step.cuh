@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -71,7 +72,7 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* weight
 /// One pass over a range of an arena, queued on the stream. The step's scalars lie on the device, where the rule is
 /// made of them: neither the weight nor the norm need come to the host. Rules are the host's, element by element:
 /// make_rule and the rule's call must be constexpr, or marked for host and device.
-/// @determinism bitwise, run to run and on every GPU
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
 template <>
 struct OptimizerStep<CudaSpace> {
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
@@ -85,8 +86,10 @@ struct OptimizerStep<CudaSpace> {
     constexpr auto states_of_slice = static_cast<std::size_t>(states_count);
     std::array<T*, states_of_slice> states{};
     for (std::size_t s = 0; s < states_of_slice; ++s) states[s] = slice.states[s];
-    // Each thread takes neighbours more than once, so that a block makes its rule for some thousands of elements.
-    detail::launch("kernel::OptimizerStep", stream, (slice.count + elements_per_thread - 1) / elements_per_thread,
+    // Each thread takes neighbours more than once, so that a block makes its rule for some thousands of elements, and
+    // no more blocks make it than any GPU runs at a time.
+    detail::launch("kernel::OptimizerStep", stream,
+                   std::min((slice.count + elements_per_thread - 1) / elements_per_thread, most_threads),
                    detail::step_elements<T, decltype(slice.shadow), Scalars, MakeRule, states_of_slice>, slice.count,
                    slice.values, slice.gradients, states, slice.shadow, scalars, make_rule);
   }
@@ -103,7 +106,7 @@ struct OptimizerStep<CudaSpace> {
   }
 
  private:
-  static constexpr Index elements_per_thread = 8;
+  static constexpr Index elements_per_thread = 8, most_threads = Index{1} << 19;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

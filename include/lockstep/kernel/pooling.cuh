@@ -9,7 +9,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; a mean's tokens are
 /// shared out among several.
-/// @determinism bitwise, run to run and on every GPU; a mean differs from the host's by rounding
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; a mean differs from the host's by
+/// rounding
 template <>
 struct Pooling<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

@@ -8,7 +8,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions, shapes and order of sums as on the host, queued on the stream.
-/// @determinism bitwise, run to run and on every GPU
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
 template <>
 struct RelativeBias<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
@@ -25,7 +25,7 @@ struct RelativeBias<CudaSpace> {
     });
   }
 
-  /// A thread takes an element of the table, and passes over all distances.
+  /// A thread takes an element of the table, and passes over the distances of its bucket.
   template <class T>
   static void backward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<T const> dbias,
                        Matrix<Accumulate<T>> dtable, Write write) {
@@ -34,8 +34,8 @@ struct RelativeBias<CudaSpace> {
     detail::for_elements("kernel::RelativeBias::backward", stream, dtable.size(), [=] __device__(Index i) {
       using Sum = Accumulate<T>;
       Sum sum = 0;
-      for (Index d = 0; d < distances; ++d)
-        if (buckets.of(first + d) == i / heads) sum += static_cast<Sum>(dbias.data[i % heads * distances + d]);
+      auto const range = buckets.range_of(i / heads, first, distances);
+      for (auto d = range.begin; d < range.end; ++d) sum += static_cast<Sum>(dbias.data[i % heads * distances + d]);
       dtable.data[i] = write == Write::add ? dtable.data[i] + sum : sum;
     });
   }

@@ -30,9 +30,10 @@ struct RelativeBias<HostSpace> {
   static void forward(Stream, RelativeBuckets const& buckets, Index first, Matrix<T const> table, Matrix<T> bias) {
     detail::check_relative_bias(buckets, table.extent, bias.extent);
     auto const heads = bias.extent[0], distances = bias.extent[1];
-    for (Index d = 0; d < distances; ++d) {
-      auto const* const row = table.data + buckets.of(first + d) * heads;
-      for (Index h = 0; h < heads; ++h) bias.data[h * distances + d] = row[h];
+    for (Index bucket = 0; bucket < buckets.count; ++bucket) {
+      auto const [begin, end] = buckets.range_of(bucket, first, distances);
+      for (Index h = 0; h < heads; ++h)
+        std::fill(bias.data + h * distances + begin, bias.data + h * distances + end, table.data[bucket * heads + h]);
     }
   }
 
@@ -42,17 +43,14 @@ struct RelativeBias<HostSpace> {
                        Write write) {
     detail::check_relative_bias(buckets, dtable.extent, dbias.extent);
     auto const heads = dbias.extent[0], distances = dbias.extent[1];
-    if (write == Write::overwrite) std::fill_n(dtable.data, dtable.size(), T{0});
-    for (Index d = 0; d < distances;) {  // a bucket's distances lie side by side
-      Index const bucket = buckets.of(first + d);
-      Index end = d + 1;
-      while (end < distances && buckets.of(first + end) == bucket) ++end;
+    for (Index bucket = 0; bucket < buckets.count; ++bucket) {
+      auto const [begin, end] = buckets.range_of(bucket, first, distances);
       for (Index h = 0; h < heads; ++h) {
         T sum = 0;
-        for (Index i = d; i < end; ++i) sum += dbias.data[h * distances + i];
-        dtable.data[bucket * heads + h] += sum;
+        for (Index d = begin; d < end; ++d) sum += dbias.data[h * distances + d];
+        auto& to = dtable.data[bucket * heads + h];
+        to = write == Write::add ? to + sum : sum;
       }
-      d = end;
     }
   }
 };

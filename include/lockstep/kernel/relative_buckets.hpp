@@ -25,6 +25,27 @@ struct RelativeBuckets {
     auto const beyond = static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near));
     return first + std::min(here - 1, near + beyond);
   }
+  /// The distances of a bucket, which lie side by side, among `distances` from `first` on: [begin, end), counted from
+  /// `first`.
+  struct Range {
+    Index begin, end;
+  };
+  [[nodiscard]] constexpr Range range_of(Index bucket, Index first, Index distances) const noexcept {
+    Index const ahead = std::clamp<Index>(1 - first, 0, distances);  // the first key behind the query, or ahead of it
+    bool const upper = !causal && bucket >= count / 2;
+    // Buckets grow with distance there, and shrink up to the query.
+    Index const low = upper ? ahead : 0, high = upper || causal ? distances : ahead;
+    auto const first_that = [&](auto const& holds) {
+      Index begin = low, end = high;
+      while (begin < end) {
+        auto const middle = begin + (end - begin) / 2;
+        holds(of(first + middle)) ? end = middle : begin = middle + 1;
+      }
+      return begin;
+    };
+    return {first_that([&](Index b) { return upper ? b >= bucket : b <= bucket; }),
+            first_that([&](Index b) { return upper ? b > bucket : b < bucket; })};
+  }
   /// Whether `of` is defined: at least one near and one far bucket in each direction, and far is beyond near.
   [[nodiscard]] constexpr bool valid() const noexcept {
     Index const here = causal ? count : count / 2;

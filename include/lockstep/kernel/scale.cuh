@@ -10,7 +10,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; the sum over a
 /// sequence's tokens is shared out among several.
-/// @determinism bitwise, run to run and on every GPU; gradients of factors differ from the host's by rounding
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of factors differ from
+/// the host's by rounding
 template <>
 struct Scale<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

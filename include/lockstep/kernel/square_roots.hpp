@@ -34,7 +34,7 @@ template <std::size_t bytes>
       _mm_storeu_ps(here.values, _mm_sqrt_ps(_mm_loadu_ps(here.values)));
     }
   }
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(__CUDA_ARCH__)
   for (; i + 4 <= count; i += 4) vst1q_f32(x + i, vsqrtq_f32(vld1q_f32(x + i)));
 #endif
   for (; i < count; ++i) x[i] = std::sqrt(x[i]);

@@ -46,7 +46,7 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
 template <>
 struct StandardNormal<CudaSpace> {
   /// As on the host but for roundings, queued on `stream`.
-  /// @determinism bitwise, run to run and on every GPU
+  /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
   template <class T>
   static void fill(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
                    TensorView<T, 2, CudaSpace> to) {

@@ -46,7 +46,8 @@ class SquaresMemory {
 template <>
 struct SumOfSquares<CudaSpace> {
   /// As on the host, in another order. Waits for the device.
-  /// @determinism bitwise, run to run and on every GPU: chunks fixed by the size, summed in order
+  /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: chunks fixed by the size, summed
+  /// in order
   /// @throws ConfigError for tables of touched rows: on a device all gradients are written
   template <class T>
   [[nodiscard]] static double run(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x,

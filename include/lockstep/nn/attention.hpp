@@ -124,14 +124,12 @@ class MultiHeadAttention {
     };
     auto const mixed = context.template variable<2>(query.value.extent);
     auto const log_sums = context.template temporary<Real>(Extents<2>{queries.rows * heads_, queries.length});
-    auto const scratch = [](Context& c, auto& work, auto const& in) {
-      return work.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)});
-    };
     {
       Staging work(context);
       auto const in = inputs(work);
-      Kernel::template forward<Operand>(context.stream(), in, work.write(mixed.value), log_sums,
-                                        scratch(context, work, in));
+      Kernel::template forward<Operand>(
+          context.stream(), in, work.write(mixed.value), log_sums,
+          work.temporary(Extents<1>{Kernel::template forward_scratch<Operand>(context.stream(), in)}));
     }
     context.on_backward(mixed, std::tuple{}, [=](Context& c) {
       Staging back(c);
@@ -142,7 +140,8 @@ class MultiHeadAttention {
       auto const in = inputs(back);
       auto const to_query = target(query), to_key = target(key);
       Kernel::template backward<Operand>(c.stream(), in, back.read(mixed.value), log_sums, back.read(mixed.gradient()),
-                                         {to_query, to_key, target(value), target(bias)}, scratch(c, back, in));
+                                         {to_query, to_key, target(value), target(bias)},
+                                         back.temporary(Extents<1>{Kernel::template scratch<Operand>(c.stream(), in)}));
       if (!angles.data) return;
       auto const turn_back = [&](auto const& to, auto const& of, auto const& layout) {  // nobody else added to these
         if (to.data)

@@ -41,7 +41,7 @@ inline void take_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape 
 }
 
 /// Convolutions of float by cuDNN 9: the last shapes' plans. The functions have the meaning of Convolution's; where
-/// cuDNN has no deterministic algorithm they return false, and nothing was queued.
+/// cuDNN has no deterministic algorithm, or refuses to run it, they return false, and nothing was written but scratch.
 class CudnnConvolution {
  public:
   using Stream = memory::Stream<CudaSpace>;
@@ -53,41 +53,41 @@ class CudnnConvolution {
   /// @throws CudaError when cuDNN refuses; names the shape
   [[nodiscard]] bool forward(Stream stream, ConvolutionShape const& s, float const* x, float const* weight,
                              float const* bias, float* y, Scratch& scratch) {
-    auto const& plan = find(stream, s, ConvolutionPass::forward);
+    auto& plan = find(stream, s, ConvolutionPass::forward);
     if (!plan.has_algorithm()) return false;
     Memory const memory(stream, plan, s, scratch);
     put_inputs_last(stream, s, weight, memory.weight);
-    plan.check(cudnnConvolutionForward(handle(stream), &one, plan.x(), x, plan.weight(), memory.weight, plan.geometry(),
-                                       plan.algorithm<cudnnConvolutionFwdAlgo_t>(), memory.workspace,
-                                       plan.workspace_bytes(), &zero, plan.y(), y),
-               "cudnnConvolutionForward");
+    auto const status = cudnnConvolutionForward(handle(stream), &one, plan.x(), x, plan.weight(), memory.weight,
+                                                plan.geometry(), plan.algorithm<cudnnConvolutionFwdAlgo_t>(),
+                                                memory.workspace, plan.workspace_bytes(), &zero, plan.y(), y);
+    if (!plan.runs(status, "cudnnConvolutionForward")) return false;
     if (bias) scale_and_add<float>(stream, 1, {y, {s.rows * s.output_places(), s.outputs}}, bias);
     return true;
   }
 
   [[nodiscard]] bool backward_data(Stream stream, ConvolutionShape const& s, float const* dy, float const* weight,
                                    float* dx, Write write, Scratch& scratch) {
-    auto const& plan = find(stream, s, ConvolutionPass::data);
+    auto& plan = find(stream, s, ConvolutionPass::data);
     if (!plan.has_algorithm()) return false;
     Memory const memory(stream, plan, s, scratch);
     put_inputs_last(stream, s, weight, memory.weight);
-    plan.check(
+    return plan.runs(
         cudnnConvolutionBackwardData(handle(stream), &one, plan.weight(), memory.weight, plan.y(), dy, plan.geometry(),
                                      plan.algorithm<cudnnConvolutionBwdDataAlgo_t>(), memory.workspace,
                                      plan.workspace_bytes(), write == Write::add ? &one : &zero, plan.x(), dx),
         "cudnnConvolutionBackwardData");
-    return true;
   }
 
   [[nodiscard]] bool backward_weight(Stream stream, ConvolutionShape const& s, float const* dy, float const* x,
                                      float* dweight, Write write, Scratch& scratch) {
-    auto const& plan = find(stream, s, ConvolutionPass::weight);
+    auto& plan = find(stream, s, ConvolutionPass::weight);
     if (!plan.has_algorithm()) return false;
     Memory const memory(stream, plan, s, scratch);
-    plan.check(cudnnConvolutionBackwardFilter(handle(stream), &one, plan.x(), x, plan.y(), dy, plan.geometry(),
-                                              plan.algorithm<cudnnConvolutionBwdFilterAlgo_t>(), memory.workspace,
-                                              plan.workspace_bytes(), &zero, plan.weight(), memory.weight),
-               "cudnnConvolutionBackwardFilter");
+    auto const status =
+        cudnnConvolutionBackwardFilter(handle(stream), &one, plan.x(), x, plan.y(), dy, plan.geometry(),
+                                       plan.algorithm<cudnnConvolutionBwdFilterAlgo_t>(), memory.workspace,
+                                       plan.workspace_bytes(), &zero, plan.weight(), memory.weight);
+    if (!plan.runs(status, "cudnnConvolutionBackwardFilter")) return false;
     take_inputs_last(stream, s, memory.weight, dweight, write);
     return true;
   }
@@ -99,7 +99,7 @@ class CudnnConvolution {
   struct Memory {
     Memory(Stream stream, CudnnPlan const& plan, ConvolutionShape const& s, Scratch& scratch) {
       auto const before = scratch.allocations();
-      scratch.rewind();
+      scratch.rewind({});  // as Convolution does
       auto const bytes = (plan.workspace_bytes() + 255) / 256 * 256;
       workspace = scratch.take(bytes + static_cast<std::size_t>(s.weight_size()) * sizeof(float));
       weight = reinterpret_cast<float*>(workspace + bytes);
@@ -116,8 +116,8 @@ class CudnnConvolution {
     return handle;
   }
 
-  [[nodiscard]] CudnnPlan const& find(Stream stream, ConvolutionShape const& shape, ConvolutionPass pass) {
-    for (auto const& plan : plans_)
+  [[nodiscard]] CudnnPlan& find(Stream stream, ConvolutionShape const& shape, ConvolutionPass pass) {
+    for (auto& plan : plans_)
       if (plan.is(shape, pass)) return plan;
     CudnnPlan made(handle(stream), shape, pass);
     if (plans_.size() < most) return plans_.emplace_back(std::move(made));

@@ -17,7 +17,7 @@ class DroppedRow {
   __device__ DroppedRow(RowDropout<CudaSpace> const& dropout, Index row, Index width) noexcept
       : drops_(dropout.mask.active()),
         element_(drops_ ? static_cast<Index>(dropout.element(row, width, 0)) : 0),
-        scale_(static_cast<Accumulate<T>>(dropout.mask.scale())),
+        scale_(drops_ ? static_cast<Accumulate<T>>(dropout.mask.scale()) : Accumulate<T>{1}),  // a division
         bits_(dropout.mask, drops_ ? static_cast<Index>(dropout.position(row)) : 0) {}
 
   /// What the element of this column is multiplied by. To be asked for neighbours one after another.

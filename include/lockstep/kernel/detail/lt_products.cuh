@@ -52,7 +52,10 @@ class LtProducts {
   void multiply(memory::Stream<CudaSpace> stream, LtProduct kind, Accumulate<T> alpha, T const* a, T const* b,
                 Accumulate<T> beta, C* c, C const* bias) {
     auto found = plans_.find(kind);
-    if (found == plans_.end()) found = plans_.emplace(kind, planned(kind, bias)).first;
+    if (found == plans_.end()) {
+      if (plans_.size() == most_plans) plans_.clear();  // of ragged batches, each of which has products of its own
+      found = plans_.emplace(kind, planned(kind, bias)).first;
+    }
     auto& plan = found->second;
     if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(bias));
     check_cublas(cublasLtMatmul(handle_, &plan.operation, &alpha, b, &plan.b, a, &plan.a, &beta, c, &plan.c, c, &plan.c,
@@ -68,6 +71,7 @@ class LtProducts {
       time(stream, kind, plan);
       choices.algorithms[kind] = plan.algorithm;
     }
+    chosen_ = choices.algorithms;
     return choices;
   }
   /// From here on. Those of another machine are left alone.
@@ -80,6 +84,7 @@ class LtProducts {
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
   static constexpr int most_offers = 8;
+  static constexpr std::size_t most_plans = 4096;
 
   struct Plan {
     cublasLtMatmulDescOpaque_t operation{};
@@ -175,7 +180,9 @@ class LtProducts {
                       std::to_string(kind.k) + "] and [" + std::to_string(kind.k) + ", " + std::to_string(kind.n) +
                       "]: " + cublasLtGetStatusString(status));
     std::vector<LtAlgorithm> offers;
-    for (int i = 0; i < found; ++i) offers.push_back({results[i].algo});
+    for (int i = 0; i < found; ++i)
+      if (results[i].state == CUBLAS_STATUS_SUCCESS) offers.push_back({results[i].algo});
+    if (offers.empty()) check_cublas(results[0].state, "cublasLtMatmulAlgoGetHeuristic");
     return offers;
   }
 

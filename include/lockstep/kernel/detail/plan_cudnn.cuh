@@ -72,6 +72,12 @@ class CudnnPlan {
   [[nodiscard]] cudnnFilterDescriptor_t weight() const noexcept { return weight_.get(); }
   [[nodiscard]] cudnnConvolutionDescriptor_t geometry() const noexcept { return geometry_.get(); }
 
+  /// Whether the pass was queued. One that cuDNN does not support after all has no algorithm from here on.
+  /// @throws CudaError that names the shape, when it fails otherwise
+  [[nodiscard]] bool runs(cudnnStatus_t status, char const* call) {
+    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return algorithm_ = -1, false;
+    return check(status, call), true;
+  }
   /// @throws CudaError that names the shape
   void check(cudnnStatus_t status, char const* call) const {
     if (status == CUDNN_STATUS_SUCCESS) return;
@@ -129,7 +135,9 @@ class CudnnPlan {
     std::array<Ranked, 16> found{};
     int count = 0;
     auto const status = rank(static_cast<int>(found.size()), &count, found.data());
-    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return;
+    if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED ||
+        CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_BAD_PARAM)
+      return;
     check(status, "cuDNN's choice of an algorithm");
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       if (found[i].status != CUDNN_STATUS_SUCCESS || found[i].determinism != CUDNN_DETERMINISTIC) continue;
