@@ -244,6 +244,7 @@
 
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/auc.hpp>
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>

@@ -297,6 +297,54 @@ TEST_CASE("a failing sample arrives at its batch, by name, and the loader goes o
   }
 }
 
+namespace {
+/// The dataset's order, from another sample on.
+struct Shifted {
+  struct Order {
+    Index count, by;
+    Index size() const { return count; }
+    auto in(Index) const {
+      return [*this](Index position) { return position + by; };
+    }
+    Index index(Index epoch, Index position) const { return in(epoch)(position); }
+  };
+  Index by;
+  template <class D>
+  Order over(D const& dataset) const {
+    return {dataset.size(), by};
+  }
+};
+}  // namespace
+
+TEST_CASE("an order that leaves the dataset is refused, before anything is read") {
+  for (int workers : {0, 2})
+    for (Index by : {-1, 1}) {
+      data::DataLoader loader{in_memory(8), Shifted{by}, data::PadCollate{}, {.batch_size = 4, .workers = workers}};
+      loader.start({}, 0, 0, 1);
+      auto const says = by < 0 ? "the sampler's order has sample -1 at position 0 of epoch 0, and the dataset 8"
+                               : "the sampler's order has sample 8 at position 7 of epoch 0, and the dataset 8";
+      for (int step = 0; step < 2; ++step) {
+        if ((step == 0) != (by < 0)) {
+          CHECK_NOTHROW(static_cast<void>(loader.next()));
+          continue;
+        }
+        try {
+          static_cast<void>(loader.next());
+          FAIL("no exception");
+        } catch (DataError const& error) {
+          std::string all = error.what();
+          try {
+            std::rethrow_if_nested(error);
+          } catch (std::exception const& inner) {
+            all += inner.what();
+          }
+          CAPTURE(all);
+          CHECK(all.find(says) != std::string::npos);
+        }
+      }
+    }
+}
+
 TEST_CASE("with several devices the failure with the lowest position is told") {
   data::DataLoader loader{
       Generated{32, {9, 6, 3}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 8, .workers = 3}};

@@ -44,6 +44,11 @@ TEST_CASE("accuracy is the share of rows whose largest logit is the label's") {
   CHECK(accuracy({1, 1}, 2, {1}) == 0);
 }
 
+TEST_CASE("a single logit says 1 above 0") {
+  CHECK(accuracy({-1, 0, 0.5f, 3}, 1, {0, 0, 1, 0}) == 0.75);
+  CHECK(accuracy({-1, 2}, 1, {1, 0}) == 0);
+}
+
 TEST_CASE("of sequences it is the share of tokens, padding left out") {
   struct Text {
     std::vector<std::int32_t> tags;

@@ -65,6 +65,14 @@ struct Faulty : parallel::DataParallel {
     }
   };
 };
+/// Keeps what it should count.
+struct Growing {
+  std::vector<double> seen;
+  void add(auto const& prediction, auto const&) { seen.push_back(static_cast<double>(prediction.extent(0))); }
+  [[nodiscard]] std::span<double> totals() noexcept { return seen; }
+  [[nodiscard]] double value() const noexcept { return seen.empty() ? 0 : seen[0]; }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "growing"; }
+};
 }  // namespace
 
 TEST_CASE("a fit visits every sample once per epoch, in the steps that batch and accumulation give") {
@@ -343,6 +351,8 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
   auto const twice =
       train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};
+  CHECK_THROWS_WITH_AS(static_cast<void>(trainer.evaluate(train::Evaluation{again, Growing{}})),
+                       doctest::Contains("the metric growing had 0 totals and has "), ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, twice), doctest::Contains("a metric is called \"accuracy\", as another"),
                        ConfigError);
   struct Seconds : train::Accuracy<line::Point, int> {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/detail/batch_layout.hpp>
@@ -131,6 +133,16 @@ struct BatchMaker {
     } else {
       for (auto& each : indices) each = index_at(each);
     }
+    if constexpr (!reads_forward)
+      for (std::size_t k = 0; k < indices.size(); ++k) check_index(indices[k], job.slot->epoch, positions[begin + k]);
+  }
+  /// @throws DataError when an order says which sample is next, and the dataset has no such one
+  void check_index(Index index, Index epoch, Index position) const {
+    expect<DataError>(index >= 0 && index < dataset.size(), [&] {
+      return "DataLoader: the sampler's order has sample " + std::to_string(index) + " at position " +
+             std::to_string(position) + " of epoch " + std::to_string(epoch) + ", and the dataset " +
+             std::to_string(dataset.size()) + "; they are numbered from 0";
+    });
   }
 
   bool read(Job& job, Index row, Worker& worker) const {
@@ -165,7 +177,8 @@ struct BatchMaker {
       auto const batch = job.shard->positions[k] / order.most_rows();
       if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.most_rows() + below(rows);
     }
-    job.shard->indices[k] = order.index(epoch, position);
+    auto const index = order.index(epoch, position);
+    if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;
     ++job.substituted;
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -33,6 +34,28 @@ struct EvaluationPart {
   }
 };
 
+/// How many totals each metric has. They are added up one by one, over devices and ranks: the numbers stay.
+template <class... Metrics>
+[[nodiscard]] std::vector<std::size_t> sizes_of(std::tuple<Metrics...>& metrics) {
+  return std::apply(
+      [](auto&... metric) { return std::vector<std::size_t>{std::span<double>(metric.totals()).size()...}; }, metrics);
+}
+/// @throws ConfigError that names the metric
+template <class... Metrics>
+void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const& before) {
+  auto const after = sizes_of(metrics);
+  std::size_t i = 0;
+  auto const check = [&](auto const& metric) {
+    if (after[i] != before[i])
+      throw ConfigError("evaluate: the metric " + std::string(metric.name()) + " had " + std::to_string(before[i]) +
+                        " totals and has " + std::to_string(after[i]) +
+                        " after batches were added; they are added up one by one over devices and ranks, so their "
+                        "number must not change: count in numbers that are there from the start, as train::Auc does");
+    ++i;
+  };
+  std::apply([&](auto const&... metric) { (check(metric), ...); }, metrics);
+}
+
 /// A mean over what weighs nothing would look like a perfect one, too.
 /// @throws DataError
 inline void check_evaluated(nn::Loss<HostSpace> const& loss, double samples) {
@@ -53,6 +76,7 @@ template <class Session, class Loader, class... Metrics>
                                         Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
   auto const shards = split.count;
   std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
+  auto const sizes = sizes_of(parts[0].metrics);
   for (Index step = 0; step < steps; ++step) {
     auto const held = evaluation.loader.next();
     naming_samples(held, [&] {
@@ -65,6 +89,7 @@ template <class Session, class Loader, class... Metrics>
     });
   }
 
+  for (auto& part : parts) check_sizes(part.metrics, sizes);
   std::vector<double> totals;
   std::vector<std::vector<double>> by_shard(parts.size());
   for (std::size_t k = 0; k < parts.size(); ++k) parts[k].each_total([&](double& t) { by_shard[k].push_back(t); });

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/nn/detail/same_lengths.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// f(outputs of the model, their number, label) for each row of a prediction on the host, or for each token of a
+/// Sequence, padding left out.
+/// @throws ShapeError, naming `metric`, when there are more or fewer labels than rows or slots, or than a sequence has
+/// tokens
+template <class Prediction, class Column, class F>
+void each_label(char const* metric, Prediction const& prediction, Column const& labels, F const& f) {
+  auto const expect_labels = [&](Index wanted, char const* of_what) {
+    expect<ShapeError>(labels.values.size() == wanted, [&] {
+      return std::string(metric) + ": the prediction has " + std::to_string(wanted) + " " + of_what +
+             " and there are " + std::to_string(labels.values.size()) + " labels; each needs one";
+    });
+  };
+  auto const one = [&](auto const& outputs, Index row) {
+    auto const width = outputs.value.extent.back();
+    f(outputs.value.data + row * width, width, labels.values.data[row]);
+  };
+  if constexpr (requires { prediction.layout; }) {
+    auto const& layout = prediction.layout;
+    nn::detail::expect_same_lengths(metric, prediction, labels);
+    expect_labels(layout.slots, "slots");
+    for (Index row = 0; row < layout.rows; ++row)
+      for (Index slot = layout.start(row); slot < layout.start(row) + layout.tokens(row); ++slot)
+        one(prediction.tokens, slot);
+  } else {
+    auto const rows = prediction.as_rows();
+    expect_labels(rows.extent(0), "rows");
+    for (Index row = 0; row < rows.extent(0); ++row) one(rows, row);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
