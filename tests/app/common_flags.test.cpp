@@ -216,7 +216,8 @@ TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise
     return parse(std::move(arguments), 4, place, gpus).engine;
   };
   CHECK(engine({"--nproc", "2"}, two) == Engine::nccl);
-  CHECK(engine({"--parallel", "ddp", "--devices", "2"}, two) == Engine::nccl);
+  CHECK(engine({"--parallel", "ddp", "--devices", "2"}, two) == Engine::process);  // threads, unless asked for
+  CHECK(engine({"--parallel", "ddp", "--devices", "2", "--engine", "nccl"}, two) == Engine::nccl);
   CHECK(engine({"--nproc", "3"}, two) == Engine::process);  // NCCL would refuse the third
   CHECK(engine({"--nproc", "3", "--engine", "nccl"}, two) == Engine::nccl);
   CHECK(engine({"--nproc", "2", "--engine", "process"}, two) == Engine::process);
@@ -275,6 +276,24 @@ TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
   CHECK(contains(refused({"--best-by", "accuracy"}), "--best-by without --save-dir or --patience"));
   CHECK(parse({"--best-by", "accuracy", "--patience", "3"}).patience == 3);
   CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
+  CHECK(parse({"--best-by", "none"}).best_by.empty());
+}
+
+TEST_CASE("a program's own default of --best-by serves runs that can use it, and hinders no others") {
+  auto const best_by = [](std::vector<char const*> arguments) {
+    app::Options options;
+    options.best_by = "error_rate";
+    app::Command command;
+    app::CommonFlags common(command, options);
+    arguments.insert(arguments.begin(), "trainer");
+    static_cast<void>(command.parse(static_cast<int>(arguments.size()), arguments.data()));
+    common.resolve(4);
+    return options.best_by;
+  };
+  CHECK(best_by({}) == "error_rate");
+  CHECK(best_by({"--doctor"}) == "error_rate");
+  CHECK(best_by({"--best-by", "none", "--save-dir", "runs"}).empty());
+  CHECK_THROWS_WITH_AS(best_by({"--best-by", "loss"}), doctest::Contains("--best-by without --save-dir"), ConfigError);
 }
 
 TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else") {

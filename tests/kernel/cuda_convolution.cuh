@@ -22,6 +22,7 @@ using lockstep_test::view;
 
 inline std::vector<kernel::ConvolutionShape> shapes() {
   return {{.rows = 0, .inputs = 3, .outputs = 2, .extent = {1, 4, 4}, .kernel = {1, 2, 2}},
+          {.rows = 0, .inputs = 3, .outputs = 2, .extent = {1, 1, 0}, .kernel = {1, 1, 3}},
           {.rows = 1},
           {.rows = 2, .inputs = 3, .outputs = 4, .extent = {1, 1, 9}, .kernel = {1, 1, 3}, .padding = {0, 0, 1}},
           {.rows = 3, .inputs = 2, .outputs = 5, .extent = {1, 7, 6}, .kernel = {1, 3, 2}, .stride = {1, 2, 3}},

@@ -20,6 +20,7 @@ namespace {
 std::vector<ConvolutionShape> shapes() {
   return {
       {.rows = 0, .inputs = 3, .extent = {1, 4, 4}, .kernel = {1, 2, 2}, .stride = {1, 2, 2}},
+      {.rows = 0, .inputs = 3, .extent = {1, 1, 0}, .kernel = {1, 1, 2}},
       {.rows = 2, .inputs = 1, .extent = {1, 1, 1}},
       {.rows = 2, .inputs = 5, .extent = {1, 1, 33}, .kernel = {1, 1, 3}, .stride = {1, 1, 2}, .padding = {0, 0, 1}},
       {.rows = 1, .inputs = 2, .extent = {5, 6, 7}, .kernel = {2, 3, 3}, .stride = {2, 1, 2}, .padding = {1, 1, 1}},

@@ -5,6 +5,8 @@
 
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/space_pooling.hpp>
+#include <lockstep/nn/transposed_convolution.hpp>
+#include <lockstep/nn/upsample.hpp>
 
 #include "malloc_count.hpp"
 #include "nn/space_check.hpp"
@@ -20,6 +22,12 @@ struct Block {  // a residual block: its input is used twice
 };
 auto const twice = [](auto& context, Block const& block, auto const& x) {
   return block.second.forward(context, block.first.forward(context, block.first.forward(context, x)));
+};
+struct Stages1 {
+  nn::Conv1d first{2, 8, {.kernel = 5, .stride = 2, .padding = 1}};
+  nn::BatchNorm norm{8};
+  nn::ConvTranspose1d up{8, 4, {.kernel = 3, .stride = 2, .padding = 1}};
+  void visit(auto&& each) { each("first", first), each("norm", norm), each("up", up); }
 };
 struct Stages {
   nn::Conv2d first{2, 8, {.padding = 1}}, second{8, 4};
@@ -99,6 +107,20 @@ TEST_CASE("no samples, and no bias") {
   CHECK(t.run(2) == 0);
   auto const& weight = t.layout.entries()[1];
   for (Index i = 0; i < weight.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(weight.offset + i)] == 0);
+}
+
+TEST_CASE("series padded to the longest of no samples have no places, and no layer over space minds") {
+  auto const all = [](auto& context, Stages1 const& s, auto const& x) {
+    auto const y = s.norm.forward(context, s.first.forward(context, x));
+    auto const larger = nn::Upsample1d{}.forward(context, s.up.forward(context, y));
+    auto const largest = nn::MaxPool1d({.window = 3, .stride = 2}).forward(context, larger);
+    return nn::global_average_pool(context, nn::AveragePool1d({.window = 5, .stride = 1}).forward(context, largest));
+  };
+  auto t = trial<float>(Stages1{}, Extents<3>{0, 0, 2}, all);
+  t.gradients.assign(t.gradients.size(), 7.0f);
+  CHECK(t.run(1) == 0);
+  for (auto const& entry : t.layout.entries())
+    for (Index i = 0; i < entry.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(entry.offset + i)] == 0);
 }
 
 TEST_CASE("shapes that cannot be are refused") {

@@ -23,7 +23,7 @@ using Rate = train::CtcErrorRate<Clip, std::vector<std::int32_t>>;
 static_assert(train::Metric<Rate>);
 
 /// What is read, as tokens whose largest logit is that class, with a blank after each.
-double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& clips, auto collate) {
+double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& clips, auto collate, Index blank = 0) {
   std::vector<float> logits;
   std::vector<Index> offsets{0};
   for (auto const& row : read) {
@@ -38,7 +38,7 @@ double rate(std::vector<std::vector<int>> const& read, std::vector<Clip> const& 
   nn::Sequence<float, HostSpace> const prediction{
       {{logits.data(), {offsets.back(), 5}}, nullptr},
       nn::SequenceLayout<HostSpace>::ragged(offsets.back(), 8, {offsets.data(), {rows + 1}}, batch.positions())};
-  Rate metric(&Clip::words);
+  Rate metric(&Clip::words, blank);
   metric.add(prediction, batch);
   return metric.value();
 }
@@ -55,6 +55,10 @@ TEST_CASE("labels missed, added and changed, as a share of all") {
   CHECK(rate({{3, 1, 2}, {4}, {}, {1, 1}}, clips, collate) == doctest::Approx(2.0 / 6));
   CHECK(rate({{1, 3}, {4}, {}, {1, 1}}, clips, data::PadCollate{}) == doctest::Approx(1.0 / 6));
   CHECK(Rate(&Clip::words).value() == 0);
+  CHECK_THROWS_WITH_AS(rate({{1}, {4}, {}, {1}}, clips, collate, 5),
+                       "CtcErrorRate: the blank is 5 and the model predicts 5 classes; it must be one of them, the one "
+                       "that nn::ctc_loss is given",
+                       ConfigError);
   CHECK_FALSE(Rate::higher_is_better);
   CHECK(std::string(Rate::name()) == "error_rate");
 }

@@ -23,7 +23,7 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 class CommonFlags {
  public:
   /// Both must outlive this object.
-  CommonFlags(Command& command, Options& options) : options_(options) {
+  CommonFlags(Command& command, Options& options) : options_(options), own_best_by_(options.best_by) {
     add_parallel(command);
     add_data(command);
     add_training(command);
@@ -58,7 +58,9 @@ class CommonFlags {
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
-    detail::check_combinations(options_);
+    bool const best_given = options_.best_by != own_best_by_;
+    if (options_.best_by == "none") options_.best_by.clear();
+    detail::check_combinations(options_, best_given);
   }
 
  private:
@@ -93,7 +95,7 @@ class CommonFlags {
     command.add("--engine", engine_,
                 {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}},
                 "What joins ranks: nccl GPUs on any number of hosts, process any ranks on one, mpi host ranks on "
-                "several; default: nccl where every rank has a GPU, else process");
+                "several; default: nccl where every rank is a process with a GPU, else process");
     command.add("--master-addr", options_.master_address,
                 "With ranks on several hosts: the first one's; default: MASTER_ADDR, or as srun says");
     command.add("--master-port", options_.master_port, 0, 65535,
@@ -180,8 +182,9 @@ class CommonFlags {
     command.add("--warmup-epochs", options_.warmup_epochs, 0, 1e6, "Epochs over which the learning rate rises from 0");
     command.add("--weight-decay", options_.weight_decay, 0, unbounded, "Of AdamW");
     command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
-    command.add("--best-by", options_.best_by,
-                "Keep the parameters of the best evaluation in checkpoints/best.safetensors: loss, or a metric's name");
+    command.add(
+        "--best-by", options_.best_by,
+        "Keep the parameters of the best evaluation in checkpoints/best.safetensors: loss, a metric's name, or none");
     command.add("--patience", options_.patience, 0, unlimited,
                 "Evaluations in a row, none the best by --best-by or else loss, that end the run; 0: none do");
   }
@@ -263,8 +266,9 @@ class CommonFlags {
     options_.devices = parallel == Parallel::dp ? devices_.value_or(default_devices()) : 1;
   }
 
-  /// Gradients are summed where they are, where every rank that is started here has a GPU of its own. Another launcher
-  /// may show each rank but one GPU: there ranks are taken to have one each.
+  /// Gradients are summed where they are, where every rank that is started here is a process with a GPU of its own: of
+  /// threads, one that gives memory back waits for all GPUs of the process, and so for a sum that it has yet to join.
+  /// Another launcher may show each rank but one GPU: there ranks are taken to have one each.
   void resolve_engine(launch::Environment const& place, Gpus const& gpus) {
     bool const cuda = options_.backend == Backend::cuda, ddp = options_.parallel == Parallel::ddp;
     if (engine_ == launch::Engine::nccl) {
@@ -274,7 +278,8 @@ class CommonFlags {
       if (!ddp) refuse(std::string(" with --parallel ") + name(options_.parallel) + ": only ranks are joined; use ddp");
     }
     bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
-    bool const enough = started || static_cast<std::size_t>(options_.ranks) <= options_.gpus.size();
+    bool const enough =
+        started || (options_.nproc > 1 && static_cast<std::size_t>(options_.ranks) <= options_.gpus.size());
     bool const best = cuda && ddp && gpus.joined && enough && options_.reproducible == 0;
     options_.engine = engine_.value_or(best ? launch::Engine::nccl : launch::Engine::process);
   }
@@ -345,6 +350,7 @@ class CommonFlags {
   }
 
   Options& options_;
+  std::string own_best_by_;  // the program's, before flags are read
   std::optional<Parallel> parallel_;
   std::optional<Backend> backend_;
   std::optional<launch::Engine> engine_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -127,7 +128,8 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
       extent.values[axis] = (x[axis + 1] - 1) * this->stride_.values[axis] - 2 * this->padding_.values[axis] +
                             this->kernel_.values[axis] + output_padding_.values[axis];
-      expect<ShapeError>(x[axis + 1] >= 1 && extent.values[axis] >= 1, [&] {
+      if (x[0] == 0) extent.values[axis] = std::max<Index>(0, extent.values[axis]);  // no rows may have no places
+      expect<ShapeError>(x[0] == 0 || (x[axis + 1] >= 1 && extent.values[axis] >= 1), [&] {
         return weight_.layer("TransposedConvolution") + ": the input is " + to_string(x) + ", of which a kernel " +
                to_string(this->kernel_.values) + " with padding " + to_string(this->padding_.values) +
                " leaves no place; an input of at least one place needs a padding below half of what the kernel gives";

@@ -6,8 +6,12 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/nn/ctc_best_path.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/train/metric.hpp>
@@ -26,9 +30,19 @@ class CtcErrorRate {
   explicit CtcErrorRate(Labels Sample::*labels, Index blank = 0) : labels_(labels), blank_(blank) {}
 
   /// @shape prediction a Sequence of logits on the host
+  /// @throws ConfigError for a blank that is no class
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
     auto const column = batch[labels_];
+    using Label = std::remove_const_t<std::remove_pointer_t<decltype(column.values.data)>>;
+    static_assert(
+        nn::SequenceColumn<decltype(column), HostSpace> && (std::is_integral_v<Label> || std::is_enum_v<Label>),
+        "Lockstep: CtcErrorRate takes sequences of integers or enumerators as labels, as nn::ctc_loss does");
+    expect<ConfigError>(blank_ >= 0 && blank_ < prediction.width(), [&] {
+      return "CtcErrorRate: the blank is " + std::to_string(blank_) + " and the model predicts " +
+             std::to_string(prediction.width()) +
+             " classes; it must be one of them, the one that nn::ctc_loss is given";
+    });
     auto const layout = nn::layout_of<HostSpace>(column, prediction.layout.positions);
     for (Index row = 0; row < layout.rows; ++row) {
       auto const read = nn::ctc_best_path(prediction, row, blank_);

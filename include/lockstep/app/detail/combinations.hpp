@@ -63,7 +63,7 @@ inline void check_timed_products(Options const& options) {
         "out, or use --backend cuda");
 }
 
-inline void check_doctor(Options const& options) {
+inline void check_doctor(Options const& options, bool best_given) {
   if (!options.doctor) return;
   auto const refuse = [](std::string const& flag) {
     throw ConfigError("--doctor with " + flag + ": it measures, and trains and keeps nothing; leave out either");
@@ -73,7 +73,7 @@ inline void check_doctor(Options const& options) {
   if (options.keep_checkpoints > 0) refuse("--keep-checkpoints");
   if (options.trace) refuse("--trace");
   if (options.max_restarts > 0) refuse("--max-restarts");
-  if (!options.best_by.empty()) refuse("--best-by");
+  if (best_given && !options.best_by.empty()) refuse("--best-by");
   if (options.patience > 0) refuse("--patience");
   if (options.timed_products) refuse("--timed-products");
   if (options.max_steps) refuse("--max-steps");
@@ -85,8 +85,9 @@ inline void check_doctor(Options const& options) {
         "leave out either");
 }
 
-inline void check_best(Options const& options) {
-  if (!options.best_by.empty() && options.save_dir.empty() && options.patience == 0)
+/// A program may have a default of its own, which says nothing of a run that cannot use it.
+inline void check_best(Options const& options, bool given) {
+  if (given && !options.best_by.empty() && options.save_dir.empty() && options.patience == 0)
     throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
 }
 
@@ -105,15 +106,15 @@ inline void check_saving(Options const& options) {
 
 /// What flags say together that cannot be, once all that follows from them is known.
 /// @throws ConfigError with a sentence about the combination
-inline void check_combinations(Options const& options) {
+inline void check_combinations(Options const& options, bool best_given) {
   check_sharding(options);
   check_gradient_wire(options);
   check_bucket_cap(options);
   check_replica_checks(options);
   check_timed_products(options);
-  check_best(options);
+  check_best(options, best_given);
   check_saving(options);
-  check_doctor(options);
+  check_doctor(options, best_given);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

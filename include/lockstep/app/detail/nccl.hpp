@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,13 +38,15 @@ inline constexpr bool built_with_nccl = requires {
 template <class Communicator>
 [[nodiscard]] Communicator connect_gpu(launch::World const& world, int gpu) {
   struct Seat {
-    char host[128] = {}, gpu[32] = {};
+    char host[128] = {}, boot[40] = {}, gpu[32] = {};
     bool operator==(Seat const& other) const noexcept {
-      return std::strcmp(host, other.host) == 0 && std::strcmp(gpu, other.gpu) == 0;
+      return std::strcmp(host, other.host) == 0 && std::strcmp(boot, other.boot) == 0 &&
+             std::strcmp(gpu, other.gpu) == 0;
     }
   } mine;
   Communicator::place_of(gpu).copy(mine.gpu, sizeof mine.gpu - 1);
   ::gethostname(mine.host, sizeof mine.host - 1);
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(mine.boot, 36);  // hosts may have one name
   auto host = Communicator::host_engine(world);
   std::vector<Seat> all(static_cast<std::size_t>(world.size));
   host.all_gather(&mine, all.data(), sizeof mine);

@@ -9,9 +9,10 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// The numbers of elements of x, weight and y, of a convolution or of one of its gradients.
+/// A batch without rows may have no places either, as series padded to their longest have none.
 /// @throws ShapeError when the kernel is larger than the padded input, or an extent is another
 inline void check_convolution(ConvolutionShape const& shape, Index x, Index weight, Index y) {
-  expect<ShapeError>(shape.output_places() > 0, [&] {
+  expect<ShapeError>(shape.rows == 0 || shape.output_places() > 0, [&] {
     return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
            " of padding on either side, and the kernel has " + to_string(shape.kernel) +
            "; the kernel must fit into the padded input";

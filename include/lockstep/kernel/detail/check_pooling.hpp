@@ -10,9 +10,10 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
+/// A batch without rows may have no places either.
 /// @throws ShapeError unless the window fits, and x and y have as many elements as the shape says
 inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
-  bool fits = s.output_places() > 0;
+  bool fits = s.rows == 0 || s.output_places() > 0;
   for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
   expect<ShapeError>(fits, [&] {
     return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
