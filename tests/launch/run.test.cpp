@@ -151,6 +151,26 @@ TEST_CASE("rank: place" * doctest::skip()) {
   });
 }
 
+TEST_CASE("rank: twice" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_RANK") == nullptr) return;
+  auto const nothing = [](World&) { return 0; };
+  auto const code = launch::run({}, nothing);
+  std::string says = "nothing";
+  try {
+    launch::run({}, nothing);
+  } catch (ConfigError const& error) {
+    says = error.what();
+  }
+  Scratch::write("twice", says);
+  std::_Exit(code);
+}
+
+TEST_CASE("a process that was started as a rank runs as one once") {
+  Scratch const scratch;
+  CHECK(run_processes(2, "rank: twice").code == 0);
+  CHECK(contains(Scratch::read("twice"), "has run as one; a program that starts processes calls launch::run once"));
+}
+
 TEST_CASE("processes share one world") {
   NothingLeft const nothing_left;
   Scratch const scratch;

@@ -54,7 +54,32 @@ TEST_CASE("dropout layer: the identity in evaluation and at probability 0, witho
   auto& context = some.context();
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, some.model.x);
-  CHECK(some.model.dropout.forward(context, x, batch.places()).value.data == x.value.data);
+  nn::Sequence<double, HostSpace> const sequences{x, batch.layout()};
+  CHECK(some.model.dropout.forward(context, sequences).tokens.value.data == x.value.data);
+}
+
+TEST_CASE("dropout layer: a picture is a sample whose places are its elements") {
+  nn::Dropout const dropout(0.5);
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  std::vector<Index> const positions{4, 9};
+  TensorView<Index const, 1, HostSpace> const places(positions.data(), {2});
+  auto const kept = [&](auto const& of) {
+    context.begin_step();
+    context.begin_micro_batch(nn::Mode::training, 3);
+    auto const x = of();
+    std::fill_n(x.value.data, x.value.size(), 1.0f);
+    auto const y = dropout.forward(context, x, places).value;
+    return std::vector<float>(y.data, y.data + y.size());
+  };
+  auto const picture = kept([&] { return context.variable<4>({2, 3, 4, 5}); });
+  CHECK(picture == kept([&] { return context.variable<2>({2, 60}); }));
+  CHECK(std::count(picture.begin(), picture.end(), 0.0f) > 30);
+  CHECK(std::count(picture.begin(), picture.end(), 2.0f) > 30);
+  CHECK_THROWS_WITH_AS(kept([&] { return context.variable<4>({3, 3, 4, 5}); }),
+                       "Dropout: the input is [3, 3, 4, 5] and there are 2 positions; each row needs one: "
+                       "batch.positions()",
+                       ShapeError);
 }
 
 TEST_CASE("dropout layer: a value becomes zero with its probability, and else so much larger that the mean stays") {

@@ -48,6 +48,8 @@ TEST_CASE("a reshaped variable is the same value and the same gradient") {
   CHECK(flat.reshape(Extents<4>{1, 3, 1, 2}).as_rows().value.extent == Extents<2>{3, 2});
   CHECK(flat.reshape(Extents<3>{2, 3, 1}).as_rows().value.extent == Extents<2>{6, 1});
   CHECK(matrix.as_rows().value.extent == matrix.value.extent);
+  CHECK_THROWS_WITH_AS(static_cast<void>(matrix.reshape(Extents<3>{2, 3, 2})),
+                       "reshape: [2, 3] to [2, 3, 2]; both must have as many elements", ShapeError);
 }
 
 TEST_CASE("functions of elements and of channels take pictures") {
@@ -91,6 +93,9 @@ TEST_CASE("losses take pictures: each place as a row") {
   of_both([&](auto const& x) { return nn::cross_entropy(context, x, label); });
   of_both([&](auto const& x) { return nn::cross_entropy(context, x, label, factor); });
   of_both([&](auto const& x) { return nn::mean_squared_error(context, x, target); });
+  labels[7] = 9;
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, picture, label)),
+                       doctest::Contains("token 1 of row 1 of the batch has label 9"), RowError);
   auto const from = context.gradient(picture), to = context.gradient(rows);
   CHECK(std::equal(from.data, from.data + 48, to.data));
 }

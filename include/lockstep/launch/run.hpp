@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -37,6 +38,19 @@ inline int supervise(Options const& options) {
     auto const code = supervisor.watch();
     if (!supervisor.again()) return code;
   }
+}
+
+/// Runs `train` as a rank that another process started. @throws ConfigError after it did: what a rank inherits serves
+/// one run
+inline int run_once(Options const& options, std::function<int(World&)> const& train) {
+  static std::atomic<bool> has_run = false;
+  if (has_run)
+    throw ConfigError(
+        "launch::run: this process was started as a rank and has run as one; a program that starts processes calls "
+        "launch::run once, for all that its ranks do");
+  auto const code = run_process_rank(RankPlace::read({}), options, train);
+  has_run = true;
+  return code;
 }
 
 /// What ranks that another launcher has started cannot do.
@@ -81,8 +95,7 @@ template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {
   detail::check(options);
-  if (detail::RankPlace::any({}))
-    return detail::run_process_rank(detail::RankPlace::read({}), options, std::ref(train));
+  if (detail::RankPlace::any({})) return detail::run_once(options, std::ref(train));
   if (auto const place = detect(); place.size > 1) {
     detail::check(place, options);
     if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails

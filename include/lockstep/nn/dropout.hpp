@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <tuple>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -32,13 +35,19 @@ class Dropout {
     return x.with(forward(context, x.tokens, x.layout));
   }
 
-  /// The same for one vector per sample.
-  /// @shape x [rows, width]   @shape positions [rows], each sample's place in the epoch: the random key
-  template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(
-      Context& context, typename Context::template Variable<2> x,
+  /// The same for one vector or picture per sample, each element of which is kept or not by itself.
+  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
+  /// @throws ShapeError when there are more or fewer positions than rows
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
       TensorView<Index const, 1, typename Context::Space> positions) const {
-    return forward(context, x, kernel::SequenceLayout<typename Context::Space>::padded(1, {}, positions));
+    expect<ShapeError>(positions.size() == x.extent(0), [&] {
+      return "Dropout: the input is " + to_string(x.value.extent) + " and there are " +
+             std::to_string(positions.size()) + " positions; each row needs one: batch.positions()";
+    });
+    auto const tokens = detail::as_tokens(x, positions);
+    return forward(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
   }
 
  private:

@@ -70,12 +70,7 @@ template <class Context, int Rank>
 requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> multiply(
     Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
     typename Context::template Variable<2> factors) {
-  auto const rows = x.extent(0), channels = x.extent(Rank - 1);
-  Index places = 1;
-  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
-  Sequence<typename Context::Scalar, typename Context::Space> const sequences{
-      x.reshape(Extents<2>{rows * places, channels}), {.rows = rows, .slots = rows * places, .length = places}};
-  return multiply(context, sequences, factors).tokens.reshape(x.value.extent);
+  return multiply(context, detail::as_tokens(x), factors).tokens.reshape(x.value.extent);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

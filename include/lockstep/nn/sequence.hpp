@@ -23,11 +23,14 @@ struct Sequence {
 
 namespace detail {
 
-/// Every row of a matrix, every place of a picture, as a sequence of one token.
+/// Every row of a matrix as a sequence of one token, every picture as one of its places. Without positions there is no
+/// dropout.
 template <class Scalar, int Rank, class Space>
-[[nodiscard]] Sequence<Scalar, Space> as_tokens(Variable<Scalar, Rank, Space> const& x) {
-  auto const rows = x.as_rows();
-  return {rows, SequenceLayout<Space>::vectors(rows.extent(0))};
+[[nodiscard]] Sequence<Scalar, Space> as_tokens(Variable<Scalar, Rank, Space> const& x,
+                                                TensorView<Index const, 1, Space> positions = {}) {
+  auto const tokens = x.as_rows();
+  auto const rows = x.extent(0), slots = tokens.extent(0);
+  return {tokens, {.rows = rows, .slots = slots, .length = rows > 0 ? slots / rows : 0, .positions = positions}};
 }
 
 }  // namespace detail

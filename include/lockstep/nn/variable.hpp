@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <string>
 #include <type_traits>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -29,13 +32,17 @@ struct Variable {
 
   [[nodiscard]] Index extent(int axis) const noexcept { return value.extent[static_cast<std::size_t>(axis)]; }
   /// The same tensor, value and gradient, under other extents of equal size.
+  /// @throws ShapeError for another number of elements
   template <std::size_t R>
-  [[nodiscard]] Variable<Scalar, static_cast<int>(R), Space> reshape(std::array<Index, R> extent) const noexcept {
+  [[nodiscard]] Variable<Scalar, static_cast<int>(R), Space> reshape(std::array<Index, R> extent) const {
+    expect<ShapeError>(elements(extent) == value.size(), [&] {
+      return "reshape: " + to_string(value.extent) + " to " + to_string(extent) + "; both must have as many elements";
+    });
     return {value.reshape(extent), slot};
   }
   /// The same tensor as a matrix: a row for each place of a picture, a clip or a series, its channels beside each
   /// other.
-  [[nodiscard]] Variable<Scalar, 2, Space> as_rows() const noexcept {
+  [[nodiscard]] Variable<Scalar, 2, Space> as_rows() const {
     Index rows = 1;
     for (int axis = 0; axis < Rank - 1; ++axis) rows *= extent(axis);
     return reshape(std::array<Index, 2>{rows, extent(Rank - 1)});
