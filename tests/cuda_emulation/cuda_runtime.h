@@ -3,6 +3,7 @@
 /// What Lockstep uses of CUDA's runtime, on the host: device memory is the heap, streams go on as device.hpp says,
 /// kernels run as block.hpp says. What CUDA refuses while a stream is captured is refused.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -109,6 +110,24 @@ inline cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= cuda_emulation::devices) return cuda_emulation::refuse(cudaErrorInvalidDevice);
   cuda_emulation::current_device = device;
   return cuda_emulation::wake(), cudaSuccess;
+}
+
+/// Which devices may read each other's memory, a bit for each that is read.
+namespace cuda_emulation {
+inline std::array<std::atomic<unsigned>, 32> readers{};
+}
+inline cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  auto const there = [](int i) { return i >= 0 && i < cuda_emulation::devices; };
+  if (!there(device) || !there(peer)) return cuda_emulation::refuse(cudaErrorInvalidDevice);
+  return *can = device == peer ? 0 : 1, cudaSuccess;
+}
+inline cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  auto const device = cuda_emulation::current_device;
+  if (peer < 0 || peer >= cuda_emulation::devices || peer == device)
+    return cuda_emulation::refuse(cudaErrorInvalidDevice);
+  if (flags != 0) return cuda_emulation::refuse(cudaErrorInvalidValue);
+  auto const before = cuda_emulation::readers[static_cast<std::size_t>(device)].fetch_or(1u << peer);
+  return (before >> peer & 1u) != 0 ? cuda_emulation::refuse(cudaErrorPeerAccessAlreadyEnabled) : cudaSuccess;
 }
 
 namespace cuda_emulation {

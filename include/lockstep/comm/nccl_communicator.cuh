@@ -123,7 +123,7 @@ static_assert(Communicator<NcclCommunicator>);
 
 template <bool linked = false>
 class NcclCommunicator {
-  static_assert(linked, "Lockstep: NcclCommunicator needs the target lockstep::nccl (NCCL 2.19 or later)");
+  static_assert(linked, "Lockstep: NcclCommunicator needs the target lockstep::nccl (NCCL 2.19.4 or later)");
 };
 
 #endif

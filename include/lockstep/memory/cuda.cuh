@@ -188,4 +188,10 @@ class [[nodiscard]] CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
+/// Waits for the device to come to the mark. @throws CudaError for whatever failed since the last look
+inline void wait_for(CudaEvent const& mark) {
+  mark.await();
+  static_cast<void>(mark.reached());
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::memory

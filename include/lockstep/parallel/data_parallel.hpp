@@ -79,13 +79,14 @@ struct DataParallel {
       auto const begin = device.now();
       nn::Loss<Space> const loss = sum_.gather(layout_.learned_size());
       auto const reduced = device.now();
+      device.begin_read(loss);
       state_.update(optimizer, first(), loss, settings);
       auto const updated = device.now();
       sum_.spread();
       device.took(&PhaseSeconds::communication, begin, reduced);
       device.took(&PhaseSeconds::optimizer, reduced, updated);
       device.took(&PhaseSeconds::communication, updated, device.now());
-      return device.read(loss);
+      return device.end_read();
     }
 
     [[nodiscard]] bool stops() const noexcept { return stops_; }

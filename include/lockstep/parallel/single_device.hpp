@@ -46,9 +46,10 @@ struct SingleDevice {
       auto& device = replica_.device();
       auto const begin = device.now();
       replica_.zero_unused();
+      device.begin_read(replica_.loss());
       state_.update(optimizer, replica_, replica_.loss(), settings);
       device.took(&PhaseSeconds::optimizer, begin, device.now());
-      return replica_.read_loss();
+      return device.end_read();
     }
 
     /// After an update: whether a process asked, with its last micro-step, that training ends. Alike on all.

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -64,9 +65,12 @@ class BatchFeed {
   }
 
  private:
-  void forget() {
+  void forget() noexcept {
     if constexpr (sends) {
-      if (sent_) session_->each([](int, auto& replica) { replica.forget_sent(); });
+      try {
+        if (sent_) session_->each([](int, auto& replica) { replica.forget_sent(); });
+      } catch (Error const&) {  // a device that has failed says so to whom it serves
+      }
     }
   }
 

@@ -10,8 +10,8 @@
 #include <lockstep/comm/detail/peer_watch.hpp>
 #include <lockstep/core/error.hpp>
 
-#if NCCL_VERSION_CODE < 21900
-#error "Lockstep: NcclCommunicator needs NCCL 2.19 or later, which has split communicators and registered buffers"
+#if NCCL_VERSION_CODE < 21904
+#error "Lockstep: NcclCommunicator needs NCCL 2.19.4 or later: it splits communicators, registers buffers and ends cleanly"
 #endif
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {

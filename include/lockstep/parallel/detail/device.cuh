@@ -236,11 +236,19 @@ class Device<CudaSpace> {
   }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> read(Loss const& loss) {
-    auto* const to = on_host(0);
-    copy(to, loss.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost);
+    begin_read(loss);
     stream().synchronize();
     clock_.settle();
-    return {to[0], to[1]};
+    return end_read();
+  }
+  /// The same in two halves: what is queued in between is not waited for.
+  void begin_read(Loss const& loss) {
+    copy(on_host(0), loss.totals, 2 * sizeof(double), cudaMemcpyDeviceToHost);
+    read_.record(stream());
+  }
+  [[nodiscard]] nn::Loss<HostSpace> end_read() const {
+    memory::wait_for(read_);
+    return {on_host(0)[0], on_host(0)[1]};
   }
   /// The loss of all devices, beside this one's, where a sum leaves it.
   [[nodiscard]] Loss const& summed() const noexcept { return summed_; }
@@ -296,6 +304,7 @@ class Device<CudaSpace> {
   memory::Block pinned_ = memory::PinnedResource{}.allocate(4 * sizeof(double));
   memory::CudaStream stream_;
   memory::CudaInbox inbox_;
+  memory::CudaEvent read_;
   DeviceClock clock_;
   std::uint64_t received_ = 0;
   Loss loss_{totals_.data(), nullptr, nullptr}, summed_{totals_.data() + 2, nullptr, nullptr};

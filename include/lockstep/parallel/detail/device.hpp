@@ -96,10 +96,13 @@ class Device<HostSpace> {
   }
   [[nodiscard]] Loss const& loss() const noexcept { return loss_; }
   [[nodiscard]] nn::Loss<HostSpace> const& read(Loss const& loss) const noexcept { return loss; }
+  /// The same in two halves: on a device, what is queued in between is not waited for.
+  void begin_read(Loss const& loss) noexcept { read_ = loss; }
+  [[nodiscard]] nn::Loss<HostSpace> const& end_read() const noexcept { return read_; }
 
  private:
   std::unique_ptr<ThreadPool> pool_;
-  Loss loss_;
+  Loss loss_, read_;
   PhaseSeconds phases_;
   Timeline* timeline_ = nullptr;
 };

@@ -26,6 +26,8 @@ class ReplicaSum<Replica, CudaSpace> {
       done_.emplace_back();
       copied_.emplace_back();
     }
+    for (auto const& reader : replicas)
+      for (auto const& read : replicas) let_read(*reader, *read);
     first().device().enter();
   }
   ReplicaSum(ReplicaSum const&) = delete;
@@ -61,6 +63,20 @@ class ReplicaSum<Replica, CudaSpace> {
   }
 
  private:
+  /// Copies between two GPUs go over the host unless one may read the other's memory.
+  static void let_read(Replica& reader, Replica& read) {
+    if (reader.device().gpu() == read.device().gpu()) return;
+    int can = 0;
+    memory::check_cuda(cudaDeviceCanAccessPeer(&can, reader.device().gpu(), read.device().gpu()),
+                       "cudaDeviceCanAccessPeer");
+    if (can == 0) return;
+    reader.device().enter();
+    auto const status = cudaDeviceEnablePeerAccess(read.device().gpu(), 0);
+    if (status == cudaErrorPeerAccessAlreadyEnabled)
+      cudaGetLastError();  // the runtime would tell it again
+    else
+      memory::check_cuda(status, "cudaDeviceEnablePeerAccess");
+  }
   [[nodiscard]] Replica& first() const noexcept { return *replicas_[0]; }
   /// What is queued for a replica so far, for others to wait for.
   void record(std::size_t i) {

@@ -5,6 +5,7 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/kernel/sum_of_squares.cuh>
 #include <lockstep/memory/buffer.hpp>
+#include <lockstep/memory/cuda.cuh>
 #include <lockstep/parallel/detail/step_scalars.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
@@ -30,17 +31,33 @@ class MakeStepScalars<CudaSpace> {
     kernel::OptimizerStep<Space>::complete(stream, known, loss.totals + 1, settings.clip_norm,
                                            measures ? squares_.data() : nullptr, settings.loss_scaler, scale,
                                            scalars_.data());
+    told_ = measures;
+    if (told_) {
+      memory::check_cuda(
+          cudaMemcpyAsync(on_host(), scalars_.data(), sizeof known, cudaMemcpyDeviceToHost, stream.get()),
+          "cudaMemcpyAsync");
+      made_.record(stream);
+    }
     return scalars_.data();
   }
-  /// As on the host. Waits for the device.
+  /// As on the host. Waits for the scalars, not for what they are used for.
   template <class Device>
-  [[nodiscard]] bool skipped(Device const& device) const {
-    return device.get(scalars_.data()).skip;
+  [[nodiscard]] bool skipped(Device const&) const {
+    if (!told_) return false;
+    memory::wait_for(made_);
+    return on_host()->skip;
   }
 
  private:
+  [[nodiscard]] optim::StepScalars<Space>* on_host() const noexcept {
+    return reinterpret_cast<optim::StepScalars<Space>*>(pinned_.data());
+  }
+
   memory::Buffer<optim::StepScalars<Space>, Space> scalars_{1, memory::CudaResource{}};
   memory::Buffer<double, Space> squares_{1, memory::CudaResource{}};
+  memory::Block pinned_ = memory::PinnedResource{}.allocate(sizeof(optim::StepScalars<Space>));
+  mutable memory::CudaEvent made_;
+  mutable bool told_ = false;  // whether the last step has measured anything
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
