@@ -8,6 +8,7 @@
 #include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/channels.cuh>
+#include <lockstep/kernel/clear_padding.cuh>
 #include <lockstep/kernel/convert.cuh>
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>

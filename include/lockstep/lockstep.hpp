@@ -75,6 +75,7 @@
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/channel_bias.hpp>
 #include <lockstep/kernel/channels.hpp>
+#include <lockstep/kernel/clear_padding.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>

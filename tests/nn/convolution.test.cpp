@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/transposed_convolution.hpp>
 #include <lockstep/nn/upsample.hpp>
@@ -98,6 +100,60 @@ TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one 
   for (auto const& entry : layout.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
   nn::Conv2d usual(1, 1);
   CHECK(nn::ParameterLayout::of(usual).entries()[0].shape == std::vector<Index>{1, 1, 3, 3});
+}
+
+namespace {
+/// Two convolutions of sequences, and what a row pooled from them is.
+struct Series {
+  nn::Conv1d first{3, 4, {.kernel = 5, .stride = 2, .padding = 2}}, second{4, 2, {.kernel = 3, .padding = 1}};
+  void visit(auto&& each) { each("first", first), each("second", second); }
+};
+[[nodiscard]] auto of_series(std::vector<std::int32_t> lengths, Index length) {
+  return [lengths = std::move(lengths), length, positions = std::vector<Index>(lengths.size())](
+             auto& context, Series const& s, auto const& x) {
+    auto const rows = static_cast<Index>(lengths.size());
+    using Layout = nn::SequenceLayout<HostSpace>;
+    typename std::decay_t<decltype(context)>::template Variable<2> const tokens = x.as_rows();
+    nn::Sequence<typename std::decay_t<decltype(context)>::Scalar, HostSpace> const in{
+        tokens, Layout::padded(length, {lengths.data(), {rows}}, {positions.data(), {rows}})};
+    auto const h = s.first.forward(context, in);
+    for (Index row = 0; row < rows; ++row) CHECK(h.layout.tokens(row) == (in.layout.tokens(row) + 1) / 2);
+    return nn::mean_pool(context, s.second.forward(context, nn::relu(context, h)));
+  };
+}
+}  // namespace
+
+TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
+  auto const result = trial<double>(Series{}, Extents<3>{4, 9, 3}, of_series({9, 0, 1, 6}, 9)).check();
+  CAPTURE(result.where);
+  CHECK(result.ok());
+  auto together = trial<double>(Series{}, Extents<3>{2, 9, 3}, of_series({5, 9}, 9));
+  auto const weights = together.layout.entries();
+  auto const first = static_cast<std::size_t>(weights[0].offset);
+  std::vector<std::vector<double>> pooled;
+  for (Index alone : {0, 1}) {
+    auto t = trial<double>(Series{}, Extents<3>{1, alone ? 5 : 9, 3}, of_series({5}, alone ? 5 : 9));
+    for (std::size_t i = 0; i < 15; ++i)
+      t.values[static_cast<std::size_t>(t.layout.entries()[0].offset) + i] = together.values[first + i];
+    for (std::size_t e = 1; e < weights.size(); ++e)
+      std::copy_n(together.values.data() + weights[e].offset, weights[e].size,
+                  t.values.data() + t.layout.entries()[e].offset);
+    ThreadPool pool(1);
+    nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+    context.bind(t.values.data(), t.gradients.data(), t.layout.entries().size());
+    context.begin_micro_batch(nn::Mode::evaluation, 3);
+    pooled.push_back({t.model.forward(context, Batch{}).sum});
+  }
+  CHECK(pooled[0] == pooled[1]);
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  std::vector<Index> const offsets{0, 4}, positions{0};
+  nn::Sequence<float, HostSpace> const ragged{
+      context.variable<2>({4, 3}),
+      nn::SequenceLayout<HostSpace>::ragged(4, 4, {offsets.data(), {2}}, {positions.data(), {1}})};
+  CHECK_THROWS_WITH_AS(static_cast<void>(Series{}.first.forward(context, ragged)),
+                       doctest::Contains("the sequences lie end to end"), ShapeError);
 }
 
 TEST_CASE("no samples, and no bias") {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 
+#include <lockstep/kernel/clear_padding.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/detail/without_padding.hpp>
+#include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -65,6 +69,32 @@ class Convolution : public detail::ConvolutionBase<Dims> {
           {dbias.data, {outputs()}}, dbias.write, this->plans(c), this->scratch(c));
     });
     return y;
+  }
+  /// Of sequences, padded to one length: a series whose tokens see each other and nothing of the padding, so that a
+  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it.
+  /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result as above of the length
+  /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than the kernel
+  template <class Context>
+  requires(Dims == 1) [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    using Kernel = kernel::ClearPadding<typename Context::Space>;
+    if constexpr (Context::Space::host_accessible) context.expect_whole_sequences("Convolution");
+    expect<ShapeError>(!x.layout.is_ragged(), [&] {
+      return weight_.layer("Convolution") +
+             ": the sequences lie end to end, and it takes them padded to one length: let data::PadCollate make "
+             "batches";
+    });
+    auto const tokens = detail::without_padding(context, x);
+    auto const y = forward(context, tokens.reshape(Extents<3>{x.layout.rows, x.layout.length, x.width()}));
+    auto layout = x.layout;
+    layout.length = y.extent(1), layout.slots = layout.rows * layout.length;
+    if (!x.layout.lengths.empty()) {
+      auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
+      Kernel::windows(context.stream(), x.layout.lengths, this->kernel_.values[0], this->stride_.values[0],
+                      this->padding_.values[0], layout.length, lengths);
+      layout.lengths = {lengths.data, lengths.extent};
+    }
+    return {y.as_rows(), layout};
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/kernel/clear_padding.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// As on the host, bit for bit; queued on the stream.
+template <>
+struct ClearPadding<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+  using Lengths = TensorView<std::int32_t const, 1, CudaSpace>;
+
+  template <class T>
+  static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
+    detail::for_elements("kernel::ClearPadding::run", stream, x.size(), [=] __device__(Index i) {
+      bool const token = layout.is_token(i / x.extent[1]);
+      if (write == Write::overwrite)
+        y.data[i] = token ? x.data[i] : T{0};
+      else if (token)
+        y.data[i] = static_cast<T>(y.data[i] + x.data[i]);
+    });
+  }
+
+  static void windows(Stream stream, Lengths lengths, Index kernel, Index stride, Index padding, Index most,
+                      TensorView<std::int32_t, 1, CudaSpace> to) {
+    detail::for_elements("kernel::ClearPadding::windows", stream, lengths.size(), [=] __device__(Index row) {
+      to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], kernel, stride, padding, most);
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// What layers that look at neighbouring tokens do about padding.
+template <class Space>
+struct ClearPadding {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct ClearPadding<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+  using Lengths = TensorView<std::int32_t const, 1, HostSpace>;
+
+  /// y = x, with zeros in padding, or y += x in tokens: also the gradient of the former.
+  /// @shape x, y [layout.slots, width]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void run(Stream stream, SequenceLayout<HostSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
+    auto const width = x.extent[1];
+    stream.pool().for_ranges(layout.slots, std::max<Index>(1, 8192 / std::max<Index>(1, width)),
+                             [=](Index slot, Index end) {
+                               for (; slot < end; ++slot) {
+                                 auto const* const from = x.data + slot * width;
+                                 auto* const to = y.data + slot * width;
+                                 if (!layout.is_token(slot)) {
+                                   if (write == Write::overwrite) std::fill_n(to, width, T{0});
+                                 } else if (write == Write::overwrite) {
+                                   std::copy_n(from, width, to);
+                                 } else {
+                                   for (Index c = 0; c < width; ++c) to[c] += from[c];
+                                 }
+                               }
+                             });
+  }
+
+  /// How many places a window of `kernel` tokens has that moves by `stride` over each sequence, with so much `padding`
+  /// on either side; none has more than `most`, and an empty one has none.
+  /// @shape lengths, to [rows]
+  static void windows(Stream, Lengths lengths, Index kernel, Index stride, Index padding, Index most,
+                      TensorView<std::int32_t, 1, HostSpace> to) {
+    for (Index row = 0; row < lengths.size(); ++row) to(row) = places(lengths(row), kernel, stride, padding, most);
+  }
+  [[nodiscard]] static constexpr std::int32_t places(std::int32_t tokens, Index kernel, Index stride, Index padding,
+                                                     Index most) noexcept {
+    auto const room = Index{tokens} + 2 * padding - kernel;
+    return static_cast<std::int32_t>(tokens <= 0 || room < 0 ? 0 : std::min(most, room / stride + 1));
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
