@@ -173,6 +173,7 @@
 #include <lockstep/nn/relu.hpp>
 #include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>

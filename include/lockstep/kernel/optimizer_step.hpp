@@ -72,7 +72,8 @@ struct OptimizerStep<HostSpace> {
   static Run run_at(TouchedRows const& table, Index offset, Index at, Index end) noexcept {
     if (table.words == nullptr) return {true, end};
     auto const row = (offset + at - table.offset) / table.width;
-    return {table.contains(row), std::min(end, table.offset + table.end_of_run(row) * table.width - offset)};
+    auto const last = std::min(table.rows, (offset + end - table.offset + table.width - 1) / table.width);
+    return {table.contains(row), std::min(end, table.offset + table.end_of_run(row, last) * table.width - offset)};
   }
 };
 

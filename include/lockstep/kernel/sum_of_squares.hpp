@@ -82,8 +82,13 @@ struct SumOfSquares<HostSpace> {
   [[nodiscard, gnu::always_inline]] static double of_block(TensorView<T const, 1, HostSpace> x,
                                                            std::span<TouchedRows const> tables, Index number) noexcept {
     auto const begin = number * block, end = std::min(x.size(), begin + block);
-    Lanes sums{};
-    for_written(tables, begin, end, [&](Index from, Index to) { add(x.data + begin, from - begin, to - begin, sums); });
+    Lanes sums;
+    bool any = false;  // most blocks of a large table have no row that was touched
+    for_written(tables, begin, end, [&](Index from, Index to) {
+      if (!any) sums = {}, any = true;
+      add(x.data + begin, from - begin, to - begin, sums);
+    });
+    if (!any) return 0;
     for (auto half = sums.size() / 2; half > 0; half /= 2)
       for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
     return sums[0];

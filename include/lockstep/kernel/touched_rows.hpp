@@ -41,21 +41,21 @@ struct TouchedRows {
     return sum;
   }
 
-  /// The first row after `row` that is not like it, or `rows`.
-  [[nodiscard]] Index end_of_run(Index row) const noexcept {
+  /// The first row after `row` that is not like it, or `last`, behind which is not looked.
+  [[nodiscard]] Index end_of_run(Index row, Index last) const noexcept {
     bool const touched = contains(row);
     auto const others = [&](Index word) { return touched ? ~words[word] : words[word]; };
     auto word = row / 64;
     auto left = others(word) >> (row % 64) << (row % 64);
-    while (left == 0 && ++word < words_for(rows)) left = others(word);
-    return left == 0 ? rows : std::min(rows, word * 64 + std::countr_zero(left));
+    while (left == 0 && ++word < words_for(last)) left = others(word);
+    return left == 0 ? last : std::min(last, word * 64 + std::countr_zero(left));
   }
 
   /// Calls f(begin, end, touched) for the longest runs of rows in [first, last) that are alike, in order.
   template <class F>
   [[gnu::always_inline]] void for_runs(Index first, Index last, F&& f) const {
     while (first < last) {
-      auto const end = std::min(last, end_of_run(first));
+      auto const end = end_of_run(first, last);
       f(first, end, contains(first));
       first = end;
     }

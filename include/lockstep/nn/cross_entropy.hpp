@@ -7,8 +7,8 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
-#include <lockstep/nn/detail/same_lengths.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
@@ -71,7 +71,7 @@ template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                                           CrossEntropyOptions const& options = {}) {
-  detail::expect_same_lengths("cross_entropy", logits, labels);
+  expect_same_lengths("cross_entropy", logits, labels);
   return cross_entropy(context, logits, labels.values, options);
 }
 
@@ -92,8 +92,8 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     else
       return numbers;
   };
-  detail::expect_same_lengths("cross_entropy", logits, labels);
-  detail::expect_same_lengths("cross_entropy", logits, factors);
+  expect_same_lengths("cross_entropy", logits, labels);
+  expect_same_lengths("cross_entropy", logits, factors);
   auto const each = values(factors);
   static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(each.data)>>, float>,
                 "Lockstep: cross_entropy takes a float for each row as its factors");

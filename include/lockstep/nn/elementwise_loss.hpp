@@ -8,8 +8,8 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/elementwise_loss.hpp>
 #include <lockstep/nn/context.hpp>
-#include <lockstep/nn/detail/same_lengths.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
@@ -83,7 +83,7 @@ requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
                                                              Prediction const& prediction, Column const& target,
                                                              double factor = 1) {
-  detail::expect_same_lengths(Rule::name, prediction, target);
+  expect_same_lengths(Rule::name, prediction, target);
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 

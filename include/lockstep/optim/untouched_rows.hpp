@@ -10,4 +10,11 @@ enum class UntouchedRows {
   stay,    ///< nothing: much faster for large tables, another algorithm (PyTorch's SparseAdam)
 };
 
+/// Whether an optimizer's step changes no row that it did not touch.
+template <class Optimizer>
+[[nodiscard]] constexpr bool leaves_untouched_rows(Optimizer const& optimizer) noexcept {
+  if constexpr (requires { optimizer.untouched_rows; }) return optimizer.untouched_rows == UntouchedRows::stay;
+  return false;
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim

@@ -11,6 +11,7 @@
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/tree_sum.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/detail/ready_parts.hpp>
@@ -82,7 +83,7 @@ struct DataParallel {
       device.begin_read(loss);
       state_.update(optimizer, first(), loss, settings);
       auto const updated = device.now();
-      sum_.spread();
+      sum_.spread(optim::leaves_untouched_rows(optimizer));
       device.took(&PhaseSeconds::communication, begin, reduced);
       device.took(&PhaseSeconds::optimizer, reduced, updated);
       device.took(&PhaseSeconds::communication, updated, device.now());

@@ -48,8 +48,9 @@ class ReplicaSum<Replica, CudaSpace> {
     return first().device().summed();
   }
 
-  /// Every replica takes the values of the first, and its loss scale, on its own stream.
-  void spread() {
+  /// Every replica takes the values of the first, and its loss scale, on its own stream: here tables have dense
+  /// gradients.
+  void spread(bool) {
     auto& from = first();
     record(0);
     for (std::size_t i = 1; i < replicas_.size(); ++i) {

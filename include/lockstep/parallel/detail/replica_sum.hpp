@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/tree_sum.hpp>
@@ -53,12 +54,16 @@ class ReplicaSum<Replica, HostSpace> {
             tree_sum(count, [&](int i) { return replicas_[static_cast<std::size_t>(i)]->loss().weight; })};
   }
 
-  /// Every replica takes the values of the first, and its loss scale.
-  void spread() {
+  /// Every replica takes the values of the first, and its loss scale. Where `rows_stay`, rows that nobody has touched
+  /// are alike already, and large tables cost no more than what was looked up in them.
+  void spread(bool rows_stay) {
     threads_.run([&](int device) {
       auto &from = *replicas_[0], &to = *replicas_[static_cast<std::size_t>(device)];
       if (device == 0) return;
-      to.set_values(from.values());
+      auto const* const values = std::as_const(from).value_data();
+      auto* const copy = to.value_data();
+      kernel::for_written(rows_stay ? from.touched() : std::span<kernel::TouchedRows const>{}, 0, from.size(),
+                          [&](Index begin, Index end) { std::copy(values + begin, values + end, copy + begin); });
       if constexpr (Replica::scales_loss) *to.loss_scale().data() = *from.loss_scale().data();
     });
   }

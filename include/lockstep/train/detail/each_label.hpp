@@ -5,7 +5,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/nn/detail/same_lengths.hpp>
+#include <lockstep/nn/same_lengths.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -27,7 +27,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
   };
   if constexpr (requires { prediction.layout; }) {
     auto const& layout = prediction.layout;
-    nn::detail::expect_same_lengths(metric, prediction, labels);
+    nn::expect_same_lengths(metric, prediction, labels);
     expect_labels(layout.slots, "slots");
     for (Index row = 0; row < layout.rows; ++row)
       for (Index slot = layout.start(row); slot < layout.start(row) + layout.tokens(row); ++slot)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/nn/detail/same_lengths.hpp>
+#include <lockstep/nn/same_lengths.hpp>
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/layout_of.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// Each token of `sequences` needs an element of a column of its own, such as a label: where the column is one of
 /// sequences, row by row, since padding would stand for what is missing. Nothing is asked of rows without a layout, nor
@@ -36,4 +36,4 @@ void expect_same_lengths(char const* who, Sequences const& sequences, Column con
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
