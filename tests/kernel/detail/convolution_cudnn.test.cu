@@ -46,6 +46,15 @@ TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
                        CudaError);
 }
 
+TEST_CASE("a pass that cuDNN does not support after all has no algorithm from then on") {
+  ConvolutionShape const s{.rows = 0, .inputs = 3, .outputs = 4, .extent = {1, 5, 6}, .kernel = {1, 3, 2}};
+  kernel::detail::CudnnPlan plan(nullptr, s, kernel::detail::ConvolutionPass::forward);
+  CHECK(plan.runs(CUDNN_STATUS_SUCCESS, "cudnnConvolutionForward"));
+  CHECK_FALSE(plan.runs(CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "cudnnConvolutionForward"));
+  CHECK_FALSE(plan.has_algorithm());
+  CHECK_THROWS_AS(static_cast<void>(plan.runs(CUDNN_STATUS_BAD_PARAM, "cudnnConvolutionForward")), CudaError);
+}
+
 TEST_CASE("a pass that was planned can be recorded, and gives the same bits again") {
   if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
   memory::CudaStream const stream;

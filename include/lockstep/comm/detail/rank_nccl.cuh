@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #if defined(LOCKSTEP_NCCL)
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -37,7 +39,8 @@ class RankNccl {
     ncclUniqueId id{};
     if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
     host_.broadcast(&id, sizeof id, 0);
-    host_.barrier();  // here who does not come has a name
+    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // short waits are not made fifty microseconds longer
+    host_.barrier();                     // here who does not come has a name
     group_ = GroupNccl::join(id, rank(), size(), watch_);
   }
   RankNccl(RankNccl const&) = delete;
