@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/attention.hpp>
 #include <lockstep/kernel/rotary.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -153,6 +155,11 @@ class MultiHeadAttention {
     });
     return output_.forward(context, x.with(mixed));
   }
+  /// Says that it takes a Sequence.
+  template <class Context, class X>
+  requires(!std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
+      Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x)
+  const { return detail::refuse_unordered<Sequence<typename Context::Scalar, typename Context::Space>>(x); }
 
  private:
   /// Turns queries and keys in place, where positions are rotary, and returns the angles.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -30,6 +32,16 @@ class Embedding {
   }
 
   void visit(auto&& each) { each("weight", weight_); }
+
+  /// Says how it is looked up.
+  template <class Context, class... X>
+  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const&...) const {
+    static_assert(!std::is_same_v<Context, Context>,
+                  "Lockstep: an nn::Embedding is a table, which a layer looks up beside others: "
+                  "embedding.forward(context, table.of(batch[&Sample::ids]), batch.positions()) with an "
+                  "nn::FusedEmbedding embedding{{.width = width}}");
+    return {};
+  }
 
   template <class Column>
   [[nodiscard]] Lookup<Column> of(Column const& column) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -10,6 +11,7 @@
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/recurrent.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -100,6 +102,11 @@ class Recurrent {
                         [this, x, y, pass](Context& c) { backward(c, x, y, pass); });
     return x.with(y);
   }
+  /// Says that it takes a Sequence.
+  template <class Context, class X>
+  requires(!std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
+      Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x)
+  const { return detail::refuse_unordered<Sequence<typename Context::Scalar, typename Context::Space>>(x); }
 
  private:
   /// What the cell kept behind the last token, for those that come next.

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 
@@ -17,6 +18,15 @@ class DecayRule {
   template <std::convertible_to<Function> F>
   constexpr DecayRule(F function)
       : decays_(function) {}  // NOLINT(google-explicit-constructor): stands for the function
+  /// Says what it holds, of anything else.
+  template <class F>
+  requires(!std::convertible_to<F, Function> && std::is_invocable_v<F, std::string_view, std::span<Index const>>)  //
+      constexpr DecayRule(F const&) {  // NOLINT(google-explicit-constructor): as above
+    static_assert(
+        !std::is_same_v<F, F>,
+        "Lockstep: a rule of parameters is a lambda without captures: let it read what it needs from constants "
+        "or global variables");
+  }
   constexpr DecayRule() = default;
 
   [[nodiscard]] bool operator()(std::string_view name, std::span<Index const> shape) const {

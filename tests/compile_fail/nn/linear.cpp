@@ -8,18 +8,26 @@
 // CASE other_rank: Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels
 // CASE whole_batch: Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch
 // CASE frozen: Lockstep: the frozen block has no forward(context, inputs...) const for these inputs
+// CASE recurrent: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
+// CASE attention: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
+// CASE embedding: Lockstep: an nn::Embedding is a table, which a layer looks up beside others
+// CASE rule: Lockstep: a rule of parameters is a lambda without captures
 // CASE sum: Lockstep: activations are added by nn::add(context, x, y)
 // CASE sequences: Lockstep: activations are added by nn::add(context, x, y)
 // CASE difference: Lockstep: activations are subtracted by nn::subtract(context, x, y)
 // CASE differences: Lockstep: activations are subtracted by nn::subtract(context, x, y)
 // CASE product: Lockstep: activations are multiplied by nn::multiply(context, x, y)
 // CASE products: Lockstep: activations are multiplied by nn::multiply(context, x, y)
+#include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/convolution.hpp>
+#include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/optim/rate_rule.hpp>
 
 using namespace lockstep;
 using Context = nn::Context<float, HostSpace>;
@@ -51,6 +59,15 @@ auto mistakes(Context& context, [[maybe_unused]] Batch const& batch, Context::Va
   return nn::Linear(2, 2).forward(context, batch);
 #elif defined(CASE_frozen)
   return nn::Frozen(Predicts{}).forward(context, x);
+#elif defined(CASE_recurrent)
+  return nn::GRU(2, 2).forward(context, x);
+#elif defined(CASE_attention)
+  return nn::MultiHeadAttention({.width = 2, .heads = 1}).forward(context, x);
+#elif defined(CASE_embedding)
+  return nn::Embedding(2, 2).forward(context, x);
+#elif defined(CASE_rule)
+  auto const factor = static_cast<double>(x.extent(0));
+  return optim::RateRule([factor](std::string_view, std::span<Index const>) { return factor; });
 #elif defined(CASE_sum)
   return x + x;
 #elif defined(CASE_sequences)

@@ -33,4 +33,13 @@ template <class Variable, class X>
   return {};
 }
 
+/// Says what layers over tokens take, of anything else. Nothing is returned, as it does not compile.
+template <class Sequence, class X>
+[[nodiscard]] Sequence refuse_unordered(X const&) {
+  static_assert(!std::is_same_v<X, X>,
+                "Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column, "
+                "nn::FusedEmbedding of ids, and nn::Conv1d of another");
+  return {};
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
