@@ -37,6 +37,8 @@ TEST_CASE("the first failure stays the first") {
   CHECK(page->tell(2) == "rank 2 was killed by signal 9 (Killed)");
   CHECK(page->tell(0) == "rank 0 failed: its peer is gone");
   CHECK(page->tell(1) == "rank 1 ended with exit code 3");
+  CHECK(page->says_why(0));
+  for (int const rank : {1, 2, 3}) CHECK_FALSE(page->says_why(rank));
 }
 
 TEST_CASE(

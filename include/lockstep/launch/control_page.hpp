@@ -93,6 +93,12 @@ struct ControlPage {
     auto const where = record.elsewhere.load(std::memory_order_acquire) ? std::string(" on ") + record.host : "";
     return "rank " + std::to_string(rank) + (pid != 0 ? " (pid " + std::to_string(pid) + where + ")" : "");
   }
+  /// Whether it ended with an error of its own that it has told.
+  [[nodiscard]] bool says_why(int rank) const noexcept {
+    auto const& record = (*this)[rank];
+    return record.state.load(std::memory_order_acquire) == detail::RankState::failed && record.signal == 0 &&
+           record.message[0] != '\0';
+  }
   /// "rank 1 (pid 4242) was killed by signal 9 (Killed)".
   [[nodiscard]] std::string tell(int rank) const {
     auto const name = who(rank);

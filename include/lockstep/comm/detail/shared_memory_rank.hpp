@@ -182,7 +182,7 @@ class SharedMemoryRank {
         waiting_.wait(requests_.first(), requests_[requests_.first()].descriptor(rank_));
       } catch (CommunicationError const& error) {
         failure_ = std::current_exception();
-        waiting_.tell_history(error.history());
+        waiting_.tell_history(error);
         throw;
       }
     }

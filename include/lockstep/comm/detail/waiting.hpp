@@ -92,10 +92,11 @@ class Waiting {
                              history());
   }
 
-  /// Tells, as one rank for all, what the ranks did last.
-  void tell_history(std::string const& history) const {
+  /// Tells, as one rank for all, what the ranks did last; not of a rank that has told itself why it ended.
+  void tell_history(CommunicationError const& error) const {
+    if (auto const* lost = dynamic_cast<RankLost const*>(&error); lost && control().says_why(lost->rank())) return;
     if (settings_.warn && memory_->block(0).told.exchange(1) == 0)
-      settings_.warn("the last operations of each rank:\n" + history);
+      settings_.warn("the last operations of each rank:\n" + error.history());
   }
 
   /// "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier 0.020 s ago, under way", and the
