@@ -13,6 +13,7 @@
 #include <lockstep/kernel/convolution.cuh>
 #include <lockstep/kernel/cross_entropy.cuh>
 #include <lockstep/kernel/ctc.cuh>
+#include <lockstep/kernel/dot_by_row.cuh>
 #include <lockstep/kernel/dropout.cuh>
 #include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/elementwise_loss.cuh>
@@ -34,6 +35,7 @@
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/rotary.cuh>
 #include <lockstep/kernel/scale.cuh>
+#include <lockstep/kernel/softmax.cuh>
 #include <lockstep/kernel/space_pooling.cuh>
 #include <lockstep/kernel/standard_normal.cuh>
 #include <lockstep/kernel/step_key.cuh>

@@ -82,6 +82,7 @@
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/ctc.hpp>
+#include <lockstep/kernel/dot_by_row.hpp>
 #include <lockstep/kernel/dropout.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise.hpp>
@@ -113,6 +114,7 @@
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/slope.hpp>
+#include <lockstep/kernel/softmax.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>
 #include <lockstep/kernel/standard_normal.hpp>
@@ -134,6 +136,7 @@
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/ctc_best_path.hpp>
 #include <lockstep/nn/ctc_loss.hpp>
+#include <lockstep/nn/dot_by_row.hpp>
 #include <lockstep/nn/dot_products.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
@@ -182,6 +185,7 @@
 #include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/slice_channels.hpp>
+#include <lockstep/nn/softmax.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/nn/standard_normal.hpp>

@@ -15,6 +15,7 @@
 #include <lockstep/nn/concatenate_channels.hpp>
 #include <lockstep/nn/convolution.hpp>
 #include <lockstep/nn/ctc_loss.hpp>
+#include <lockstep/nn/dot_by_row.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/exp.hpp>
@@ -40,6 +41,7 @@
 #include <lockstep/nn/sigmoid.hpp>
 #include <lockstep/nn/silu.hpp>
 #include <lockstep/nn/slice_channels.hpp>
+#include <lockstep/nn/softmax.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/standard_normal.hpp>
 #include <lockstep/nn/subtract.hpp>
@@ -134,11 +136,13 @@ class Everything {
 
     auto const both = dropout.forward(context, nn::gelu(context, nn::add(context, read, picture)), places);
     auto const direction = nn::l2_normalize(context, picture);
-    auto const noise = nn::multiply(context, direction, nn::standard_normal_like(context, both, places));
+    auto const noise =
+        nn::multiply(context, nn::softmax(context, direction), nn::standard_normal_like(context, both, places));
     auto const features = nn::concatenate_channels(context, nn::add(context, both, noise), nn::exp(context, direction));
     auto const half = features.extent(1) / 2;
     auto const sliced = nn::concatenate_channels(context, nn::slice_channels(context, features, half, half),
-                                                 nn::slice_channels(context, features, 0, half));
+                                                 nn::slice_channels(context, features, 0, half),
+                                                 nn::dot_by_row(context, direction, both));
     auto const loss = nn::mean_squared_error(context, head.forward(context, sliced), batch.targets, {.factor = factor});
     return loss.with_auxiliary(nn::ctc_loss(context, y, batch.tokens, {.factor = 0.1 * factor}));
   }
@@ -162,15 +166,15 @@ class Everything {
   nn::BatchNorm norm{4, {.activation = nn::Activation::relu}};
   nn::GroupNorm grouped{2, 4};
   nn::ConvTranspose2d twice{4, 4};
-  nn::Linear seen{4, width}, head{2 * width, 3};
+  nn::Linear seen{4, width}, head{2 * width + 1, 3};
   nn::Dropout dropout{0.1};
 };
 
 /// How far apart two models' gradients of one parameter may be where one of them stores activations as Low, as a part
-/// of their size. At most 61 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
-/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(61) times that.
+/// of their size. At most 63 tensors are rounded on the way to a gradient, each number by 2^-8 of itself at most, of
+/// float16 2^-11, and in a direction of its own: their errors add up to sqrt(63) times that.
 template <class Low>
-inline double const rounded_apart = std::sqrt(61.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
+inline double const rounded_apart = std::sqrt(63.0) * (std::is_same_v<Low, lockstep::float16> ? 0x1p-11 : 0x1p-8);
 
 /// Checks that `low` is `exact` but for rounding, and not the same, for each parameter of the layout.
 template <class Low, class Gradients>

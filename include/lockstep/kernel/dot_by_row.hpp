@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// The product of each row of one matrix with the same row of another.
+template <class Space>
+struct DotByRow {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct DotByRow<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// z[r] = a[r] . b[r].
+  /// @shape a, b [rows, width]   @shape z [rows]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> a, Matrix<T const> b, Vector<T> z) {
+    auto const width = a.extent[1];
+    stream.pool().for_ranges(a.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row)
+          z.data[row] = detail::dot(vectors, a.data + row * width, b.data + row * width, width);
+      });
+    });
+  }
+
+  /// da[r] = dz[r] b[r], or da += that; for the gradient of b the two change places.
+  /// @shape dz [rows]   @shape b, da [rows, width]
+  template <class T>
+  static void backward(Stream stream, Vector<T const> dz, Matrix<T const> b, Matrix<T> da, Write write) {
+    auto const width = b.extent[1];
+    stream.pool().for_ranges(b.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index row = begin; row < end; ++row) {
+          T const by = dz.data[row];
+          auto const at = row * width;
+          if (write == Write::overwrite) {
+            for (Index i = at; i < at + width; ++i) da.data[i] = by * b.data[i];
+          } else {
+            for (Index i = at; i < at + width; ++i) da.data[i] += by * b.data[i];
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr Index rows_per_task = 64;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

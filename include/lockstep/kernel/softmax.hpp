@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Each row as shares of its exponentials.
+template <class Space>
+struct Softmax {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct Softmax<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+
+  /// y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]), without overflow: the largest of a row is taken away first.
+  /// @shape x, y [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
+    auto const width = x.extent[1];
+    stream.pool().for_ranges(x.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const* const from = x.data + row * width;
+          auto* const to = y.data + row * width;
+          T const most = detail::largest(vectors, from, width);
+          for (Index c = 0; c < width; ++c) to[c] = detail::exp(from[c] - most);
+          T const share = 1 / detail::sum(vectors, to, width);
+          for (Index c = 0; c < width; ++c) to[c] *= share;
+        }
+      });
+    });
+  }
+
+  /// dx[r] = y[r] (dy[r] - y[r] . dy[r]), or dx += that.
+  /// @shape dy, y, dx [rows, width]
+  template <class T>
+  static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> y, Matrix<T> dx, Write write) {
+    auto const width = y.extent[1];
+    stream.pool().for_ranges(y.extent[0], rows_per_task, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        for (Index row = begin; row < end; ++row) {
+          auto const at = row * width;
+          T const mean = detail::dot(vectors, y.data + at, dy.data + at, width);
+          if (write == Write::overwrite) {
+            for (Index i = at; i < at + width; ++i) dx.data[i] = y.data[i] * (dy.data[i] - mean);
+          } else {
+            for (Index i = at; i < at + width; ++i) dx.data[i] += y.data[i] * (dy.data[i] - mean);
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  static constexpr Index rows_per_task = 64;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

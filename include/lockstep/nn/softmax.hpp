@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <tuple>
+
+#include <lockstep/kernel/softmax.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// Each row's channels as shares, e^x over the sum of a row's e^x, as torch.softmax along the last axis: weights of
+/// experts, or probabilities for a loss of your own. A loss of labels takes the logits instead: cross_entropy.
+/// @shape x and the result [rows, …, channels]
+/// @determinism bitwise, for any number of threads
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> softmax(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::Softmax<typename Context::Space>;
+  auto const y = context.template variable<Rank>(x.value.extent);
+  {
+    Staging work(context);
+    Kernel::template forward<Operand>(context.stream(), work.read(x.as_rows().value), work.write(y.as_rows().value));
+  }
+  context.on_backward(y, std::tuple{}, [x, y](Context& c) {
+    Staging back(c);
+    auto const dy = back.read(y.as_rows().gradient());
+    if (auto const dx = back.gradient(x))
+      Kernel::template backward<Operand>(c.stream(), dy, back.read(y.as_rows().value),
+                                         {dx.data, x.as_rows().value.extent}, dx.write);
+  });
+  return y;
+}
+/// The same for each token.
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> softmax(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return x.with(softmax(context, x.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
