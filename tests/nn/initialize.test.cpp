@@ -24,6 +24,10 @@ std::vector<float> start(M& model, std::uint64_t seed) {
   nn::initialize(layout, seed, values.data());
   return values;
 }
+struct Large {
+  nn::Parameter table{{1'200'000}, nn::Initializer::uniform(1)}, rest{{7}, nn::Initializer::normal(1)};
+  void visit(auto&& each) { each("table", table), each("rest", rest); }
+};
 struct Given {
   nn::Parameter p;
   nn::Buffer b, last{{2}, nn::Initializer::constant(9)};
@@ -64,6 +68,12 @@ TEST_CASE("a start depends on seed and name, not on the rest of the model") {
   CHECK(a == b);
   CHECK(a != c);
   CHECK(std::equal(d.begin(), d.end(), a.begin() + model.two.offset));
+}
+
+TEST_CASE("a large start is the same, however many threads share it") {
+  Large model;
+  auto const layout = nn::ParameterLayout::of(model);
+  CHECK(nn::initial_values(layout, 3, 3) == nn::initial_values(layout, 3));
 }
 
 TEST_CASE("numbers that are given are where parameters and buffers start, whatever the seed") {

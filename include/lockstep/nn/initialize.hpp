@@ -6,15 +6,16 @@
 
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/philox.hpp>
+#include <lockstep/core/thread_pool.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 namespace detail {
 template <class Scalar>
-void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scalar* out) {
+void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scalar* out, Index begin, Index end) {
   auto const scale = entry.initializer.scale;
-  for (Index i = 0; i < entry.size; ++i) {
+  for (Index i = begin; i < end; ++i) {
     auto const at = static_cast<std::uint64_t>(i);
     switch (entry.initializer.kind) {
       case Initializer::Kind::constant:
@@ -35,17 +36,26 @@ void write_start(ParameterLayout::Entry const& entry, Philox const& random, Scal
 }  // namespace detail
 
 /// Writes the start of every parameter into a host arena of `layout.size()` elements; padding stays as it is.
-/// @determinism bitwise: an element depends on seed, parameter name and its index only, whatever else the model holds
+/// `threads` share large ones.
+/// @determinism bitwise, for any number of threads: an element depends on seed, parameter name and its index only,
+/// whatever else the model holds
 template <class Scalar>
-void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* values) {
-  for (auto const& entry : layout.entries())
-    detail::write_start(entry, Philox(mix(seed, mix(entry.name))), values + entry.offset);
+void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* values, int threads = 1) {
+  constexpr Index grain = Index{1} << 16;
+  ThreadPool pool(layout.size() > 16 * grain ? threads : 1);
+  for (auto const& entry : layout.entries()) {
+    Philox const random(mix(seed, mix(entry.name)));
+    pool.for_ranges(entry.size, grain, [&](Index begin, Index end) {
+      detail::write_start(entry, random, values + entry.offset, begin, end);
+    });
+  }
 }
 
 /// The same in an arena of its own, with zeros between.
-[[nodiscard]] inline std::vector<float> initial_values(ParameterLayout const& layout, std::uint64_t seed) {
+[[nodiscard]] inline std::vector<float> initial_values(ParameterLayout const& layout, std::uint64_t seed,
+                                                       int threads = 1) {
   std::vector<float> values(static_cast<std::size_t>(layout.size()));
-  initialize(layout, seed, values.data());
+  initialize(layout, seed, values.data(), threads);
   return values;
 }
 
@@ -53,7 +63,7 @@ void initialize(ParameterLayout const& layout, std::uint64_t seed, Scalar* value
 template <class Scalar>
 void initialize_buffers(ParameterLayout const& layout, Scalar* buffers) {
   for (auto const& entry : layout.buffers())
-    detail::write_start(entry, Philox(mix(entry.name)), buffers + entry.offset);
+    detail::write_start(entry, Philox(mix(entry.name)), buffers + entry.offset, 0, entry.size);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -76,7 +76,7 @@ class Trainer {
         optimizer_(std::move(optimizer)),
         policy_(std::move(policy)),
         layout_(nn::ParameterLayout::of(model_)),
-        session_(policy_, model_, layout_, nn::initial_values(layout_, seed)),
+        session_(policy_, model_, layout_, nn::initial_values(layout_, seed, policy_.threads_each())),
         seed_(seed) {
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(optimizer_, layout_, seed));
