@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+#include <lockstep/data/concat.hpp>
 
 #include "../../skip.hpp"
 #include "../../temporary_folder.hpp"
@@ -137,6 +138,12 @@ TEST_CASE("headers: automatic, none and first line") {
   CHECK(table<Review>("review,sentiment\ngood,positive\n", {.header = data::CsvHeader::first_line}).size() == 1);
   CHECK(table<News>("99999999999,a,b\n").size() == 1);  // a number out of range is no name
   CHECK(error_of("class,title,text\n") == doctest::Contains("holds a header and no rows"));
+  data::CsvOptions const parts{.may_be_empty = true};
+  CHECK(table<News>("class,title,text\n", parts).size() == 0);
+  data::Concat const both{std::vector{data::CsvDataset<News>(put("none.csv", "class,title,text\n"), parts),
+                                      data::CsvDataset<News>(put("one.csv", with), parts)}};
+  REQUIRE(both.size() == 1);
+  CHECK(both.get(0).title == "a");
 }
 
 TEST_CASE("numbers of every kind") {

@@ -36,6 +36,7 @@ struct CsvOptions {
   /// Names of the columns that a row's members take, in the members' order: they are looked for in the first line, in
   /// any order and among others, whatever `header` says. Empty: the members take all columns as they stand.
   std::vector<std::string> columns = {};
+  bool may_be_empty = false;  ///< whether a header without rows is a dataset without samples: one of many parts may be
   std::uint64_t max_held_bytes = detail::max_held_text;  ///< the rows of a larger file are read when they are asked for
 };
 
@@ -145,8 +146,10 @@ class CsvDataset {
     if (options.columns.empty() &&
         (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(*table))))
       table->drop_first_row();
-    if (table->rows() == 0)
-      throw DataError(table->path() + ": holds a header and no rows; it must hold at least one sample");
+    if (table->rows() == 0 && !options.may_be_empty)
+      throw DataError(table->path() +
+                      ": holds a header and no rows; it must hold at least one sample, or be told that it "
+                      "may be empty: CsvOptions::may_be_empty");
     table_ = std::move(table);
   }
 
