@@ -57,10 +57,10 @@ __device__ void write_gradient(AttentionArguments<T> const& in, AttentionTarget<
 /// bias's. Keys: the targets are theirs and that of the values, and the block passes over all heads of queries that
 /// meet them, in order.
 template <class T, int per_lane, Side side>
-LOCKSTEP_CUDA_KERNEL void differentiate_attention(AttentionArguments<T> in, T const* dout,
-                                                  Accumulate<T> const* log_sums, Accumulate<T> const* means,
-                                                  AttentionTarget<T> first_target, AttentionTarget<T> second_target,
-                                                  Accumulate<T>* by_distance) {
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks that a multiprocessor has registers for
+    differentiate_attention(AttentionArguments<T> in, T const* dout, Accumulate<T> const* log_sums,
+                            Accumulate<T> const* means, AttentionTarget<T> first_target,
+                            AttentionTarget<T> second_target, Accumulate<T>* by_distance) {
   using Shape = AttentionShape<T, per_lane>;
   using Sum = typename Shape::Sum;
   constexpr bool own_keys = side == Side::keys;
