@@ -131,8 +131,8 @@ TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
   auto const weights = together.layout.entries();
   auto const first = static_cast<std::size_t>(weights[0].offset);
   std::vector<std::vector<double>> pooled;
-  for (Index alone : {0, 1}) {
-    auto t = trial<double>(Series{}, Extents<3>{1, alone ? 5 : 9, 3}, of_series({5}, alone ? 5 : 9));
+  for (Index shorter : {0, 1}) {
+    auto t = trial<double>(Series{}, Extents<3>{1, shorter ? 5 : 9, 3}, of_series({5}, shorter ? 5 : 9));
     for (std::size_t i = 0; i < 15; ++i)
       t.values[static_cast<std::size_t>(t.layout.entries()[0].offset) + i] = together.values[first + i];
     for (std::size_t e = 1; e < weights.size(); ++e)
