@@ -49,6 +49,20 @@ TEST_CASE("a single logit says 1 above 0") {
   CHECK(accuracy({-1, 2}, 1, {1, 0}) == 0);
 }
 
+TEST_CASE("what another library predicts is a matrix of numbers") {
+  struct Foreign {
+    struct {
+      float const* data;
+    } value;
+    Index rows;
+    [[nodiscard]] Index extent(int axis) const { return axis == 0 ? rows : 2; }
+  };
+  std::vector<float> const logits{1, 0, 0, 1};
+  Accuracy metric{&Sample::label};
+  metric.add(Foreign{{logits.data()}, 2}, Batch{{0, 0}});
+  CHECK(metric.value() == 0.5);
+}
+
 TEST_CASE("of sequences it is the share of tokens, padding left out") {
   struct Text {
     std::vector<std::int32_t> tags;

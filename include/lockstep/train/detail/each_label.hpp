@@ -22,7 +22,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     });
   };
   auto const one = [&](auto const& outputs, Index row) {
-    auto const width = outputs.value.extent.back();
+    Index const width = outputs.extent(1);
     f(outputs.value.data + row * width, width, labels.values.data[row]);
   };
   if constexpr (requires { prediction.layout; }) {
@@ -32,10 +32,14 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     for (Index row = 0; row < layout.rows; ++row)
       for (Index slot = layout.start(row); slot < layout.start(row) + layout.tokens(row); ++slot)
         one(prediction.tokens, slot);
-  } else {
+  } else if constexpr (requires { prediction.as_rows(); }) {
     auto const rows = prediction.as_rows();
     expect_labels(rows.extent(0), "rows");
     for (Index row = 0; row < rows.extent(0); ++row) one(rows, row);
+  } else {  // of another library: a matrix
+    Index const rows = prediction.extent(0);
+    expect_labels(rows, "rows");
+    for (Index row = 0; row < rows; ++row) one(prediction, row);
   }
 }
 
