@@ -47,3 +47,41 @@ TEST_CASE("elementwise_loss: one vector per row, one number per row, integers as
                        doctest::Contains("mean_squared_error: the prediction is [3, 1] and the target [2]"),
                        ShapeError);
 }
+
+namespace {
+/// The loss of rows and of tokens, each with a factor.
+struct Factors {
+  std::vector<float> numbers;
+  [[nodiscard]] TensorView<float const, 1, HostSpace> view() const { return {numbers.data(), {std::ssize(numbers)}}; }
+};
+}  // namespace
+
+TEST_CASE("elementwise_loss: weighed targets have a factor for each row or token, on loss and gradient alone") {
+  for (auto const& lengths : {std::vector<std::int32_t>{1, 1, 1, 1}, {3, 0, 2}}) {
+    Index const length = lengths.size() == 4 ? 1 : 3;
+    lockstep_test::TokenBatch const batch(lengths, length, 11);
+    auto const slots = batch.layout().slots;
+    Factors factors;
+    for (Index i = 0; i < slots; ++i) factors.numbers.push_back(0.75f * static_cast<float>(i) - 1);
+    auto const weighed = [&](auto& context, auto const& x, auto const& target, double factor) {
+      return nn::elementwise_loss(context, LogCosh{}, x, nn::weighed(target, factors.view()), factor);
+    };
+    loss_check::Model const model(batch, 3, weighed);
+    loss_check::Model const plain(batch, 3, apply);
+    auto const result = lockstep_test::check_model(model, batch);
+    CAPTURE(result.where);
+    CHECK(result.ok());
+    lockstep_test::Trial<std::remove_const_t<decltype(model)>, double> one(model);
+    lockstep_test::Trial<std::remove_const_t<decltype(plain)>, double> other(plain);
+    auto const got = one.step(batch), without = other.step(batch);
+    CHECK(got.weight == without.weight);
+    for (Index i = 0; i < slots * 3; ++i) {
+      auto const at = static_cast<std::size_t>(one.layout.entries()[0].offset + i);
+      CHECK(
+          one.gradients[at] ==
+          doctest::Approx(other.gradients[at] * static_cast<double>(factors.numbers[static_cast<std::size_t>(i / 3)])));
+    }
+    factors.numbers.pop_back();
+    CHECK_THROWS_WITH_AS(one.step(batch), doctest::Contains(" factors; each row needs one"), ShapeError);
+  }
+}

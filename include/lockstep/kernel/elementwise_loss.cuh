@@ -16,7 +16,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 template <class T, class U, class Rule>
 LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, Rule rule, Index width, Index per_chunk,
                                              Accumulate<T> factor, T const* prediction, U const* target, double* losses,
-                                             double* weights, T* gradient, Write write) {
+                                             double* weights, T* gradient, Write write, float const* factors) {
   using Sum = Accumulate<T>;
   auto const chunk = BlockTeam::first(), end = min(layout.slots, (chunk + 1) * per_chunk) * width;
   double sum = 0, count = 0;
@@ -35,6 +35,10 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
       at = rule(x, static_cast<Sum>(target[i]));
     if constexpr (requires { Rule::targets; })
       if (!rule.takes(static_cast<double>(target[i]))) at.value = at.slope = std::numeric_limits<Sum>::quiet_NaN();
+    if (factors) {
+      auto const by = static_cast<Sum>(factors[i / width]);
+      at.value *= by, at.slope *= by;
+    }
     sum += static_cast<double>(at.value);
     count += 1;
     if (!gradient) continue;
@@ -65,14 +69,14 @@ struct ElementwiseLoss<CudaSpace> {
                                Accumulate<T> factor, TensorView<T const, 2, CudaSpace> prediction,
                                TensorView<U const, 2, CudaSpace> target, TensorView<double, 1, CudaSpace> losses,
                                TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
-                               Write write) {
+                               Write write, TensorView<float const, 1, CudaSpace> factors = {}) {
     auto const width = prediction.extent[1];
     if constexpr (LossByColumn<Rule>)
       rule.columns = {stream.kept<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
     detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
                         detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
                         ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,
-                        losses.data, weights.data, gradient.data, write);
+                        losses.data, weights.data, gradient.data, write, factors.data);
   }
 };
 

@@ -40,6 +40,7 @@ struct ElementwiseLoss<HostSpace> {
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
   /// @shape gradient as prediction; a null one is left out   @shape rule.columns [width], where it has them
+  /// @shape factors [layout.slots], on value and slope of each, or a null one
   /// @determinism bitwise, for any number of threads
   /// @throws RowError (at Contract::normal) for a target that the rule does not take
   /// @source direct from the definition
@@ -47,7 +48,8 @@ struct ElementwiseLoss<HostSpace> {
   static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
                                TensorView<T const, 2, HostSpace> prediction, TensorView<U const, 2, HostSpace> target,
                                TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
-                               TensorView<T, 2, HostSpace> gradient, Write write) {
+                               TensorView<T, 2, HostSpace> gradient, Write write,
+                               TensorView<float const, 1, HostSpace> factors = {}) {
     if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target);
     auto const width = prediction.extent[1], per_chunk = slots_per_chunk(width);
     stream.pool().for_ranges(layout.slots, per_chunk, [=](Index begin, Index end) {
@@ -59,7 +61,8 @@ struct ElementwiseLoss<HostSpace> {
         auto const at = slot * width, count = (next - slot) * width;
         auto* const to = gradient.data ? gradient.data + at : nullptr;
         if (token) {
-          sum += run(rule, prediction.data + at, target.data + at, width, count, factor, to, write);
+          sum += run(rule, prediction.data + at, target.data + at, width, count, factor, to, write,
+                     factors.data ? factors.data + slot : nullptr);
           tokens += next - slot;
         } else if (to && write == Write::overwrite) {
           std::fill_n(to, count, T{0});
@@ -76,7 +79,7 @@ struct ElementwiseLoss<HostSpace> {
   /// Whole slots. Sums are of type T within a block and doubles across blocks.
   template <class T, class U, class Rule>
   static double run(Rule rule, T const* prediction, U const* target, Index width, Index count, T factor, T* gradient,
-                    Write write) {
+                    Write write, float const* factors) {
     return with_best_instructions([=](auto vectors) {
       T values[block], slopes[block];
       [[maybe_unused]] T columns[block];
@@ -96,6 +99,11 @@ struct ElementwiseLoss<HostSpace> {
             at = rule(prediction[first + i], static_cast<T>(target[first + i]));
           values[i] = at.value, slopes[i] = at.slope;
         }
+        if (factors)
+          for (Index i = 0, slot = first / width, column = first % width; i < here; ++i) {
+            values[i] *= static_cast<T>(factors[slot]), slopes[i] *= static_cast<T>(factors[slot]);
+            if (++column == width) column = 0, ++slot;
+          }
         total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;
         T* const to = gradient + first;

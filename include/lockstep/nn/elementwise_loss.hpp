@@ -21,7 +21,7 @@ namespace detail {
 template <class Context, class Rule, class TargetOf>
 [[nodiscard]] Loss<typename Context::Space> loss_of_elements(
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
-    double factor, TargetOf const& target_of) {
+    double factor, TargetOf const& target_of, TensorView<float const, 1, typename Context::Space> factors = {}) {
   using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
@@ -33,8 +33,37 @@ template <class Context, class Rule, class TargetOf>
   Kernel::template forward_backward<LossOperand<Context>,
                                     std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
       context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
-      {gradient.data, extent}, gradient.write);
+      {gradient.data, extent}, gradient.write, factors);
   return Loss<typename Context::Space>::of(context, sums, weights);
+}
+
+/// The same of targets, and factors that may be a null view.
+template <class Context, class Rule, class Target, int Rank>
+[[nodiscard]] Loss<typename Context::Space> loss_of_targets(
+    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
+    TensorView<Target, Rank, typename Context::Space> target, double factor,
+    TensorView<float const, 1, typename Context::Space> factors) {
+  static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
+  auto const extent = prediction.tokens.value.extent;
+  expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
+    return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
+           to_string(target.extent) + "; each element of the prediction needs one of the target";
+  });
+  if constexpr (kernel::LossByColumn<Rule>)
+    expect<ShapeError>(std::ssize(rule.columns) == extent[1], [&] {
+      return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
+             std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
+    });
+  return loss_of_elements(
+      context, rule, prediction, factor, [&](auto const&) { return target.reshape(extent); }, factors);
+}
+/// The numbers of a column, or of a view.
+template <class Numbers>
+[[nodiscard]] auto numbers_of(Numbers const& numbers) {
+  if constexpr (requires { numbers.values; })
+    return numbers.values;
+  else
+    return numbers;
 }
 
 }  // namespace detail
@@ -51,19 +80,7 @@ template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
     TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
-  static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
-  auto const extent = prediction.tokens.value.extent;
-  expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
-    return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and the target " +
-           to_string(target.extent) + "; each element of the prediction needs one of the target";
-  });
-  if constexpr (kernel::LossByColumn<Rule>)
-    expect<ShapeError>(std::ssize(rule.columns) == extent[1], [&] {
-      return std::string(Rule::name) + ": the prediction is " + to_string(extent) + " and there are " +
-             std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
-    });
-  return detail::loss_of_elements(context, rule, prediction, factor,
-                                  [&](auto const&) { return target.reshape(extent); });
+  return detail::loss_of_targets(context, rule, prediction, target, factor, {});
 }
 
 /// The same for one vector per row, or per place of a picture.
@@ -85,6 +102,44 @@ requires requires(Column const& column) { column.values; }
                                                              double factor = 1) {
   expect_same_lengths(Rule::name, prediction, target);
   return elementwise_loss(context, rule, prediction, target.values, factor);
+}
+
+/// Targets with a factor for each row, place or token: what `weighed` returns.
+template <class Target, class Factors>
+struct Weighed {
+  Target target;
+  Factors factors;
+};
+/// In place of the targets of any loss of elements: the loss of each row or token times its factor, such as how much a
+/// sample counts. Factors are on loss and gradient and not on the weight, as cross_entropy's are.
+/// @shape factors [rows] or [slots]: a column or a view of floats
+template <class Target, class Factors>
+[[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
+  return {target, factors};
+}
+/// @throws ShapeError when there are more or fewer factors than rows or tokens
+template <class Context, class Rule, class Prediction, class Target, class Factors>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             Prediction const& prediction,
+                                                             Weighed<Target, Factors> const& weighed,
+                                                             double factor = 1) {
+  expect_same_lengths(Rule::name, prediction, weighed.target);
+  expect_same_lengths(Rule::name, prediction, weighed.factors);
+  auto const factors = detail::numbers_of(weighed.factors);
+  static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(factors.data)>>, float>,
+                "Lockstep: nn::weighed takes a float for each row as its factors");
+  auto const loss = [&](auto const& tokens) {
+    expect<ShapeError>(factors.size() == tokens.layout.slots, [&] {
+      return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
+             " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
+    });
+    return detail::loss_of_targets(context, rule, tokens, detail::numbers_of(weighed.target), factor,
+                                   {factors.data, {factors.size()}});
+  };
+  if constexpr (requires { prediction.tokens; })
+    return loss(prediction);
+  else
+    return loss(detail::as_tokens(prediction));
 }
 
 /// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
