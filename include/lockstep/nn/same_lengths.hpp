@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/layout_of.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+namespace detail {
+template <class Layout>
+struct SpaceOfLayout;
+template <class Space>
+struct SpaceOfLayout<SequenceLayout<Space>> {
+  using type = Space;
+};
+}  // namespace detail
 
 /// Each token of `sequences` needs an element of a column of its own, such as a label: where the column is one of
 /// sequences, row by row, since padding would stand for what is missing. Nothing is asked of rows without a layout, nor
@@ -15,7 +25,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 template <class Sequences, class Column>
 void expect_same_lengths(char const* who, Sequences const& sequences, Column const& column) {
   if constexpr (requires { sequences.layout.lengths; }) {
-    using Space = decltype([]<class S>(SequenceLayout<S> const&) { return S{}; }(sequences.layout));
+    using Space = typename detail::SpaceOfLayout<std::remove_cvref_t<decltype(sequences.layout)>>::type;
     if constexpr (Space::host_accessible && (PaddedSequences<Column, Space> || RaggedSequences<Column, Space>)) {
       auto const& layout = sequences.layout;
       for (Index row = 0; row < layout.rows; ++row) {
