@@ -76,7 +76,9 @@ TEST_CASE("dropout layer: a picture is a sample whose places are its elements") 
   CHECK(picture == kept([&] { return context.variable<2>({2, 60}); }));
   CHECK(std::count(picture.begin(), picture.end(), 0.0f) > 30);
   CHECK(std::count(picture.begin(), picture.end(), 2.0f) > 30);
-  CHECK_THROWS_WITH_AS(kept([&] { return context.variable<4>({3, 3, 4, 5}); }),
+  CHECK_THROWS_WITH_AS(kept([&] {
+                         return context.variable<4>({3, 3, 4, 5});
+                       }),
                        "Dropout: the input is [3, 3, 4, 5] and there are 2 positions; each row needs one: "
                        "batch.positions()",
                        ShapeError);

@@ -18,7 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct GradientCheckOptions {
   double step = 1e-5;      ///< of the central difference
-  double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, and what a sum may be rounded by
+  double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or as sums are rounded
   double relative = 1e-6;
   Index most_per_parameter = 64;  ///< elements looked at in each parameter, spread over rows and columns
   std::uint64_t seed = 1;         ///< of random operations; the same in every evaluation, so dropout is a constant mask
@@ -33,9 +33,9 @@ struct GradientCheckResult {
 };
 
 /// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
-/// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink, as
-/// relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their place,
-/// or with values that are no such borders.
+/// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink,
+/// as relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their
+/// place, or with values that are no such borders.
 /// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
 template <class Model, class Batch>
 [[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,

@@ -11,7 +11,7 @@
 #include <lockstep/core/error.hpp>
 
 #if NCCL_VERSION_CODE < 21904
-#error "Lockstep: NcclCommunicator needs NCCL 2.19.4 or later: it splits communicators, registers buffers and ends cleanly"
+#error "Lockstep: NcclCommunicator needs NCCL 2.19.4 or later, which splits communicators and ends cleanly"
 #endif
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
