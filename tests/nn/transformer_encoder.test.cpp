@@ -44,6 +44,17 @@ TEST_CASE("nothing is dropped, unless told otherwise") {
                     1) == run<double>(make(2, 0), 6, batch, apply, 1));
 }
 
+TEST_CASE("each layer's attention has the rotary positions that were asked for") {
+  Batch const batch{.rows = 2, .length = 5, .lengths = {5, 3}};
+  auto const make_turned = [](double base) {
+    return nn::TransformerEncoder({.layers = 2, .width = 8, .heads = 2, .feed_forward = 10, .rotary_base = base});
+  };
+  auto const result = check(make_turned(50), 8, batch, apply, {.most_per_parameter = 16});
+  CAPTURE(result.where);
+  CHECK(result.ok());
+  CHECK(run<double>(make_turned(50), 8, batch, apply, 1).loss != run<double>(make_turned(0), 8, batch, apply, 1).loss);
+}
+
 TEST_CASE("float follows double") {
   Batch const batch{.rows = 2, .length = 5, .lengths = {5, 2}};
   auto const exact = run<double>(make(2), 6, batch, apply, 1);

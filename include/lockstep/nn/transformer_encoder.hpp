@@ -26,6 +26,7 @@ class TransformerEncoder {
     bool norm_first = false;  ///< as in the layer; a norm behind the last layer is then the model's own
     Activation activation = Activation::gelu;  ///< of each feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
+    double rotary_base = 0;                    ///< of rotary positions, such as 10000; 0: none
   };
 
   /// @throws ConfigError for a size below 1 (layers: below 0) or a probability outside [0, 1)
@@ -41,7 +42,8 @@ class TransformerEncoder {
                                          .causal = options.causal,
                                          .norm_first = options.norm_first,
                                          .activation = options.activation,
-                                         .epsilon = options.epsilon});
+                                         .epsilon = options.epsilon,
+                                         .rotary_base = options.rotary_base});
     layers_.assign(static_cast<std::size_t>(options.layers), layer);
   }
 

@@ -27,13 +27,17 @@ class TransformerEncoderLayer {
     bool norm_first = false;  ///< each part sees its input normalised, and its output joins a stream that never is
     Activation activation = Activation::gelu;  ///< of the feed-forward part
     double epsilon = 1e-5;                     ///< of the norms
+    double rotary_base = 0;                    ///< of rotary positions, such as 10000; 0: none
   };
 
   /// @throws ConfigError for a size below 1 or a probability outside [0, 1)   @throws ShapeError unless heads divides
   /// width
   explicit TransformerEncoderLayer(Options const& options)
-      : attention_(
-            {.width = options.width, .heads = options.heads, .dropout = options.dropout, .causal = options.causal}),
+      : attention_({.width = options.width,
+                    .heads = options.heads,
+                    .dropout = options.dropout,
+                    .causal = options.causal,
+                    .rotary_base = options.rotary_base}),
         attention_norm_(options.width, options.epsilon),
         feed_forward_(options.width, options.feed_forward, options.dropout, options.activation),
         feed_forward_norm_(options.width, options.epsilon),
