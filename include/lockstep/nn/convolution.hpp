@@ -6,7 +6,6 @@
 
 #include <lockstep/kernel/clear_padding.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/detail/without_padding.hpp>
 #include <lockstep/nn/sequence.hpp>
 
@@ -30,6 +29,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   using Base::bias_, Base::weight_, Base::flat;
 
  public:
+  using Base::forward;  // says what it takes, of anything else
   using Options = ConvolutionOptions<Dims>;
 
   /// @throws ConfigError unless channels, kernel and stride are at least 1 and the padding at least 0
@@ -95,22 +95,6 @@ class Convolution : public detail::ConvolutionBase<Dims> {
       layout.lengths = {lengths.data, lengths.extent};
     }
     return {y.as_rows(), layout};
-  }
-  /// Says that it takes a Variable.
-  template <class Context, detail::OfBatch X>
-  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
-  }
-  /// Says which.
-  template <class Context, int Rank>
-  requires(Rank != Dims + 2)  //
-      typename Context::template Variable<Dims + 2> forward(
-          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
-    static_assert(Rank == Dims + 2,
-                  "Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels: Conv1d "
-                  "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) has "
-                  "the same numbers");
-    return {};
   }
 
  private:

@@ -86,22 +86,16 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
     [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits,
                                                               Labels const& labels, Factors const& factors,
                                                               CrossEntropyOptions const& options = {}) {
-  auto const values = [](auto const& numbers) {
-    if constexpr (requires { numbers.values; })
-      return numbers.values;
-    else
-      return numbers;
-  };
   expect_same_lengths("cross_entropy", logits, labels);
   expect_same_lengths("cross_entropy", logits, factors);
-  auto const each = values(factors);
+  auto const each = detail::numbers_of(factors);
   static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(each.data)>>, float>,
                 "Lockstep: cross_entropy takes a float for each row as its factors");
   TensorView<float const, 1, typename Context::Space> const flat{each.data, {each.size()}};
   if constexpr (requires { logits.tokens; })
-    return detail::cross_entropy(context, logits, values(labels), flat, options);
+    return detail::cross_entropy(context, logits, detail::numbers_of(labels), flat, options);
   else
-    return detail::cross_entropy(context, detail::as_tokens(logits), values(labels), flat, options);
+    return detail::cross_entropy(context, detail::as_tokens(logits), detail::numbers_of(labels), flat, options);
 }
 
 /// Labels are no texts: says so.

@@ -57,14 +57,6 @@ template <class Context, class Rule, class Target, int Rank>
   return loss_of_elements(
       context, rule, prediction, factor, [&](auto const&) { return target.reshape(extent); }, factors);
 }
-/// The numbers of a column, or of a view.
-template <class Numbers>
-[[nodiscard]] auto numbers_of(Numbers const& numbers) {
-  if constexpr (requires { numbers.values; })
-    return numbers.values;
-  else
-    return numbers;
-}
 
 }  // namespace detail
 

@@ -16,6 +16,14 @@ template <class Space>
 struct SpaceOfLayout<SequenceLayout<Space>> {
   using type = Space;
 };
+/// The numbers of a column, or of a view.
+template <class Numbers>
+[[nodiscard]] auto numbers_of(Numbers const& numbers) {
+  if constexpr (requires { numbers.values; })
+    return numbers.values;
+  else
+    return numbers;
+}
 }  // namespace detail
 
 /// Each token of `sequences` needs an element of a column of its own, such as a label: where the column is one of

@@ -8,7 +8,6 @@
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/channel_bias.hpp>
 #include <lockstep/nn/detail/convolution_base.hpp>
-#include <lockstep/nn/detail/of_batch.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -34,6 +33,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   using Base::bias_, Base::weight_, Base::flat;
 
  public:
+  using Base::forward;  // says what it takes, of anything else
   using Options = TransposedConvolutionOptions<Dims>;
 
   /// @throws ConfigError unless channels, kernel and stride are at least 1, the padding at least 0, and the output
@@ -90,22 +90,6 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
             back.temporary(Extents<1>{OfChannels::partial_elements(places[0], places[1])}).data);
     });
     return y;
-  }
-  /// Says that it takes a Variable.
-  template <class Context, detail::OfBatch X>
-  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
-  }
-  /// Says which.
-  template <class Context, int Rank>
-  requires(Rank != Dims + 2)  //
-      typename Context::template Variable<Dims + 2> forward(
-          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
-    static_assert(
-        Rank == Dims + 2,
-        "Lockstep: a transposed convolution takes rows, as many axes of space as it has itself, and channels: "
-        "ConvTranspose2d [rows, height, width, channels]; x.reshape(Extents<4>{...}) has the same numbers");
-    return {};
   }
 
  private:

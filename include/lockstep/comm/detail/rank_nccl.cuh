@@ -36,11 +36,11 @@ class RankNccl {
  public:
   /// Collective.
   RankNccl(launch::World const& world, AnyCommunicator host) : RankNccl(world, std::move(host), GroupNccl()) {
+    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // short waits are not made fifty microseconds longer
     ncclUniqueId id{};
     if (rank() == 0) group_.must(ncclGetUniqueId(&id), "ncclGetUniqueId", watch_, "ncclGetUniqueId");
     host_.broadcast(&id, sizeof id, 0);
-    ::prctl(PR_SET_TIMERSLACK, 1000UL);  // short waits are not made fifty microseconds longer
-    host_.barrier();                     // here who does not come has a name
+    host_.barrier();  // here who does not come has a name
     group_ = GroupNccl::join(id, rank(), size(), watch_);
   }
   RankNccl(RankNccl const&) = delete;

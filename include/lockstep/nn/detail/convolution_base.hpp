@@ -8,6 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/per_axis.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -23,6 +24,23 @@ class ConvolutionBase {
   void visit(auto&& each) {
     each("weight", weight_);
     if (has_bias_) each("bias", bias_);
+  }
+
+  /// Says that it takes a Variable.
+  template <class Context, OfBatch X>
+  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
+    return refuse_batch<typename Context::template Variable<Dims + 2>>(x);
+  }
+  /// Says which.
+  template <class Context, int Rank>
+  requires(Rank != Dims + 2)  //
+      typename Context::template Variable<Dims + 2> forward(
+          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
+    static_assert(Rank == Dims + 2,
+                  "Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels: Conv1d "
+                  "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) has "
+                  "the same numbers");
+    return {};
   }
 
  protected:
