@@ -12,19 +12,13 @@
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/variable.hpp>
 
+#include "labelled.hpp"
+
 using namespace lockstep;
+using Batch = lockstep_test::LabelBatch;
+using Sample = lockstep_test::Labelled;
 
 namespace {
-struct Sample {
-  int label;
-};
-struct Batch {
-  std::vector<int> labels;
-  struct Column {
-    TensorView<int const, 1, HostSpace> values;
-  };
-  Column operator[](int Sample::*) const { return {{labels.data(), {static_cast<Index>(labels.size())}}}; }
-};
 using Accuracy = train::Accuracy<Sample, int>;
 static_assert(train::Metric<Accuracy>);
 

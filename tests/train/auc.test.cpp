@@ -14,19 +14,13 @@
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/sequence.hpp>
 
+#include "labelled.hpp"
+
 using namespace lockstep;
+using Batch = lockstep_test::LabelBatch;
+using Sample = lockstep_test::Labelled;
 
 namespace {
-struct Sample {
-  int label;
-};
-struct Batch {
-  std::vector<int> labels;
-  struct Column {
-    TensorView<int const, 1, HostSpace> values;
-  };
-  Column operator[](int Sample::*) const { return {{labels.data(), {std::ssize(labels)}}}; }
-};
 using Auc = train::Auc<Sample, int>;
 static_assert(train::Metric<Auc>);
 

@@ -25,7 +25,7 @@ LOCKSTEP_CUDA_KERNEL void multiply_row_pairs(Index rows, Index width, T const* a
 }  // namespace detail
 
 /// Functions and shapes as on the host, queued on the stream.
-/// @determinism bitwise, run to run and on every GPU: no atomics, sums in a fixed order
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
 struct DotByRow<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;

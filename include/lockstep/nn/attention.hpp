@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -156,10 +155,10 @@ class MultiHeadAttention {
     return output_.forward(context, x.with(mixed));
   }
   /// Says that it takes a Sequence.
-  template <class Context, class X>
-  requires(!std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
-      Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x)
-  const { return detail::refuse_unordered<Sequence<typename Context::Scalar, typename Context::Space>>(x); }
+  template <class Context, detail::NotSequence<Context> X>
+  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x) const {
+    return detail::require_sequence<Context>(x);
+  }
 
  private:
   /// Turns queries and keys in place, where positions are rotary, and returns the angles.

@@ -101,7 +101,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   static Extents<Dims + 2> result_of(kernel::ConvolutionShape const& shape) {
     Extents<Dims + 2> extent{shape.rows};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
-      extent[axis + 1] = shape.result(Base::in_space(axis));
+      extent[axis + 1] = shape.result(PerAxis<Dims>::axis_in_space(axis));
     extent.back() = shape.outputs;
     return extent;
   }

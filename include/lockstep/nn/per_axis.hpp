@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 
 #include <lockstep/core/tensor_view.hpp>
 
@@ -22,10 +24,14 @@ struct PerAxis {
   /// As the last of three axes; those before them get `rest`.
   [[nodiscard]] constexpr Extents<3> in_space(Index rest) const noexcept {
     Extents<3> out{rest, rest, rest};
-    constexpr auto dims = static_cast<std::size_t>(Dims);
-    for (std::size_t axis = 0; axis < dims; ++axis) out[3 - dims + axis] = values[axis];
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) out[axis_in_space(axis)] = values[axis];
     return out;
   }
+  /// Which of those three axis `axis` is.
+  [[nodiscard]] static constexpr std::size_t axis_in_space(std::size_t axis) noexcept {
+    return 3 - static_cast<std::size_t>(Dims) + axis;
+  }
+  [[nodiscard]] constexpr Index least() const noexcept { return *std::min_element(values.begin(), values.end()); }
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
-#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -103,10 +102,10 @@ class Recurrent {
     return x.with(y);
   }
   /// Says that it takes a Sequence.
-  template <class Context, class X>
-  requires(!std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
-      Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x)
-  const { return detail::refuse_unordered<Sequence<typename Context::Scalar, typename Context::Space>>(x); }
+  template <class Context, detail::NotSequence<Context> X>
+  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x) const {
+    return detail::require_sequence<Context>(x);
+  }
 
  private:
   /// What the cell kept behind the last token, for those that come next.

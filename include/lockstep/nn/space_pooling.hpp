@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -38,14 +37,12 @@ class SpacePooling {
   SpacePooling() = default;
   /// @throws ConfigError unless window and stride are at least 1 and the padding at least 0
   explicit SpacePooling(Options const& options) : options_(options) {
-    auto const least = [](PerAxis<Dims> const& sizes) {
-      return *std::min_element(sizes.values.begin(), sizes.values.end());
-    };
-    expect<ConfigError>(least(options.window) >= 1 && least(options.stride) >= 1 && least(options.padding) >= 0, [&] {
-      return "pooling: window " + to_string(options.window.values) + ", stride " + to_string(options.stride.values) +
-             ", padding " + to_string(options.padding.values) +
-             "; window and stride must be at least 1 and the padding at least 0";
-    });
+    expect<ConfigError>(options.window.least() >= 1 && options.stride.least() >= 1 && options.padding.least() >= 0,
+                        [&] {
+                          return "pooling: window " + to_string(options.window.values) + ", stride " +
+                                 to_string(options.stride.values) + ", padding " + to_string(options.padding.values) +
+                                 "; window and stride must be at least 1 and the padding at least 0";
+                        });
   }
 
   void visit(auto&&) {}
@@ -65,7 +62,7 @@ class SpacePooling {
                                    .padding = options_.padding.in_space(0)};
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
-      auto const in_space = static_cast<std::size_t>(3 - Dims) + axis;
+      auto const in_space = PerAxis<Dims>::axis_in_space(axis);
       shape.extent[in_space] = extent[axis + 1];
       extent[axis + 1] = shape.result(in_space);
     }

@@ -52,9 +52,8 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   [[nodiscard]] Index inputs() const noexcept { return weight_.shape[0]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[1]; }
 
-  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride - 2
-  /// padding
-  /// + kernel + output padding
+  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent - 1) stride + kernel
+  /// + output padding - 2 padding
   /// @throws ShapeError when x has other channels, or no place is left
   template <class Context>
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(

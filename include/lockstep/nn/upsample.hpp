@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -26,7 +25,7 @@ class Upsample {
   /// `factor` places for one, along each axis.
   /// @throws ConfigError for a factor below 1
   explicit Upsample(PerAxis<Dims> factor = 2) : factor_(factor) {
-    expect<ConfigError>(*std::min_element(factor.values.begin(), factor.values.end()) >= 1, [&] {
+    expect<ConfigError>(factor.least() >= 1, [&] {
       return "Upsample: factor " + to_string(factor.values) + "; every one must be at least 1";
     });
   }
@@ -42,7 +41,7 @@ class Upsample {
     kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.in_space(1)};
     auto extent = x.value.extent;
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis) {
-      shape.extent[3 - static_cast<std::size_t>(Dims) + axis] = extent[axis + 1];
+      shape.extent[PerAxis<Dims>::axis_in_space(axis)] = extent[axis + 1];
       extent[axis + 1] *= factor_.values[axis];
     }
     auto const y = context.template variable<Dims + 2>(extent);

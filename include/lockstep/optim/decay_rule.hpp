@@ -3,9 +3,9 @@
 #include <concepts>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include <lockstep/core/index.hpp>
+#include <lockstep/optim/detail/capturing.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -19,13 +19,9 @@ class DecayRule {
   constexpr DecayRule(F function)
       : decays_(function) {}  // NOLINT(google-explicit-constructor): stands for the function
   /// Says what it holds, of anything else.
-  template <class F>
-  requires(!std::convertible_to<F, Function> && std::is_invocable_v<F, std::string_view, std::span<Index const>>)  //
-      constexpr DecayRule(F const&) {  // NOLINT(google-explicit-constructor): as above
-    static_assert(
-        !std::is_same_v<F, F>,
-        "Lockstep: a rule of parameters is a lambda without captures: let it read what it needs from constants "
-        "or global variables");
+  template <detail::Capturing<Function> F>
+  constexpr DecayRule(F const&) {  // NOLINT(google-explicit-constructor): as above
+    detail::refuse_capturing<F>();
   }
   constexpr DecayRule() = default;
 

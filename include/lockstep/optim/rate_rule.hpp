@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/optim/detail/capturing.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim {
 
@@ -21,13 +21,9 @@ class RateRule {
   template <std::convertible_to<Function> F>
   constexpr RateRule(F function) : rate_(function) {}  // NOLINT(google-explicit-constructor): stands for the function
   /// Says what it holds, of anything else.
-  template <class F>
-  requires(!std::convertible_to<F, Function> && std::is_invocable_v<F, std::string_view, std::span<Index const>>)  //
-      constexpr RateRule(F const&) {  // NOLINT(google-explicit-constructor): as above
-    static_assert(
-        !std::is_same_v<F, F>,
-        "Lockstep: a rule of parameters is a lambda without captures: let it read what it needs from constants "
-        "or global variables");
+  template <detail::Capturing<Function> F>
+  constexpr RateRule(F const&) {  // NOLINT(google-explicit-constructor): as above
+    detail::refuse_capturing<F>();
   }
   constexpr RateRule() = default;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -49,11 +48,8 @@ class ConvolutionBase {
   template <class Options>
   ConvolutionBase(char const* name, Index inputs, Index outputs, Index first, Index second, Options const& o)
       : kernel_(o.kernel), stride_(o.stride), padding_(o.padding), has_bias_(o.bias == Bias::learned) {
-    auto const least = [](PerAxis<Dims> const& sizes) {
-      return *std::min_element(sizes.values.begin(), sizes.values.end());
-    };
     expect<ConfigError>(
-        inputs >= 1 && outputs >= 1 && least(o.kernel) >= 1 && least(o.stride) >= 1 && least(o.padding) >= 0, [&] {
+        inputs >= 1 && outputs >= 1 && o.kernel.least() >= 1 && o.stride.least() >= 1 && o.padding.least() >= 0, [&] {
           return std::string(name) + ": " + std::to_string(inputs) + " inputs, " + std::to_string(outputs) +
                  " outputs, kernel " + to_string(o.kernel.values) + ", stride " + to_string(o.stride.values) +
                  ", padding " + to_string(o.padding.values) +
@@ -72,10 +68,6 @@ class ConvolutionBase {
       return weight_.layer(name) + ": the input is " + to_string(x) + " and the layer has " + std::to_string(inputs) +
              " input channels; the last extent must be " + std::to_string(inputs);
     });
-  }
-  /// Where axis `axis` of the Dims lies among the three of a ConvolutionShape.
-  [[nodiscard]] static constexpr std::size_t in_space(std::size_t axis) noexcept {
-    return 3 - static_cast<std::size_t>(Dims) + axis;
   }
   /// A convolution of what has `extent` and channels `from`.
   [[nodiscard]] kernel::ConvolutionShape shape_of(Index rows, PerAxis<Dims> extent, Index from, Index to) const {

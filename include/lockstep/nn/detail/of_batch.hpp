@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/nn/sequence.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
@@ -33,9 +34,13 @@ template <class Variable, class X>
   return {};
 }
 
-/// Says what layers over tokens take, of anything else. Nothing is returned, as it does not compile.
-template <class Sequence, class X>
-[[nodiscard]] Sequence refuse_unordered(X const&) {
+/// What is no Sequence, where a layer over tokens takes one.
+template <class X, class Context>
+concept NotSequence = !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>;
+
+/// Says so. Nothing is returned, as it does not compile.
+template <class Context, class X>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> require_sequence(X const&) {
   static_assert(!std::is_same_v<X, X>,
                 "Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column, "
                 "nn::FusedEmbedding of ids, and nn::Conv1d of another");
