@@ -164,6 +164,7 @@
 #include <lockstep/nn/mean_squared_error.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/multiply.hpp>
+#include <lockstep/nn/named_loss.hpp>
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>

@@ -9,6 +9,7 @@
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/named_loss.hpp>
 #include <lockstep/optim/adamw.hpp>
 #include <lockstep/parallel/cuda.cuh>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -54,7 +55,9 @@ class Model {
     if (fails) throw std::domain_error("no");
     auto const x = dropout_.forward(context, body_.forward(context, context.input(batch.x)), batch.positions);
     if (waits) context.on_backward(x, std::tuple{}, [](Context& c) { c.stream().synchronize(); });
-    return nn::cross_entropy(context, (batch.second ? second_ : first_).forward(context, x), batch.labels);
+    auto const loss = nn::cross_entropy(context, (batch.second ? second_ : first_).forward(context, x), batch.labels);
+    nn::named_loss(context, "twice", loss);
+    return nn::named_loss(context, "twice", loss);
   }
   bool waits = false, fails = false;
 
@@ -186,6 +189,23 @@ TEST_CASE("a batch has arrived, and its memory may go, when a pass has failed") 
     if (sends) failing.replica.send(content.batch);
     CHECK_THROWS_AS(failing.run(content, {.key = 1}), std::domain_error);
     CHECK_THROWS_AS(static_cast<void>(failing.replica.evaluate(content.batch)), std::domain_error);
+  }
+}
+
+TEST_CASE("a part of the loss that has a name comes to the host by it") {
+  if (!lockstep_test::has_gpu("parts of a loss")) return;
+  struct Part {
+    nn::Loss<HostSpace> loss;
+    void add_loss(nn::Loss<HostSpace> const& part) { loss += part; }
+    static constexpr char const* name() { return "twice"; }
+  } part;
+  Trained trained(false);
+  for (unsigned number : {1u, 2u}) {
+    auto const before = part.loss;
+    auto const loss = trained.replica.evaluate(Content(6, number).batch, part);
+    CHECK(loss.sum > 0);
+    CHECK(part.loss.sum - before.sum == doctest::Approx(2 * loss.sum));
+    CHECK(part.loss.weight - before.weight == 12);
   }
 }
 

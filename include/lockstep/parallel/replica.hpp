@@ -27,6 +27,7 @@
 #include <lockstep/optim/slice.hpp>
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
+#include <lockstep/parallel/detail/evaluated.hpp>
 #include <lockstep/parallel/detail/replica_loss_scale.hpp>
 #include <lockstep/parallel/detail/shard_buffers.hpp>
 #include <lockstep/parallel/detail/shard_sum.hpp>
@@ -188,30 +189,15 @@ class Replica {
   /// What was sent last will not be run.
   void forget_sent() { device_.forget_sent(); }
 
-  /// The loss of a batch, and what the model predicts for it to whoever asks. Nothing is learned. A model with a
-  /// `forward` of its own is run once more for its prediction.
+  /// The loss of a batch, and what the model predicts for it, or the parts of its loss, to whoever asks. Nothing is
+  /// learned. A model with a `forward` of its own is run once more for its prediction.
   template <class Batch, class... Metric>
   nn::Loss<HostSpace> evaluate(Batch const& batch, Metric&... metrics) {
     device_.enter();
     renew_shadow();
     Arrival const arrival{device_};
     auto const& brought = device_.bring(batch);
-    context_.begin_micro_batch(nn::Mode::evaluation, 0);
-    return placing(batch, [&] {
-      if constexpr (sizeof...(Metric) == 0) {
-        return device_.read(nn::loss_of(*model_, context_, brought));
-      } else if constexpr (nn::HasForward<Model, Context, Brought<Batch>>) {
-        auto const loss = device_.read(model_->forward(context_, brought));
-        context_.begin_micro_batch(nn::Mode::evaluation, 0);
-        auto const prediction = model_->predict(context_, brought);
-        show(prediction, batch, metrics...);
-        return loss;
-      } else {
-        auto const prediction = model_->predict(context_, brought);
-        show(prediction, batch, metrics...);
-        return device_.read(model_->loss(context_, prediction, brought));
-      }
-    });
+    return placing(batch, [&] { return detail::evaluated(device_, *model_, context_, brought, batch, metrics...); });
   }
 
   /// Parameters that no layer used in this step get the gradient zero; where gradients go by rows, none is touched.
@@ -373,11 +359,6 @@ class Replica {
       else if (!entries[i].frozen && !(Space::host_accessible && entries[i].by_rows()))
         device_.zero(gradient_data() + entries[i].offset, entries[i].size);
     }
-  }
-  template <class Prediction, class Batch, class... Metric>
-  void show(Prediction const& prediction, Batch const& batch, Metric&... metrics) {
-    auto const& shown = device_.show(prediction);
-    (metrics.add(shown, batch), ...);
   }
 
   Model const* model_;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/memory/space.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/loss.hpp>
+#include <lockstep/nn/model.hpp>
+#include <lockstep/nn/named_loss.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Or the parts of the loss.
+template <class Metric>
+inline constexpr bool counts_predictions = !requires(Metric & metric) {
+  metric.add_loss(nn::Loss<HostSpace>{});
+};
+
+template <class Device, class Prediction, class Batch, class... Metric>
+void count_prediction(Device& device, Prediction const& prediction, Batch const& batch, Metric&... metrics) {
+  auto const& shown = device.show(prediction);
+  [[maybe_unused]] auto const each = [&]<class M>(M& metric) {
+    if constexpr (counts_predictions<M>) metric.add(shown, batch);
+  };
+  (each(metrics), ...);
+}
+
+template <class Device, class Context, class... Metric>
+[[nodiscard]] nn::Loss<HostSpace> count_loss(Device& device, Context& context,
+                                             nn::Loss<typename Context::Space> const& loss, Metric&... metrics) {
+  [[maybe_unused]] auto const each = [&]<class M>(M& metric) {
+    if constexpr (!counts_predictions<M>)
+      metric.add_loss(device.read(nn::detail::named_losses(context).of(metric.name())));
+  };
+  (each(metrics), ...);
+  return device.read(loss);
+}
+
+/// The loss of a batch that was brought to the device, and what metrics count of it.
+template <class Device, class Model, class Context, class Brought, class Batch, class... Metric>
+[[nodiscard]] nn::Loss<HostSpace> evaluated(Device& device, Model const& model, Context& context,
+                                            Brought const& brought, Batch const& batch, Metric&... metrics) {
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  nn::detail::named_losses(context).clear();
+  if constexpr (!(counts_predictions<Metric> || ...)) {
+    return count_loss(device, context, nn::loss_of(model, context, brought), metrics...);
+  } else if constexpr (nn::HasForward<Model, Context, Brought>) {
+    auto const loss = count_loss(device, context, model.forward(context, brought), metrics...);
+    context.begin_micro_batch(nn::Mode::evaluation, 0);
+    count_prediction(device, model.predict(context, brought), batch, metrics...);
+    return loss;
+  } else {
+    auto const prediction = model.predict(context, brought);
+    count_prediction(device, prediction, batch, metrics...);
+    return count_loss(device, context, model.loss(context, prediction, brought), metrics...);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail
