@@ -36,7 +36,7 @@ struct Arena {
 /// Steps elements [begin, end) of the arena, which belong to a group of this rate and decay.
 template <class O, class T>
 void step(O const& optimizer, lockstep::ThreadPool& pool, Arena<T>& arena, lockstep::Index begin, lockstep::Index end,
-          lockstep::optim::StepScalars<lockstep::HostSpace> scalars, double rate = 1, bool decays = true) {
+          lockstep::optim::StepScalars<lockstep::HostSpace> scalars, double rate = 1, double decays = 1) {
   std::array<T*, 2> const states{arena.states[0].data() + begin, arena.states[1].data() + begin};
   lockstep::memory::Stream<lockstep::HostSpace> const stream(pool);
   lockstep::optim::Slice<T, lockstep::HostSpace> const slice{.offset = begin,
@@ -49,11 +49,12 @@ void step(O const& optimizer, lockstep::ThreadPool& pool, Arena<T>& arena, locks
   optimizer.step(stream, slice, &scalars);
 }
 
-/// A group that does not decay steps as an optimizer without weight decay does, and one of half the rate as at half.
+/// A group that does not decay steps as an optimizer without weight decay does, one that decays half as strongly as an
+/// optimizer of half the decay, and one of half the rate as at half.
 template <class O>
 [[nodiscard]] bool heeds_groups(O optimizer) {
   lockstep::ThreadPool pool;
-  auto const stepped = [&](O const& by, double learning_rate, double rate, bool decays) {
+  auto const stepped = [&](O const& by, double learning_rate, double rate, double decays) {
     Arena<float> arena(100);
     step(by, pool, arena, 0, 100, {.step = 3, .learning_rate = learning_rate}, rate, decays);
     return arena;
@@ -61,10 +62,14 @@ template <class O>
   optimizer.weight_decay = 0.1;
   auto without = optimizer;
   without.weight_decay = 0;
-  return stepped(optimizer, 0.1, 1, false) == stepped(without, 0.1, 1, true) &&
-         stepped(optimizer, 0.1, 0.5, true) == stepped(optimizer, 0.05, 1, true) &&
-         stepped(optimizer, 0.1, 1, true) != stepped(without, 0.1, 1, true) &&
-         stepped(optimizer, 0.1, 1, true) != stepped(optimizer, 0.05, 1, true);
+  auto half = optimizer;
+  half.weight_decay = 0.05;
+  return stepped(optimizer, 0.1, 1, 0) == stepped(without, 0.1, 1, 1) &&
+         stepped(optimizer, 0.1, 1, 0.5) == stepped(half, 0.1, 1, 1) &&
+         stepped(optimizer, 0.1, 0.5, 1) == stepped(optimizer, 0.05, 1, 1) &&
+         stepped(optimizer, 0.1, 1, 1) != stepped(without, 0.1, 1, 1) &&
+         stepped(optimizer, 0.1, 1, 1) != stepped(half, 0.1, 1, 1) &&
+         stepped(optimizer, 0.1, 1, 1) != stepped(optimizer, 0.05, 1, 1);
 }
 
 /// What an optimizer says of itself, "name = value " by "name = value ".

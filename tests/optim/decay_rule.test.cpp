@@ -26,3 +26,15 @@ TEST_CASE("a lambda is a rule, by name and shape") {
   CHECK_FALSE(rule("embedding.token", table));
   CHECK(rule("head.weight", table));
 }
+
+TEST_CASE("a rule may say how strongly") {
+  DecayRule const rule = [](std::string_view name, std::span<Index const>) { return name == "head" ? 2.5 : 0.5; };
+  CHECK(rule("head", {}) == 2.5);
+  CHECK(rule("body", {}) == 0.5);
+  DecayRule const below = [](std::string_view, std::span<Index const>) { return -1.0; };
+  CHECK_THROWS_WITH_AS(
+      (void)below("head.bias", {}),
+      "optimizer: `decays` gives -1.000000 for the parameter \"head.bias\"; it must be a finite number "
+      "of at least 0",
+      ConfigError);
+}

@@ -20,6 +20,12 @@ TEST_CASE("a lambda is a rule, by name and shape; the default changes no rate") 
   CHECK(rule("head.bias", bias) == 2);
 }
 
+TEST_CASE("a rule that says yes or no gives 1 or 0") {
+  RateRule const heads = [](std::string_view name, std::span<Index const>) { return name.starts_with("head."); };
+  CHECK(heads("head.weight", {}) == 1);
+  CHECK(heads("encoder.weight", {}) == 0);
+}
+
 TEST_CASE("a rate that is none is refused with the parameter's name") {
   std::vector<Index> const shape{8};
   RateRule const below = [](std::string_view, std::span<Index const>) { return -1.0; };

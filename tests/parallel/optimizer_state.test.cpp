@@ -120,6 +120,11 @@ TEST_CASE("weight decay applies to the parameters that the rule names, to all by
   CHECK(shrunk(sgd) == "weight last ");
   sgd.decays = [](std::string_view, std::span<Index const>) { return false; };
   CHECK(shrunk(sgd).empty());
+  sgd.weight_decay = 0.05, adamw.weight_decay = 0.2;  // the rule makes it 0.1
+  sgd.decays = [](std::string_view name, std::span<Index const>) { return name == "scale" ? 2.0 : 0.0; };
+  adamw.decays = [](std::string_view name, std::span<Index const>) { return name == "scale" ? 0.5 : 0.0; };
+  CHECK(shrunk(sgd) == "scale ");
+  CHECK(shrunk(adamw) == "scale ");
 }
 
 namespace {

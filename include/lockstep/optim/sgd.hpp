@@ -25,7 +25,7 @@ struct SGD {
   double momentum = 0;
   double weight_decay = 0;
   Momentum kind = Momentum::heavy_ball;
-  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to, and how strongly
   RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
@@ -52,7 +52,7 @@ struct SGD {
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     kernel::OptimizerStep<Space>::template run<states>(
         stream, slice, scalars,
-        detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, slice.decays ? weight_decay : 0, slice.rate});
+        detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, weight_decay * slice.decays, slice.rate});
   }
 };
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);

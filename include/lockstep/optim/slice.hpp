@@ -48,7 +48,7 @@ struct Slice {
   Scalar* const* states = nullptr;    ///< one pointer per state, each to [count] elements, zero before step 1; updated
   Shadow shadow = {};                 ///< [count], receives the new values; none where products take them as they are
   double rate = 1;                    ///< what the step's learning rate is multiplied by
-  bool decays = true;                 ///< whether these parameters belong to the group that weight decay applies to
+  double decays = 1;                  ///< what the weight decay is multiplied by: 0 where there is none
   kernel::TouchedRows touched = {};  ///< where it has bits: the table that the range lies in; gradients of rows that it
                                      ///< does not contain are zero and must not be read
 };

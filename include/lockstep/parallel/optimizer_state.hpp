@@ -87,7 +87,7 @@ class OptimizerState {
   struct Range {
     Index begin = 0, end = 0;
     double rate = 1;
-    bool decays = true;
+    double decays = 1;
     kernel::TouchedRows table = {};
   };
 
@@ -97,7 +97,7 @@ class OptimizerState {
     Range range;
     auto const& entries = layout_->entries();
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      bool decays = true;
+      double decays = 1;
       if constexpr (requires { optimizer.decays; }) decays = optimizer.decays(entry->name, entry->shape);
       auto const rate = optim::rate_of(optimizer, *entry);
       bool const is_table = !tables.empty() && tables[0].offset == entry->offset && entry->size > 0;

@@ -21,7 +21,7 @@ struct AdamWith {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = decay == Decay::coupled ? 0 : 0.01;
-  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to
+  DecayRule decays = DecayRule::all;  ///< which parameters weight decay applies to, and how strongly
   RateRule rates = RateRule::same;    ///< what the rate is multiplied by, for each parameter
   UntouchedRows untouched_rows = UntouchedRows::follow;
 
@@ -49,7 +49,7 @@ struct AdamWith {
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
     using Rule = AdamRule<decay, Scalar>;
     kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars, MakeRule<Rule, AdamWith>{*this, slice.decays ? weight_decay : 0, slice.rate});
+        stream, slice, scalars, MakeRule<Rule, AdamWith>{*this, weight_decay * slice.decays, slice.rate});
   }
 };
 

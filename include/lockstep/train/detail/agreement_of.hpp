@@ -30,7 +30,7 @@ template <class Optimizer>
   if constexpr (requires { optimizer.describe(each); }) optimizer.describe(each);
   if constexpr (requires { optimizer.decays; })
     for (auto const& entry : layout.entries())
-      each("decay of " + entry.name, Index{optimizer.decays(entry.name, entry.shape)});
+      each("decay of " + entry.name, static_cast<double>(optimizer.decays(entry.name, entry.shape)));
   if constexpr (requires { optimizer.rates; })
     for (auto const& entry : layout.entries()) each("rate of " + entry.name, optim::rate_of(optimizer, entry));
   return agreement;
