@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,21 +44,20 @@ std::string program() {
 }
 
 /// torch::data with as many workers as is best for it.
-std::optional<Peer> fastest(std::string const& program, std::string const& name, Index batch,
+std::unique_ptr<Peer> fastest(std::string const& program, std::string const& name, Index batch,
                             std::string const& collate, std::string const& path) {
-  std::optional<Peer> best;
+  std::unique_ptr<Peer> best;
   double most = 0;
   for (int workers : {0, 1, 2}) {
     auto peer = Peer::start({program, name, std::to_string(batch), std::to_string(workers), collate, path});
-    if (!peer) return std::nullopt;
+    if (!peer) return nullptr;
     (*peer)(0.3);
     auto const rate = (*peer)(0.3);
     std::printf("  %s: torch::data with %d workers, collate %s: %.0f samples/s\n", name.c_str(), workers,
                 collate.c_str(), rate);
     if (rate <= most) continue;
     most = rate;
-    best.reset();
-    best.emplace(std::move(*peer));
+    best = std::make_unique<Peer>(std::move(*peer));
   }
   return best;
 }

@@ -31,6 +31,11 @@ TEST_CASE("samples become a batch, in their order") {
   for (Index row = 0; row < 3; ++row) CHECK(batch.positions()(row) == row);
 }
 
+TEST_CASE("positions begin where they are told to, so that batches made in several places differ") {
+  data::Collated const second{data::PadCollate{}, texts, 100};
+  for (Index row = 0; row < 3; ++row) CHECK(second.batch().positions()(row) == 100 + row);
+}
+
 TEST_CASE("whatever the collate: ragged, and with what is made once all rows are written") {
   data::Collated const ragged{data::RaggedCollate{}, texts};
   CHECK(ragged.batch()[&Text::ids].offsets(3) == 4);

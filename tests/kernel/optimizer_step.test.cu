@@ -100,13 +100,13 @@ TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as
   State expected{1024, 0, 3};
   OnDevice<State> const state({expected});
   OnDevice<Scalars> const scalars(std::vector<Scalars>(1));
-  OnDevice<double> const weight({8.0, 0.0});
+  OnDevice<double> const totals({3.0, 8.0}), none({0.0, 0.0}), no_number({std::nan(""), 8.0});
   double const infinity = std::numeric_limits<double>::infinity();
   for (double const squares : {4.0, 4.0, infinity, std::nan(""), 4.0}) {
     OnDevice<double> const sum({squares});
     Scalars known{.step = 9};
     // The mean's norm is 2 / 8 / scale.
-    kernel::OptimizerStep<CudaSpace>::complete(stream.view(), known, weight.view(2).data,
+    kernel::OptimizerStep<CudaSpace>::complete(stream.view(), known, totals.view(2).data,
                                                0x1p-3 / static_cast<double>(expected.scale), sum.view(1).data, scaler,
                                                state.view(1).data, scalars.view(1).data);
     auto const made = scalars.values()[0];
@@ -119,8 +119,11 @@ TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as
   }
   CHECK(expected == State{512, 1, 5});
   OnDevice<double> const zero({0.0});  // nobody had a sample
-  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, weight.view(2).data + 1, 0, zero.view(1).data,
+  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, none.view(2).data, 0, zero.view(1).data,
                                              scaler, state.view(1).data, scalars.view(1).data);
   CHECK(state.values()[0] == expected);
   CHECK_FALSE(scalars.values()[0].active());
+  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, no_number.view(2).data, 0, nullptr, scaler,
+                                             static_cast<State*>(nullptr), scalars.view(1).data);
+  CHECK(scalars.values()[0].skip);
 }

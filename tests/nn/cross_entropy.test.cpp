@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "nn/sequence_model.hpp"
@@ -108,6 +109,32 @@ TEST_CASE("cross_entropy: logits stay as they are, and other integers serve as l
   std::vector<Topic> const topics{Topic::world, Topic::sports, Topic::business, Topic::world, Topic::sports};
   CHECK(nn::cross_entropy(context, x, TensorView<Topic const, 1, HostSpace>(topics.data(), {5})).sum == loss.sum);
   CHECK(loss.sum == trial.evaluate(batch).sum);
+}
+
+TEST_CASE("cross_entropy: a label that is absent is learned as nothing: it is refused unless it reads as ignored") {
+  struct Optional : Column {
+    TensorView<bool const, 1, HostSpace> present;
+  };
+  Trial<Model, float> trial{Model(batch, 3)};
+  auto& context = trial.context();
+  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const x = lockstep_test::learned(context, trial.model.logits);
+  std::array<std::int32_t, 5> labels{1, 0, 2, 0, 1};
+  std::array<bool, 5> present{true, true, true, false, true};
+  Optional const column{{{labels.data(), {5}}}, {present.data(), {5}}};
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::cross_entropy(context, x, column)),
+                       "cross_entropy, labels: row 3 of the batch has none: its std::optional is empty, which would be "
+                       "learned as 0; what the collate writes there, data::PadCollate{.value = -1}, is left out as "
+                       "{.ignored = -1}",
+                       RowError);
+  std::array<float, 5> const factors{1, 1, 1, 1, 1};
+  TensorView<float const, 1, HostSpace> const by(factors.data(), {5});
+  CHECK_THROWS_AS(static_cast<void>(nn::cross_entropy(context, x, column, by)), RowError);
+  labels[3] = -1;
+  CHECK_THROWS_AS(static_cast<void>(nn::cross_entropy(context, x, column)), RowError);
+  CHECK(nn::cross_entropy(context, x, column, {.ignored = -1}).weight == 4);
+  labels[3] = 0, present[3] = true;
+  CHECK(nn::cross_entropy(context, x, column).weight == 5);
 }
 
 TEST_CASE("cross_entropy: a label outside the classes is refused") {

@@ -27,6 +27,28 @@ TEST_CASE("elementwise_loss: value, weight and gradients of a rule of one's own"
   loss_check::check(apply, [](double x, double t) { return std::log(std::cosh(x - t)); });
 }
 
+TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors say what the row counts") {
+  lockstep_test::TokenBatch const rows({1, 1, 1}, 1, 11);
+  loss_check::Model const model(rows, 1, apply);
+  lockstep_test::Trial<std::remove_const_t<decltype(model)>, float> trial(model);
+  trial.values[0] = 2, trial.values[1] = 0, trial.values[2] = -1;
+  auto& context = trial.context();
+  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  auto const x = lockstep_test::learned(context, trial.model.prediction);
+  std::vector<float> const target{1, 0, 3}, factors{1, 0, 1};
+  bool const present[]{true, false, true};
+  struct Optional {
+    TensorView<float const, 1, HostSpace> values;
+    TensorView<bool const, 1, HostSpace> present;
+  } const column{{target.data(), {3}}, {present, {3}}};
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, column)),
+                       doctest::Contains("log_cosh: row 1 of the batch has none: its std::optional is empty"),
+                       RowError);
+  TensorView<float const, 1, HostSpace> const by(factors.data(), {3});
+  auto const loss = nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighed(column, by));
+  CHECK(loss.sum == 1 + 16);
+}
+
 TEST_CASE("elementwise_loss: one vector per row, one number per row, integers as targets") {
   lockstep_test::TokenBatch const rows({1, 1, 1}, 1, 11);
   loss_check::Model const model(rows, 1, apply);

@@ -43,6 +43,23 @@ TEST_CASE("a single logit says 1 above 0") {
   CHECK(accuracy({-1, 2}, 1, {1, 0}) == 0);
 }
 
+TEST_CASE("a row whose label is absent does not count") {
+  struct Optional {
+    struct Column {
+      TensorView<int const, 1, HostSpace> values;
+      TensorView<bool const, 1, HostSpace> present;
+    } column;
+    Column operator[](int lockstep_test::Labelled::*) const { return column; }
+  };
+  std::vector<int> const labels{1, 0, 0};
+  bool const present[]{true, false, true};
+  std::vector<float> logits{0, 1, 1, 0, 0, 1};
+  train::Accuracy accuracy{&lockstep_test::Labelled::label};
+  accuracy.add(nn::Variable<float, 2, HostSpace>{{logits.data(), {3, 2}}, nullptr},
+               Optional{{{labels.data(), {3}}, {present, {3}}}});
+  CHECK(accuracy.value() == 0.5);
+}
+
 TEST_CASE("what another library predicts is a matrix of numbers") {
   struct Foreign {
     struct {

@@ -226,6 +226,23 @@ TEST_CASE("dropout differs from step to step, of the same batch as well, and fro
   CHECK(losses(2) != one);
 }
 
+TEST_CASE("of batches that several devices make by themselves, dropout differs by where their positions begin") {
+  std::vector const same(6, points(1)[0]);
+  auto const losses = [&](Index first) {
+    data::Collated const one{data::PadCollate{}, same}, other{data::PadCollate{}, same, first};
+    auto const sum = [&](auto const& a, auto const& b) {
+      Trainer trainer{Net{0.5, 32}, optim::SGD{.learning_rate = 0}, parallel::DataParallel{.devices = 2, .threads = 1}};
+      return trainer.step(std::vector{a.batch(), b.batch()}).sum;
+    };
+    return std::pair{sum(one, one), sum(one, other)};
+  };
+  auto const [twice, alike] = losses(0);
+  CHECK(twice == alike);
+  auto const [again, apart] = losses(6);
+  CHECK(again == twice);
+  CHECK(apart != twice);
+}
+
 TEST_CASE("in float16 steps by hand scale the loss, and skip those that overflow") {
   auto large = points(6);
   for (auto& each : large) each.height *= 1e4f;  // gradients of about 1e4 times the scale, 2^16 at first

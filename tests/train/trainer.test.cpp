@@ -15,6 +15,7 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/data/collated.hpp>
 #include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/launch/run.hpp>
@@ -483,6 +484,30 @@ TEST_CASE("of several ranks the first one saves") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("what the first rank saves all may load at once, however late it is") {
+  lockstep_test::TemporaryFolder const folder;
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
+    if (world.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    trainer.save(folder / "model.safetensors");
+    trainer.load(folder / "model.safetensors");
+    CHECK(trainer.values()[0] == 0);
+    return 0;
+  });
+}
+
+TEST_CASE("ranks that evaluate on different samples are refused") {
+  auto const run = [] {
+    launch::run({.threads = 2}, [](launch::World& world) {
+      auto loader = line::loader(world.rank == 0 ? 8 : 9, 4);
+      Trainer trainer{line::Model{}, sgd(), parallel::DistributedDataParallel{comm::connect(world)}};
+      static_cast<void>(trainer.evaluate(train::Evaluation{loader}));
+      return 0;
+    });
+  };
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("rank 1 has samples of the evaluation = 9 where"), CollectiveMismatch);
+}
+
 TEST_CASE("ranks that load different parameters are refused") {
   lockstep_test::TemporaryFolder const folder;
   launch::Options ranks;
@@ -734,7 +759,7 @@ TEST_CASE("a loss that is no number ends the run, with the step") {
                        Error);
 }
 
-TEST_CASE("a loss that is no number on one rank or device alone names it") {
+TEST_CASE("a loss that is no number on one rank or device alone names it, and leaves the parameters as they were") {
   auto points = line::points(16);
   points[13].y = std::nanf("");  // of the second batch of 8, the second's
   auto const end_of = [&](auto policy) -> std::string {
@@ -744,6 +769,10 @@ TEST_CASE("a loss that is no number on one rank or device alone names it") {
     try {
       trainer.fit(loader, {.epochs = 1});
     } catch (Error const& error) {
+      CHECK(std::isfinite(trainer.values()[0]));
+      data::Collated const batch{data::PadCollate{}, line::points(4)};
+      std::vector const batches(static_cast<std::size_t>(trainer.split().count), batch.batch());
+      CHECK(std::isfinite(trainer.step(batches).sum));  // it can be used again
       return error.what();
     }
     return "no error";

@@ -9,7 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// A few samples as a batch, with its memory: for predictions, without a loader. Row r is sample r, and its position.
+/// A few samples as a batch, with its memory: without a loader. Row r is sample r, at the position first + r, by which
+/// dropout draws: ranks and devices that make batches of their own each begin elsewhere.
 /// @throws what the collate throws
 template <class C, class Sample>
 class Collated {
@@ -20,8 +21,8 @@ class Collated {
  public:
   using Batch = typename C::template Batch<Dataset, HostSpace>;
 
-  Collated(C const& collate, std::vector<Sample> const& samples) : positions_(samples.size()) {
-    std::iota(positions_.begin(), positions_.end(), Index{0});
+  Collated(C const& collate, std::vector<Sample> const& samples, Index first = 0) : positions_(samples.size()) {
+    std::iota(positions_.begin(), positions_.end(), first);
     for (auto const& sample : samples) extents_.push_back(extent_of(sample));
     batch_ = collate.plan(BatchPlan<Sample>{extents_, positions_, 0}, slab_);
     for (std::size_t row = 0; row < samples.size(); ++row) collate.row(batch_, static_cast<Index>(row), samples[row]);

@@ -50,9 +50,10 @@ LOCKSTEP_CUDA_KERNEL void step_elements(Index count, T* values, T const* gradien
 
 /// One thread.
 template <class Scalars, class Scaler, class Scale>
-LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* weight, double max_norm,
+LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals, double max_norm,
                                            double const* sum_of_squares, Scaler scaler, Scale* scale, Scalars* to) {
-  scalars.weight = *weight;
+  scalars.weight = totals[1];
+  scalars.skip = !std::isfinite(totals[0]);
   if (scale) {
     scalars.loss_scale = scale->scale;
     scalars.step -= static_cast<double>(scale->skipped);
@@ -60,7 +61,7 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* weight
   if (sum_of_squares) {
     auto const norm = std::sqrt(*sum_of_squares) / scalars.loss_scale, allowed = max_norm * scalars.weight;
     scalars.clip = max_norm > 0 && norm > allowed ? allowed / norm : 1;
-    scalars.skip = !std::isfinite(*sum_of_squares);
+    scalars.skip = scalars.skip || !std::isfinite(*sum_of_squares);
   }
   if (scale && scalars.weight != 0) *scale = scaler.after(*scale, !scalars.skip);
   *to = scalars;
@@ -98,10 +99,10 @@ struct OptimizerStep<CudaSpace> {
   /// gradients, whether they are finite and, with a `max_norm`, the factor that clips them to it: optim::GlobalNorm's
   /// formulas. A loss scale, which may be null, is taken into account, and then moved on by `scaler.after`.
   template <class Scalars, class Scaler, class Scale>
-  static void complete(memory::Stream<CudaSpace> stream, Scalars const& known, double const* weight, double max_norm,
+  static void complete(memory::Stream<CudaSpace> stream, Scalars const& known, double const* totals, double max_norm,
                        double const* sum_of_squares, Scaler const& scaler, Scale* scale, Scalars* to) {
     detail::launch_grid("kernel::OptimizerStep::complete", stream, 1, 1,
-                        detail::complete_scalars<Scalars, Scaler, Scale>, known, weight, max_norm, sum_of_squares,
+                        detail::complete_scalars<Scalars, Scaler, Scale>, known, totals, max_norm, sum_of_squares,
                         scaler, scale, to);
   }
 

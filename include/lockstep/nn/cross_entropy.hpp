@@ -7,6 +7,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/expect_present.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -17,6 +18,14 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 using kernel::CrossEntropyOptions;
 
 namespace detail {
+
+/// An absent label is left out where what the collate writes for it is the ignored one.
+template <class Space, class Labels>
+void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
+  expect_present<Space>(
+      "cross_entropy, labels", labels, [&](auto label) { return options.ignored == static_cast<Index>(label); },
+      "what the collate writes there, data::PadCollate{.value = -1}, is left out as {.ignored = -1}");
+}
 
 /// `factors` may be a null view.
 template <class Context, class Label, int Rank>
@@ -66,12 +75,14 @@ template <class Context, class Label, int LogitsRank, int Rank>
 }
 
 /// The same for a column of a batch: anything that holds the labels as `.values`.
-/// @throws ShapeError (on the host) when a sequence has more or fewer labels than tokens
+/// @throws ShapeError (on the host) when a sequence has more or fewer labels than tokens; RowError for a row without a
+/// label, as of a std::optional, that is not ignored
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                                           CrossEntropyOptions const& options = {}) {
   expect_same_lengths("cross_entropy", logits, labels);
+  detail::expect_labels<typename Context::Space>(labels, options);
   return cross_entropy(context, logits, labels.values, options);
 }
 
@@ -88,6 +99,7 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
                                                               CrossEntropyOptions const& options = {}) {
   expect_same_lengths("cross_entropy", logits, labels);
   expect_same_lengths("cross_entropy", logits, factors);
+  detail::expect_labels<typename Context::Space>(labels, options);
   auto const each = detail::numbers_of(factors);
   static_assert(std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(each.data)>>, float>,
                 "Lockstep: cross_entropy takes a float for each row as its factors");

@@ -8,6 +8,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/elementwise_loss.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/expect_present.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -86,13 +87,17 @@ template <class Context, class Rule, class Target, int PredictionRank, int Rank>
 }
 
 /// The same for a column of a batch: anything that holds the targets as `.values`.
-/// @throws ShapeError (on the host) when a sequence has more or fewer targets than tokens
+/// @throws ShapeError (on the host) when a sequence has more or fewer targets than tokens; RowError for a row without a
+/// target, as of a std::optional
 template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
                                                              Prediction const& prediction, Column const& target,
                                                              double factor = 1) {
   expect_same_lengths(Rule::name, prediction, target);
+  detail::expect_present<typename Context::Space>(
+      Rule::name, target, [](auto) { return false; },
+      "give such rows the factor 0, by nn::weighed(targets, factors), or leave them out of the dataset");
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 

@@ -25,10 +25,10 @@ class Accuracy {
   /// @throws ShapeError when there are more or fewer labels than these, or than a sequence has tokens
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    detail::each_label("Accuracy", prediction, batch[label_], [&](auto const* logits, Index classes, auto wanted) {
+    detail::each_label("Accuracy", prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
       auto const label = static_cast<Index>(wanted);
       if (label == ignored_) return;
-      Index const best = classes == 1 ? Index{logits[0] > 0} : std::max_element(logits, logits + classes) - logits;
+      Index const best = width == 1 ? Index{logits[0] > 0} : std::max_element(logits, logits + width) - logits;
       totals_[0] += best == label ? 1 : 0;
       totals_[1] += 1;
     });

@@ -93,6 +93,8 @@ class Trainer {
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
   /// others, ConfigError when nothing of the model is named
   train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
+    std::array<double, 1> here{};
+    session_.all_reduce(here);  // once all are here, the first rank has written what it was told to save before
     train::Metadata metadata;
     change_numbers([&](std::span<float> values, std::span<float> buffers) {
       metadata = train::load_parameters(path, layout_, values, buffers, names);
@@ -120,7 +122,8 @@ class Trainer {
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
     take(other, {}, {}, share);
   }
-  /// Saves parameters, buffers and texts for `load` and a Predictor, on the first rank.   @throws DataError
+  /// Saves parameters, buffers and texts for `load` and a Predictor, on the first rank. Others do not wait for the file
+  /// before they `load`.   @throws DataError
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
@@ -169,9 +172,15 @@ class Trainer {
   }
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
-  /// @collective with DistributedDataParallel   @throws DataError when there are no samples, or they weigh nothing
+  /// @collective with DistributedDataParallel   @throws DataError when there are no samples, or they weigh nothing,
+  /// CollectiveMismatch when ranks have other samples
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
+    if constexpr (train::detail::agrees<Session>) {
+      parallel::Agreement agreement;
+      train::detail::add_order(agreement, "evaluation", evaluation.loader);
+      session_.agree(agreement);
+    }
     return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
   }
 
@@ -340,9 +349,9 @@ class Trainer {
     });
     auto const loss = session_.update(
         optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
-    done_.steps = step;
     train::detail::check_finite(session_, loss, step, options.clip_norm, rank(), ranks(),
                                 policy_.shards() / parallel::shards_of_device(policy_));
+    done_.steps = step;
     if (!stepped_) stepped_ = train::detail::check_learning(session_, layout_, loss, step);
     return loss;
   }

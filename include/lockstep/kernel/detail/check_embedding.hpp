@@ -58,11 +58,16 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
       auto const tokens = layout.tokens(row), slots = layout.end(row) - layout.start(row);
       auto const counted = in.counted == Counted::steps ? tokens : assembly.layout.tokens(row);
       auto const positions = in.position.data ? in.position.extent[0] : counted;
-      if (tokens < 0 || tokens > slots || counted > positions)
-        throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " +
-                           std::to_string(tokens < 0 || tokens > slots ? tokens : counted) + " tokens; there are " +
-                           std::to_string(positions) + " positions and " + std::to_string(slots) +
-                           " slots: cut the sequence, or give the layer a larger `length`",
+      if (tokens < 0 || tokens > slots)
+        throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " + std::to_string(tokens) +
+                           " tokens; there are " + std::to_string(slots) + " slots",
+                       row);
+      if (counted > positions)
+        throw RowError("FusedEmbedding: " +
+                           (counted == tokens ? describe_row(assembly, segment, row)
+                                              : "all segments of row " + std::to_string(row) + " of the batch together") +
+                           " has " + std::to_string(counted) + " tokens; there are " + std::to_string(positions) +
+                           " positions: cut the sequence, or give the layer a larger `length`",
                        row);
       for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p)
         if (auto const& part = in.parts[p]; part.is_table)

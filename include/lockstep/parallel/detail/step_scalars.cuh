@@ -28,7 +28,7 @@ class MakeStepScalars<CudaSpace> {
     bool const measures = settings.clip_norm > 0 || scale;
     if (measures)
       kernel::SumOfSquares<Space>::run_on_device<float>(stream, {gradients.data, gradients.extent}, squares_.data());
-    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals + 1, settings.clip_norm,
+    kernel::OptimizerStep<Space>::complete(stream, known, loss.totals, settings.clip_norm,
                                            measures ? squares_.data() : nullptr, settings.loss_scaler, scale,
                                            scalars_.data());
     told_ = measures;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <span>
 
 #include <lockstep/core/tensor_view.hpp>
@@ -44,16 +45,17 @@ class MakeStepScalars<HostSpace> {
     scalars_.step = static_cast<double>(settings.step - (scale ? scale->skipped : 0));
     scalars_.learning_rate = settings.learning_rate;
     scalars_.weight = loss.weight;
+    scalars_.skip = !std::isfinite(loss.sum);
     if (scale) scalars_.loss_scale = static_cast<double>(scale->scale);
     if (settings.clip_norm > 0)
       scalars_.clip = norm.unscaled(scalars_.loss_scale).clip(settings.clip_norm, loss.weight);
     if (settings.clip_norm > 0 || scale) {
-      scalars_.skip = !norm.finite();
-      if (scale && loss.weight != 0) *scale = settings.loss_scaler.after(*scale, norm.finite());
+      scalars_.skip = scalars_.skip || !norm.finite();
+      if (scale && loss.weight != 0) *scale = settings.loss_scaler.after(*scale, !scalars_.skip);
     }
     return scalars_.active() ? &scalars_ : nullptr;
   }
-  /// Whether the last step was skipped, for gradients that are not finite.
+  /// Whether the last step was skipped, for a loss or gradients that are not finite.
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const noexcept {
     return scalars_.skip;

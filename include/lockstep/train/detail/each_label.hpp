@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// f(outputs of the model, their number, label) for each row of a prediction on the host, or for each token of a
-/// Sequence, padding left out.
+/// f(outputs of the model, their number, label) for each row of a prediction on the host that has one, or for each
+/// token of a Sequence, padding left out.
 /// @throws ShapeError, naming `metric`, when there are more or fewer labels than rows or slots, or than a sequence has
 /// tokens
 template <class Prediction, class Column, class F>
@@ -22,6 +22,8 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     });
   };
   auto const one = [&](auto const& outputs, Index row) {
+    if constexpr (requires { labels.present; })
+      if (!labels.present(row)) return;
     Index const width = outputs.extent(1);
     f(outputs.value.data + row * width, width, labels.values.data[row]);
   };
