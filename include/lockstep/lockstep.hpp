@@ -18,6 +18,7 @@
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/philox.hpp>
+#include <lockstep/core/processors.hpp>
 #include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/sha256.hpp>
 #include <lockstep/core/tensor_view.hpp>

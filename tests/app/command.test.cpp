@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -119,7 +120,10 @@ TEST_CASE("what flags of numbers and words say can be asked for, however it was 
 
 TEST_CASE("--help says what each flag takes, and asks not to run") {
   Flags flags;
+  CHECK_FALSE(flags.parse({"-h"}));
+  auto const brief = std::exchange(flags.help, "");
   CHECK_FALSE(flags.parse({"--help"}));
+  CHECK(flags.help == brief);
   CHECK(contains(flags.help, "about the program"));
   CHECK(contains(flags.help, "a whole number from 1 to 64; default 16"));
   CHECK(contains(flags.help, "a number from 0 to 1; default 0.5"));

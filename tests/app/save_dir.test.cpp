@@ -69,6 +69,18 @@ TEST_CASE("a run is gone on with where that is asked for") {
   CHECK(contains(refused(folder.path.string(), file), "already holds a run"));
 }
 
+TEST_CASE("a directory serves one process at a time") {
+  Folder const folder;
+  {
+    app::SaveDirLock held;
+    held = app::SaveDirLock(folder.path.string());
+    CHECK_THROWS_WITH_AS(app::SaveDirLock(folder.path.string()),
+                         doctest::Contains(": another process is training into it"), ConfigError);
+  }
+  app::SaveDirLock const again(folder.path.string());
+  app::SaveDirLock const none("/no/such/folder");  // who creates it says why it could not
+}
+
 TEST_CASE("a directory that cannot be created is refused with the system's reason") {
   Folder const folder;
   std::ofstream(folder.at("file")) << "x";

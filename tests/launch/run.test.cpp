@@ -2,10 +2,13 @@
 #include <lockstep/launch/run.hpp>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <set>
 #include <stdexcept>
@@ -77,8 +80,9 @@ TEST_CASE("the exit code of thread ranks is that of the first which failed") {
 }
 
 TEST_CASE("a signal asks the ranks of this process to end, where that is wished") {
+  auto* const before = ::signal(SIGHUP, SIG_DFL);  // whatever started the tests
   for (int const threads : {1, 2})
-    for (int const signal : {SIGTERM, SIGUSR1}) {
+    for (int const signal : {SIGTERM, SIGUSR1, SIGHUP}) {
       launch::Options options;
       options.threads = threads;
       options.on_signal = launch::OnSignal::ask;
@@ -94,6 +98,30 @@ TEST_CASE("a signal asks the ranks of this process to end, where that is wished"
       CHECK(asked == threads);
     }
   CHECK(launch::run({}, [](World& world) { return world.stop_request ? 1 : 0; }) == 0);
+
+  ::signal(SIGHUP, SIG_IGN);  // nohup
+  launch::Options options;
+  options.on_signal = launch::OnSignal::ask;
+  CHECK(launch::run(options, [](World& world) {
+          ::kill(::getpid(), SIGHUP);
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return world.stop_request->signal();
+        }) == 0);
+  ::signal(SIGHUP, before);
+}
+
+TEST_CASE("a process that was started without standard streams gives their numbers to no other file") {
+  int const kept = ::fcntl(0, F_DUPFD_CLOEXEC, 10);
+  REQUIRE(kept >= 10);
+  ::close(0);
+  launch::run({}, [](World&) {
+    int const file = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    CHECK(file > 2);
+    ::close(file);
+    return 0;
+  });
+  ::dup2(kept, 0);
+  ::close(kept);
 }
 
 TEST_CASE("a thread rank that ends because it was asked hides no failure of another") {

@@ -6,8 +6,8 @@
 
 using namespace lockstep;
 
-TEST_CASE("the first SIGTERM or SIGUSR1 asks, what follows at once is the same request, a later one is not") {
-  for (int const signal : {SIGTERM, SIGUSR1}) {
+TEST_CASE("the first SIGTERM, SIGHUP or SIGUSR1 asks, what follows at once is the same request, a later one is not") {
+  for (int const signal : {SIGTERM, SIGHUP, SIGUSR1}) {
     launch::StopRequest request;
     auto const token = request.token();
     CHECK(request.signal() == 0);
@@ -26,6 +26,7 @@ TEST_CASE("the first SIGTERM or SIGUSR1 asks, what follows at once is the same r
 
 TEST_CASE("who ends because it was asked says so by its exit code") {
   CHECK(launch::StopRequest::is_answer(128 + SIGTERM));
+  CHECK(launch::StopRequest::is_answer(128 + SIGHUP));
   CHECK(launch::StopRequest::is_answer(128 + SIGUSR1));
   for (int const code : {0, 1, 2, SIGTERM, 128 + SIGINT, 128 + SIGKILL})
     CHECK_FALSE(launch::StopRequest::is_answer(code));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -397,7 +398,11 @@ TEST_CASE("a run that begins anew does not mix its checkpoints with those of an 
        "train::newest_checkpoint(folder)")
           .c_str(),
       ConfigError);
+  lockstep_test::write_file(folder / "saved/step_2.safetensors.partial", "of a run that was killed");
+  lockstep_test::write_file(folder / "saved/notes.partial", "of somebody else");
   run(3, train::newest_checkpoint(folder / "saved"));
+  CHECK_FALSE(std::filesystem::exists(folder / "saved/step_2.safetensors.partial"));
+  CHECK(std::filesystem::exists(folder / "saved/notes.partial"));
   CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{2, 3});
 }
 

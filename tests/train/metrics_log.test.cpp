@@ -88,6 +88,17 @@ TEST_CASE("a run that goes on keeps the lines up to its checkpoint, and one that
   CHECK(lockstep_test::read_file(path) == whole);
 }
 
+TEST_CASE("a line that tells of no step is named, and nothing is changed") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "metrics.jsonl";
+  auto const text = "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\n{\"kind\":\"step\",\"step\":3}\n";
+  lockstep_test::write_file(path, text);
+  train::MetricsLog log(path);
+  CHECK_THROWS_WITH_AS(log.start({12, 3, 7}), doctest::Contains("metrics.jsonl:2: the line tells of no step"),
+                       DataError);
+  CHECK(lockstep_test::read_file(path) == text);
+}
+
 TEST_CASE("a place that cannot be written to is named") {
   train::MetricsLog log("/no/such/folder/m");  // made when a run starts
   CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);

@@ -36,7 +36,7 @@ class Command {
  public:
   explicit Command(std::string what = "") : app_(std::move(what)) {
     app_.set_help_flag();
-    app_.add_flag("--help", help_asked_, "Print this and exit");
+    app_.add_flag("-h,--help", help_asked_, "Print this and exit");
     app_.allow_extras();
   }
   Command(Command const&) = delete;

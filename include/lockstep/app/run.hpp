@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ inline std::string host_name() {
 /// are made by the starting process, before any rank starts; where another launcher has started them, by rank 0. What
 /// goes wrong is one sentence on stderr, however many ranks there are; what may differ from host to host, such as a
 /// configuration file or the GPUs, one of each host where it does.
-/// A run with --save-dir that is sent SIGTERM or SIGUSR1 saves itself and ends.
+/// A run with --save-dir that is sent SIGTERM, SIGHUP or SIGUSR1 saves itself and ends. One whose reader has gone, as
+/// behind `| head`, goes on in silence.
 /// @returns what a program should exit with: 0, 2 for wrong input, 1 for an error while training, 128 + signal for a
 /// rank that was killed, or a run that was asked to end
 template <class Options>
@@ -55,6 +57,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
   auto const say = [&program](std::string const& sentence) { detail::say(program, sentence); };
   bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
   std::string who;     // where that is not the first of all
+  SaveDirLock held;
+  ::signal(SIGPIPE, SIG_IGN);
   try {
     auto const place = launch::detect();
     speaks = place.rank == 0;
@@ -89,7 +93,10 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
-      if (!options.dry_run) create_save_dir(options.save_dir);
+      if (!options.dry_run && !options.save_dir.empty()) {
+        create_save_dir(options.save_dir);
+        held = SaveDirLock(options.save_dir);
+      }
     }
     speaks = true;
     who.clear();

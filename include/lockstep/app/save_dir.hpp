@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
@@ -47,5 +49,31 @@ inline void create_save_dir(std::string const& directory) {
     throw ConfigError("--save-dir " + directory + ": cannot be created: " + error.message() +
                       "; name another directory");
 }
+
+/// Holds --save-dir for this process while it lives, so that no second one mixes its lines and checkpoints with this
+/// one's. Where the file system has no locks, as some of a network, nothing is held.
+class [[nodiscard]] SaveDirLock {
+ public:
+  SaveDirLock() = default;
+  /// @throws ConfigError when another process holds it
+  explicit SaveDirLock(std::string const& directory)
+      : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    ::close(file_);
+    throw ConfigError("--save-dir " + directory +
+                      ": another process is training into it; wait until that has ended, or name another directory");
+  }
+  SaveDirLock(SaveDirLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  SaveDirLock& operator=(SaveDirLock&& other) noexcept {
+    std::swap(file_, other.file_);
+    return *this;
+  }
+  ~SaveDirLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+ private:
+  int file_ = -1;
+};
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

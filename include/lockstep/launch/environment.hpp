@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/processors.hpp>
 #include <lockstep/launch/detail/agreement.hpp>
 #include <lockstep/launch/detail/launch_source.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
@@ -116,7 +116,7 @@ inline void refuse_incomplete(LaunchSource const& source, Lookup variable) {
 
 /// The processors that the ranks of this host share. mpirun and srun may have given each rank its own.
 [[nodiscard]] inline int cores_of_ranks(Environment const& place) {
-  auto const mine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  auto const mine = processors();
   using enum Launcher;
   bool const inherits = place.launcher == lockstep || place.launcher == torchrun || place.launcher == single;
   return inherits || mine == ::sysconf(_SC_NPROCESSORS_ONLN) ? mine : mine * place.local_size;

@@ -20,7 +20,8 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 /// What a signal that wants a run to end does.
 enum class OnSignal {
   end,  ///< ends it at once: SIGINT and SIGTERM
-  ask,  ///< the first SIGTERM or SIGUSR1 asks, by `World::stop_request`; SIGINT, and another one later, end it at once
+  ask,  ///< the first SIGTERM, SIGHUP or SIGUSR1 asks, by `World::stop_request`; SIGINT, and another one later, end it
+        ///< at once
 };
 
 /// How `run` starts ranks.

@@ -11,6 +11,7 @@
 #include <lockstep/launch/detail/placed_world.hpp>
 #include <lockstep/launch/detail/process_rank.hpp>
 #include <lockstep/launch/detail/spread_rank.hpp>
+#include <lockstep/launch/detail/standard_streams.hpp>
 #include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/detail/thread_ranks.hpp>
 #include <lockstep/launch/environment.hpp>
@@ -94,6 +95,7 @@ inline void check(Environment const& place, Options const& options) {
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
 int run(Options const& options, Train&& train) {
+  detail::open_standard_streams();
   detail::check(options);
   if (detail::RankPlace::any({})) return detail::run_once(options, std::ref(train));
   if (auto const place = detect(); place.size > 1) {

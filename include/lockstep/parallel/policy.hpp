@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/processors.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 
@@ -46,14 +46,14 @@ template <ParallelPolicy Policy>
 template <class Space>
 struct DevicesOf;
 
-/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores (at least
-/// one).   @throws ConfigError when fewer than 0 are asked for
+/// Threads for each of `devices` devices of this process: as asked for, else an equal share of the cores that
+/// the process was given (at least one).   @throws ConfigError when fewer than 0 are asked for
 [[nodiscard]] inline int threads_per_device(int asked, int devices) {
   if (asked < 0)
     throw ConfigError("parallel policy: threads is " + std::to_string(asked) +
                       "; it must be at least 0, which shares the cores equally");
   if (asked > 0) return asked;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, devices));
+  return std::max(1, processors() / std::max(1, devices));
 }
 
 /// The same for one of `ranks` ranks that have a device each: those of this host share its cores. Who started them says

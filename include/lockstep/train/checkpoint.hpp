@@ -254,6 +254,18 @@ inline void remove_old_checkpoints(std::string const& folder, Index step, Index 
 }
 
 namespace detail {
+/// Removes what runs that were killed had begun to write. What cannot be removed stays.
+inline void remove_partial_checkpoints(std::string const& folder) {
+  auto* const open = ::opendir(folder.c_str());
+  if (!open) return;
+  while (auto const* entry = ::readdir(open)) {
+    std::string_view const name = entry->d_name;
+    if (name.starts_with("step_") && name.ends_with(".safetensors.partial"))
+      ::unlinkat(::dirfd(open), entry->d_name, 0);
+  }
+  ::closedir(open);
+}
+
 /// Makes a folder for checkpoints, and those above it, where they are missing.
 /// @throws DataError with the system's reason, also when nothing can be written there
 inline void make_folder(std::string const& folder) {

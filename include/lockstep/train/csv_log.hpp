@@ -37,9 +37,8 @@ class CsvLog final : public Observer {
     for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
     for (auto const& name : metrics_)
       header += "," + (name.find_first_of(",\"\r\n") == std::string::npos ? name : detail::csv_quoted(name));
-    Index row = 0;
-    auto const kept = file_.keep(report.resumed, [&](std::string const& line) {
-      if (++row > 1) return step_of(line, row);
+    auto const kept = file_.keep(report.resumed, [&](std::string const& line, Index row) {
+      if (row > 1) return step_of(line, row);
       if (line == header) return Index{0};
       throw DataError(file_.path() + ": its columns are \"" + line + "\", and those of the run that goes on are \"" +
                       header + "\"; move the file away, and the run begins another");

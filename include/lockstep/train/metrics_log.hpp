@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/train/detail/line_file.hpp>
@@ -23,8 +25,15 @@ class MetricsLog final : public Observer {
   /// What the file says of steps that are yet to come is dropped: it was logged after the checkpoint.
   void start(StartReport const& report) override {
     one_fit_.start("MetricsLog", file_.path(), report.resumed);
-    file_.keep(report.resumed,
-               [this](std::string const& line) { return json::parse(line, file_.path()).at("step").integer(); });
+    file_.keep(report.resumed, [this](std::string const& line, Index number) {
+      try {
+        return json::parse(line, file_.path()).at("step").integer();
+      } catch (DataError const&) {
+        throw DataError(file_.path() + ":" + std::to_string(number) +
+                        ": the line tells of no step, so it is not known where the log goes on; remove the line, or "
+                        "move the file away, and the run begins another");
+      }
+    });
   }
 
   void step(StepReport const& report) override {

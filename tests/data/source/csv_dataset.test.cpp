@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
@@ -208,6 +209,29 @@ TEST_CASE("a number that may be missing") {
   CHECK(error_of<House>("Ulm,1,,,\nUlm,,19x,,\n") ==
         doctest::Contains(":2: column 3: expected a whole number, found \"19x\""));
   CHECK(error_of<House>("Ulm,1,,,\nUlm,NA,,,\n") == doctest::Contains(":2: column 2: expected a number, found \"NA\""));
+}
+
+TEST_CASE("what stands for no number may be told; one that is none is missing by itself") {
+  struct House {
+    std::optional<float> area;
+    std::optional<int> year;
+  };
+  data::CsvOptions const options{.missing = {"NA", "?"}};
+  auto const rows = table<House>("area,year\nNaN,1990\nNA,?\n-nan,\ninf,7\n", options);
+  REQUIRE(rows.size() == 4);
+  CHECK(!rows.get(0).area);
+  CHECK(rows.get(0).year == 1990);
+  CHECK(!rows.get(1).area);
+  CHECK(!rows.get(1).year);
+  CHECK(!rows.get(2).area);
+  CHECK(rows.get(3).area == std::numeric_limits<float>::infinity());
+  CHECK(table<House>("NA,?\n1,2\n", options).size() == 2);  // a sample, no header
+  CHECK(error_of<House>("area,year\nNA,N/A\n", options) ==
+        doctest::Contains(":2: column 2: expected a whole number, found \"N/A\""));
+  struct Plain {
+    float area;
+  };
+  CHECK(error_of<Plain>("area\nNA\n", options) == doctest::Contains(":2: column 1: expected a number, found \"NA\""));
 }
 
 TEST_CASE("columns by their names, in any order and among others") {

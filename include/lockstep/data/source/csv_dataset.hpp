@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,8 @@ struct CsvOptions {
   std::vector<std::string> columns = {};
   bool may_be_empty = false;  ///< whether a header without rows is a dataset without samples: one of many parts may be
   std::uint64_t max_held_bytes = detail::max_held_text;  ///< the rows of a larger file are read when they are asked for
+  /// What stands in the field of a std::optional that has no number, such as "NA"; so does nothing, and "nan".
+  std::vector<std::string> missing = {};
 };
 
 namespace detail {
@@ -99,19 +102,29 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
     return error == std::errc{} && end != text.data() + text.size() ? std::errc::invalid_argument : error;
   }
 }
-/// The same, or nothing of a field without anything in it.
+/// The same, or nothing of a field without anything in it, or of one that says so.
 template <CsvNumber T>
-std::errc parse_number(std::string_view text, std::optional<T>& out) noexcept {
+std::errc parse_number(std::string_view text, std::optional<T>& out, std::span<std::string const> missing) noexcept {
   out.reset();
-  return text.find_first_not_of(' ') == std::string_view::npos ? std::errc{} : parse_number(text, out.emplace());
+  if (text.find_first_not_of(' ') == std::string_view::npos) return {};
+  for (auto const& word : missing)
+    if (text == word) return {};
+  auto const error = parse_number(text, out.emplace());
+  if constexpr (std::floating_point<T>)
+    if (error == std::errc{} && std::isnan(*out)) out.reset();
+  return error;
+}
+template <CsvNumber T>
+std::errc parse_number(std::string_view text, T& out, std::span<std::string const>) noexcept {
+  return parse_number(text, out);
 }
 
 }  // namespace detail
 
 /// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
-/// or std::optional of a number where a field may be empty, in the file's order or that of `CsvOptions::columns`; a
-/// std::array of N of these takes N columns. The file is read and indexed at construction, eight bytes for each row; a
-/// row is converted when it is asked for. Copies share index and text. Thread-safe.
+/// or std::optional of a number where a field may be empty or `CsvOptions::missing`, in the file's order or that of
+/// `CsvOptions::columns`; a std::array of N of these takes N columns. The file is read and indexed at construction,
+/// eight bytes for each row; a row is converted when it is asked for. Copies share index and text. Thread-safe.
 /// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
 /// of columns, no column of a name that was asked for or two, or a quote that does not close; from `get` when a number
 /// cannot be read, or the file has changed. Each names file, line and column.   @throws ConfigError when there are more
@@ -141,7 +154,7 @@ class CsvDataset {
   };
 
  public:
-  explicit CsvDataset(std::string path, CsvOptions const& options = {}) {
+  explicit CsvDataset(std::string path, CsvOptions const& options = {}) : missing_(options.missing) {
     auto table = open(std::move(path), options);
     if (options.columns.empty() &&
         (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(*table))))
@@ -191,7 +204,7 @@ class CsvDataset {
     return make(options.columns);
   }
 
-  static bool names_columns(detail::CsvTable const& table) {
+  [[nodiscard]] bool names_columns(detail::CsvTable const& table) const {
     if (!Check<Members>::has_numbers) return false;
     Row names{};
     auto row = table.row(0);
@@ -200,7 +213,7 @@ class CsvDataset {
       for (auto& cell : detail::csv_cells(member)) {
         auto const field = row.next();
         if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>)
-          any_number |= detail::parse_number(field.text, cell) != std::errc::invalid_argument;
+          any_number |= detail::parse_number(field.text, cell, missing_) != std::errc::invalid_argument;
       }
     };
     std::apply([&](auto&... member) { (look(member), ...); }, members(names));
@@ -208,9 +221,9 @@ class CsvDataset {
   }
 
   template <class T>
-  static void read(T& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) {
+  void read(T& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) const {
     if constexpr (!std::same_as<T, std::string>) {
-      auto const error = detail::parse_number(field.text, cell);
+      auto const error = detail::parse_number(field.text, cell, missing_);
       if (error != std::errc{}) {
         row.fail(field.begin,
                  "column " + std::to_string(number) + ": expected " + detail::csv_kind<T>() + ", found " +
@@ -224,6 +237,7 @@ class CsvDataset {
   }
 
   std::shared_ptr<detail::CsvTable const> table_;
+  std::vector<std::string> missing_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -13,8 +13,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 too, through a file descriptor for as long as it lives,
-/// instead of their usual effect on this thread.
+/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 and SIGHUP too, unless nohup has it ignored, through a file
+/// descriptor for as long as it lives, instead of their usual effect on this thread.
 class [[nodiscard]] SignalWatch {
  public:
   explicit SignalWatch(OnSignal on_signal = OnSignal::end) {
@@ -22,7 +22,11 @@ class [[nodiscard]] SignalWatch {
     ::sigemptyset(&watched);
     ::sigaddset(&watched, SIGINT);
     ::sigaddset(&watched, SIGTERM);
-    if (on_signal == OnSignal::ask) ::sigaddset(&watched, SIGUSR1);
+    if (on_signal == OnSignal::ask) {
+      ::sigaddset(&watched, SIGUSR1);
+      struct sigaction hangup {};
+      if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) ::sigaddset(&watched, SIGHUP);
+    }
     ::pthread_sigmask(SIG_BLOCK, &watched, &before_);
     file_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (file_ >= 0) return;

@@ -89,6 +89,7 @@ class Checkpointing {
   void prepare() const {
     if (!saves_ || !speaks()) return;
     make_folder(options_.folder);
+    remove_partial_checkpoints(options_.folder);
     if (!options_.resume.empty()) return;
     if (auto const earlier = newest_checkpoint(options_.folder); !earlier.empty())
       throw ConfigError("fit: the folder for checkpoints has those of an earlier run, the newest " + earlier +

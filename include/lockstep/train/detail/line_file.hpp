@@ -23,7 +23,8 @@ class LineFile {
   [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
   /// Opens the file, and creates it when it is missing. Drops the lines of steps behind this one, of step 0 all, and a
-  /// line that was not written to its end; `step_of(line)` says which step a line is of. Returns the bytes that stay.
+  /// line that was not written to its end; `step_of(line, number)` says which step the line of that number, from 1, is
+  /// of. Returns the bytes that stay.
   /// @throws DataError when the file cannot be created
   template <class StepOf>
   ::off_t keep(Index step, StepOf const& step_of) {
@@ -31,12 +32,13 @@ class LineFile {
     std::unique_ptr<std::FILE, CloseFile> const file(step == 0 ? nullptr : std::fopen(path_.c_str(), "re"));
     ::off_t end = 0;
     std::string line;
+    Index number = 0;
     for (int c; file && (c = std::getc(file.get())) != EOF;) {
       if (c != '\n') {
         line += static_cast<char>(c);
         continue;
       }
-      if (step_of(line) > step) break;
+      if (step_of(line, ++number) > step) break;
       end += static_cast<::off_t>(line.size()) + 1;
       line.clear();
     }
