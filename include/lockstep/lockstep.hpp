@@ -208,6 +208,7 @@
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/plateau.hpp>
 #include <lockstep/optim/rate_rule.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/optim/sgd.hpp>

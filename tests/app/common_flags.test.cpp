@@ -273,7 +273,7 @@ TEST_CASE("models run on what there is, unless --backend says where") {
 }
 
 TEST_CASE("a best evaluation is neither kept nor waited for by accident") {
-  CHECK(contains(refused({"--best-by", "accuracy"}), "--best-by without --save-dir or --patience"));
+  CHECK(contains(refused({"--best-by", "accuracy"}), "--best-by without --save-dir, --patience or --lr-plateau"));
   CHECK(parse({"--best-by", "accuracy", "--patience", "3"}).patience == 3);
   CHECK(parse({"--best-by", "accuracy", "--save-dir", "runs"}).best_by == "accuracy");
   CHECK(parse({"--best-by", "none"}).best_by.empty());
@@ -359,5 +359,6 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(contains(refused({"--doctor", "--max-restarts", "1", "--nproc", "2"}), "--doctor with --max-restarts"));
   CHECK(contains(refused({"--doctor", "--best-by", "loss", "--patience", "2"}), "--doctor with --best-by"));
   CHECK(contains(refused({"--doctor", "--patience", "2"}), "--doctor with --patience"));
+  CHECK(contains(refused({"--doctor", "--lr-plateau", "2"}), "--doctor with --lr-plateau"));
   CHECK(contains(refused({"--doctor", "--max-steps", "2"}), "--doctor with --max-steps"));
 }

@@ -308,6 +308,9 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("epochs between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every = 2; });
   fails("steps between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every_steps = 2; });
   fails("patience = 1", [](FitOptions& mine) { mine.patience = 1; });
+  fails("patience of the plateau = 1", [](FitOptions& mine) { mine.plateau.patience = 1; });
+  fails("factor of the plateau = 0.5", [](FitOptions& mine) { mine.plateau.factor = 0.5; });
+  fails("least factor of the plateau = 0.25", [](FitOptions& mine) { mine.plateau.least = 0.25; });
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });

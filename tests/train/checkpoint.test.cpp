@@ -406,9 +406,9 @@ TEST_CASE("a run that begins anew does not mix its checkpoints with those of an 
   CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{2, 3});
 }
 
-TEST_CASE("patience outlasts a pause, and what was evaluated is remembered") {
+TEST_CASE("patience and a plateau outlast a pause, and what was evaluated is remembered") {
   lockstep_test::TemporaryFolder const folder;
-  FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3};
+  FitOptions options{.epochs = 60, .accumulation = 2, .patience = 3, .plateau = {.patience = 1, .factor = 0.5}};
   for (auto ranks : {false, true}) {
     auto const fit_with = [&](FitOptions const& o) {
       return ranks ? fit_ranks(o) : fit(parallel::SingleDevice{.threads = 1}, o);

@@ -320,6 +320,22 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
   each(parallel::DataParallel{.devices = 2, .threads = 1});
 }
 
+TEST_CASE("the learning rate falls where evaluations no longer become better, behind the schedule") {
+  Recorder heard;
+  auto loader = line::loader(8, 8), again = line::loader(8, 8);
+  Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 1e-30}, parallel::SingleDevice{.threads = 1}};
+  trainer.fit(
+      loader, train::Evaluation{again},
+      {.epochs = 6, .schedule = {.warmup_steps = 2}, .plateau = {.patience = 2, .factor = 0.5}, .observers = {&heard}});
+  std::vector<double> rates;
+  for (auto const& report : heard.steps) rates.push_back(report.learning_rate / 1e-30);
+  CHECK(rates == std::vector<double>{0.5, 1, 1, 0.5, 0.5, 0.25});  // the first is the best: it falls after 3 and 5
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.plateau = {.patience = 3}}),
+                       doctest::Contains("plateau.patience is 3, and there is no evaluation to wait for"), ConfigError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again}, {.plateau = {.patience = 3, .factor = 1}}),
+                       doctest::Contains("plateau.factor is 1.000000; it must be at least 0 and below 1"), ConfigError);
+}
+
 TEST_CASE("gradients are timed from when the step had its batch") {
   struct Watched {
     double* last;  // when a sample was made

@@ -187,6 +187,9 @@ class CommonFlags {
         "Keep the parameters of the best evaluation in checkpoints/best.safetensors: loss, a metric's name, or none");
     command.add("--patience", options_.patience, 0, unlimited,
                 "Evaluations in a row, none the best by --best-by or else loss, that end the run; 0: none do");
+    command.add("--lr-plateau", options_.plateau, 0, unlimited,
+                "Evaluations in a row, none the best, after which the learning rate falls; 0: none do");
+    command.add("--lr-plateau-factor", options_.plateau_factor, 0, 0.999, "What it is multiplied by then");
   }
 
   void resolve_backend(Gpus const& gpus) {

@@ -67,10 +67,12 @@ struct Options {
   Index keep_checkpoints = 0;  ///< the newest; 0: all
   std::string resume = never;  ///< never, automatic, or the path of a checkpoint
   static constexpr char const *never = "never", *automatic = "auto";
-  bool doctor = false;    ///< measures pieces of a run instead of training
-  std::string init_from;  ///< saved parameters to start from; empty: the seed's
-  std::string best_by;    ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
-  Index patience = 0;     ///< evaluations in a row, none the best, that end the run; 0 never
+  bool doctor = false;          ///< measures pieces of a run instead of training
+  std::string init_from;        ///< saved parameters to start from; empty: the seed's
+  std::string best_by;          ///< of which evaluation parameters are kept: "loss" or a metric; empty: of none
+  Index patience = 0;           ///< evaluations in a row, none the best, that end the run; 0 never
+  Index plateau = 0;            ///< evaluations in a row, none the best, after which the learning rate falls; 0 never
+  double plateau_factor = 0.1;  ///< what it is multiplied by then
 
   bool dry_run = false;  ///< checks all that can be checked, trains and writes nothing
 

@@ -106,6 +106,7 @@ class Training {
             .check_replicas_every = options_.check_replicas_every,
             .evaluate_every_steps = options_.eval_every,
             .patience = options_.patience,
+            .plateau = {.patience = options_.plateau, .factor = options_.plateau_factor},
             .judge_by = options_.best_by.empty() ? "loss" : options_.best_by,
             .stop = world_.stop_request ? world_.stop_request->token() : std::stop_token(),
             .timed_products = options_.timed_products,

@@ -7,6 +7,7 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/plateau.hpp>
 #include <lockstep/optim/schedule.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/observer.hpp>
@@ -26,6 +27,7 @@ struct FitOptions {
   Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
   Index evaluate_every_steps = 0;    ///< the same in optimizer steps, where it is not 0
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
+  optim::Plateau plateau{};          ///< how the learning rate falls where evaluations no longer become better
   std::string judge_by = "loss";     ///< which evaluation is best: of the least "loss", or a metric's best value
   train::Checkpoints checkpoints{};  ///< where the run is saved, and where it goes on
   std::stop_token stop{};            ///< once any rank's is requested, all save and end, after the same step

@@ -18,7 +18,6 @@
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/parallel/replica.hpp>
 #include <lockstep/train/batch_feed.hpp>
-#include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
 #include <lockstep/train/detail/batches_of.hpp>
@@ -29,6 +28,7 @@
 #include <lockstep/train/detail/evaluate.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
+#include <lockstep/train/detail/judge.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/product_choices.hpp>
@@ -176,11 +176,7 @@ class Trainer {
   /// CollectiveMismatch when ranks have other samples
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
-    if constexpr (train::detail::agrees<Session>) {
-      parallel::Agreement agreement;
-      train::detail::add_order(agreement, "evaluation", evaluation.loader);
-      session_.agree(agreement);
-    }
+    if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
     return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
   }
 
@@ -250,13 +246,9 @@ class Trainer {
     train::detail::set_loss_scale(session_, record.loss_scale);
     done_ = record.steps > 0 ? plan.trainer_steps(record.steps) : plan.before;
     train::detail::take_products(session_, record.timed_products);
-    train::BestEvaluation best(options.judge_by, train::detail::best_value(evaluation, options.judge_by));
-    Index best_step = 0;
-    for (auto& report : record.evaluations)  // which may have been judged by something else
-      if (report.best = best.take(report); report.best) best_step = report.step;
-    auto const over = [&] {
-      return record.steps >= plan.steps || (options.patience > 0 && best.since() >= options.patience);
-    };
+    train::detail::Judge judge(evaluation, options);
+    for (auto& report : record.evaluations) judge.take(report);  // which may have been judged by something else
+    auto const over = [&] { return record.steps >= plan.steps || judge.ends_run(); };
     if (record.resumed() > 0 && over()) return record;
     if (options.dry_run) {
       rehearse(loader, evaluation, options, plan, record);
@@ -266,7 +258,7 @@ class Trainer {
     static_cast<void>(session_.take_phases());  // of steps before
     plan.make_room(record);
     for (auto* observer : options.observers)
-      observer->start({plan.steps, plan.epochs, record.steps, best_step, train::detail::metric_names(evaluation)});
+      observer->start({plan.steps, plan.epochs, record.steps, judge.best(), train::detail::metric_names(evaluation)});
 
     bool learns = false;
     train::detail::LossScaleReports loss_scales;
@@ -282,7 +274,7 @@ class Trainer {
         micro_step(feed, key, micro == begin, micro + 1 == end, options, record,
                    [&](auto... moments) { tracing.after_micro_step(moments...); });
       ++record.steps;
-      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps);
+      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps) * judge.factor();
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) check_replicas(Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
@@ -314,7 +306,7 @@ class Trainer {
           report.epoch = epoch;
           report.seconds = Clock::seconds() - record.run_began;
           tracing.add("evaluation", evaluating, Clock::seconds());
-          report.best = best.take(report);
+          judge.take(report);
           for (auto* observer : options.observers) observer->evaluation(report);
           record.evaluations.push_back(std::move(report));
         }

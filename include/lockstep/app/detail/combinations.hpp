@@ -75,6 +75,7 @@ inline void check_doctor(Options const& options, bool best_given) {
   if (options.max_restarts > 0) refuse("--max-restarts");
   if (best_given && !options.best_by.empty()) refuse("--best-by");
   if (options.patience > 0) refuse("--patience");
+  if (options.plateau > 0) refuse("--lr-plateau");
   if (options.timed_products) refuse("--timed-products");
   if (options.max_steps) refuse("--max-steps");
   if (options.eval_every > 0) refuse("--eval-every");
@@ -87,8 +88,9 @@ inline void check_doctor(Options const& options, bool best_given) {
 
 /// A program may have a default of its own, which says nothing of a run that cannot use it.
 inline void check_best(Options const& options, bool given) {
-  if (given && !options.best_by.empty() && options.save_dir.empty() && options.patience == 0)
-    throw ConfigError("--best-by without --save-dir or --patience: it would change nothing; add one of them");
+  if (given && !options.best_by.empty() && options.save_dir.empty() && options.patience == 0 && options.plateau == 0)
+    throw ConfigError(
+        "--best-by without --save-dir, --patience or --lr-plateau: it would change nothing; add one of them");
 }
 
 inline void check_saving(Options const& options) {

@@ -45,6 +45,14 @@ void add_order(parallel::Agreement& agreement, std::string const& what, Loader c
     agreement.add("fingerprint of the order of the " + what, loader.order_fingerprint());
 }
 
+/// What each rank evaluates on.
+template <class Loader, class... Metrics>
+[[nodiscard]] parallel::Agreement agreement_of(Evaluation<Loader, Metrics...> const& evaluation) {
+  parallel::Agreement agreement;
+  add_order(agreement, "evaluation", evaluation.loader);
+  return agreement;
+}
+
 /// How long and in which steps each rank trains, and how it evaluates.
 template <class FitOptions, class Loader, class Evaluation>
 [[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
@@ -71,6 +79,9 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("epochs between evaluations", options.evaluate_every);
   agreement.add("steps between evaluations", options.evaluate_every_steps);
   agreement.add("patience", options.patience);
+  agreement.add("patience of the plateau", options.plateau.patience);
+  agreement.add("factor of the plateau", options.plateau.factor);
+  agreement.add("least factor of the plateau", options.plateau.least);
   agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});
   agreement.add("trace", Index{options.trace != nullptr});

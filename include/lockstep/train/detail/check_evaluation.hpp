@@ -78,6 +78,9 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
   if (options.patience > 0 && !evaluates)
     throw ConfigError("fit: patience is " + std::to_string(options.patience) +
                       ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
+  if (options.plateau.patience > 0 && !evaluates)
+    throw ConfigError("fit: plateau.patience is " + std::to_string(options.plateau.patience) +
+                      ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
   if (options.evaluate_every_steps > 0 && !evaluates)
     throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
                       ", and there is no evaluation; pass one, or leave it out");

@@ -9,6 +9,13 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
+/// False for what a std::optional lacks.
+template <class Column>
+[[nodiscard]] bool has_label([[maybe_unused]] Column const& labels, [[maybe_unused]] Index row) {
+  if constexpr (requires { labels.present; }) return labels.present(row);
+  return true;
+}
+
 /// f(outputs of the model, their number, label) for each row of a prediction on the host that has one, or for each
 /// token of a Sequence, padding left out.
 /// @throws ShapeError, naming `metric`, when there are more or fewer labels than rows or slots, or than a sequence has
@@ -22,8 +29,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     });
   };
   auto const one = [&](auto const& outputs, Index row) {
-    if constexpr (requires { labels.present; })
-      if (!labels.present(row)) return;
+    if (!has_label(labels, row)) return;
     Index const width = outputs.extent(1);
     f(outputs.value.data + row * width, width, labels.values.data[row]);
   };

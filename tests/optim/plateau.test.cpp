@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/optim/plateau.hpp>
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+using lockstep::optim::PlateauFactor;
+
+TEST_CASE("the rate falls after so many evaluations in a row without a best one, and they count anew") {
+  PlateauFactor factor({.patience = 2, .factor = 0.5});
+  CHECK(factor.value() == 1);
+  for (auto const& [best, expected] : {std::pair{true, 1.0},
+                                       {false, 1.0},
+                                       {true, 1.0},
+                                       {false, 1.0},
+                                       {false, 0.5},
+                                       {false, 0.5},
+                                       {false, 0.25},
+                                       {true, 0.25},
+                                       {false, 0.25},
+                                       {false, 0.125}}) {
+    factor.take(best);
+    CHECK(factor.value() == expected);
+  }
+}
+
+TEST_CASE("it falls no further than it may, and without patience not at all") {
+  PlateauFactor bounded({.patience = 1, .factor = 0.1, .least = 0.05}), never({.patience = 0});
+  for (int i = 0; i < 3; ++i) bounded.take(false), never.take(false);
+  CHECK(bounded.value() == 0.05);
+  CHECK(never.value() == 1);
+}
