@@ -261,6 +261,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/keep_best.hpp>
+#include <lockstep/train/loss_part.hpp>
 #include <lockstep/train/metric.hpp>
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/names_in_file.hpp>
@@ -273,6 +274,7 @@
 #include <lockstep/train/safetensors.hpp>
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
+#include <lockstep/train/trainer_state.hpp>
 
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/speed_up.hpp>

@@ -190,18 +190,21 @@ inline void save_checkpoint(std::string const& path, nn::ParameterLayout const& 
   detail::write_safetensors(path, layout, values.data(), buffers.data(), moments, metadata);
 }
 
-/// Reads what `save_checkpoint` saved; `state` only changes when all is well.
-/// @throws DataError when the file cannot be read, is of another model or optimizer, or holds parameters alone
-inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
-                                parallel::SessionState& state) {
-  return detail::naming_file(path, [&] {
-    detail::SafetensorsFile const file(path);
-    Progress progress;
-    bool found = false;
-    for (auto const& [name, text] : file.metadata())
-      if (name == Progress::key) progress = Progress::from_json(text, path), found = true;
-    if (!found)
-      throw DataError(path + ": holds parameters without the state of training; resume from a checkpoint of a run");
+namespace detail {
+/// Reads parameters, buffers and moments, and what `parse` makes of the text that the metadata has under `key`; `state`
+/// only changes when all is well.
+/// @throws DataError when the file cannot be read, is of another model or optimizer, or has no such text, with `remedy`
+template <class Parse>
+auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, std::string_view key, char const* remedy,
+                   parallel::SessionState& state, Parse const& parse) {
+  return naming_file(path, [&] {
+    SafetensorsFile const file(path);
+    std::string const* text = nullptr;
+    auto const all = file.metadata();
+    for (auto const& [name, value] : all)
+      if (name == key) text = &value;
+    if (!text) throw DataError(path + ": holds parameters without the state of training; " + remedy);
+    auto parsed = parse(*text);
     auto const moment = [](void* to, std::size_t i) {
       return static_cast<parallel::SessionState*>(to)->moments(i).data();
     };
@@ -209,10 +212,19 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
         tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
     if (held > tensors)
       throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +
-                      std::to_string(tensors) + "; resume with those of the earlier run");
+                      std::to_string(tensors) + "; take the model and the optimizer that it was saved with");
     file.read(path, layout, state.values().data(), state.buffers().data(), {state.states(), moment, &state});
-    return progress;
+    return parsed;
   });
+}
+}  // namespace detail
+
+/// Reads what `save_checkpoint` saved; `state` only changes when all is well.
+/// @throws DataError when the file cannot be read, is of another model or optimizer, or holds parameters alone
+inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout const& layout,
+                                parallel::SessionState& state) {
+  return detail::load_state_of(path, layout, Progress::key, "resume from a checkpoint of a run", state,
+                               [&](std::string const& text) { return Progress::from_json(text, path); });
 }
 
 /// The steps after which a folder's checkpoints were made, ascending; empty when it holds none or is not there.

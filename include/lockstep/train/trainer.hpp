@@ -36,6 +36,7 @@
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/detail/tracing.hpp>
+#include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/detail/where_not_finite.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
@@ -198,11 +199,11 @@ class Trainer {
   }
 
  private:
+  friend struct train::detail::TrainerParts;
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
-    session_.share_buffers();
-    start(evaluation.loader, 0, 0, 1);
+    session_.share_buffers(), start(evaluation.loader, 0, 0, 1);
     return train::detail::evaluate(session_, split(), evaluation, steps);
   }
 
@@ -302,8 +303,7 @@ class Trainer {
       if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
         if (plan.evaluates_after(record.steps, over(), options)) {
           auto report = evaluate(evaluation);
-          report.step = record.steps;
-          report.epoch = epoch;
+          report.step = record.steps, report.epoch = epoch;
           report.seconds = Clock::seconds() - record.run_began;
           tracing.add("evaluation", evaluating, Clock::seconds());
           judge.take(report);

@@ -162,7 +162,8 @@ class SharedMemoryRank {
     if (mine().done.signal.load() != requests_.first())
       refuse("was connected before, and gave up in the middle of an operation; end the run");
     if (mine().connected.exchange(1) != 0)
-      refuse("is connected already; hand its communicator on, or destroy it first");
+      refuse(
+          "is connected already; hand its communicator on, destroy it first, or make others of it by split(0, rank)");
     heap_->communicators.push_back(this);
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
-#include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
@@ -30,10 +29,12 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
   at_least(0, "checkpoints.every", options.checkpoints.every),
       at_least(0, "checkpoints.keep", options.checkpoints.keep);
   at_least(0, "plateau.patience", options.plateau.patience);
-  for (auto const& [name, value] : {std::pair{"factor", options.plateau.factor}, {"least", options.plateau.least}})
+  auto const below_one = [](char const* name, double value) {
     if (!(value >= 0 && value < 1))
       throw ConfigError(std::string("fit: plateau.") + name + " is " + std::to_string(value) +
                         "; it must be at least 0 and below 1");
+  };
+  below_one("factor", options.plateau.factor), below_one("least", options.plateau.least);
   if constexpr (requires { optimizer.check(); }) optimizer.check();
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +

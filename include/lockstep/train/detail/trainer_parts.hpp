@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What of a trainer is nobody's affair but that of who saves it as a whole.
+struct TrainerParts {
+  template <class Trainer>
+  [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
+    return trainer.session_;
+  }
+  template <class Trainer>
+  [[nodiscard]] static auto& done(Trainer& trainer) noexcept {
+    return trainer.done_;
+  }
+  template <class Trainer>
+  [[nodiscard]] static std::uint64_t seed(Trainer const& trainer) noexcept {
+    return trainer.seed_;
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
