@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -166,6 +168,49 @@ TEST_CASE("an evaluation counts each sample once for any number of shards, also 
       CHECK(report.loss == doctest::Approx(squares / static_cast<double>(samples)));
       CHECK(report.metrics[0].second == doctest::Approx(right / static_cast<double>(samples)));
     }
+}
+
+namespace {
+/// The mean error below y = 1 and above.
+struct ErrorByHalf {
+  static constexpr bool higher_is_better = false;
+  std::array<double, 4> sums{};
+  void add(auto const& prediction, auto const& batch) {
+    for (Index row = 0; row < prediction.extent(0); ++row) {
+      auto const half = static_cast<std::size_t>(batch[&line::Point::label].values(row));
+      sums[2 * half] += std::abs(static_cast<double>(prediction.value(row, 1) - batch[&line::Point::y].values(row)));
+      sums[2 * half + 1] += 1;
+    }
+  }
+  std::span<double> totals() { return sums; }
+  void values(auto const& each) const {
+    for (std::size_t half : {0u, 1u})
+      each(half == 0 ? "error_below" : "error_above", sums[2 * half + 1] > 0 ? sums[2 * half] / sums[2 * half + 1] : 0);
+  }
+  static constexpr char const* name() { return "error_by_half"; }
+};
+}  // namespace
+
+TEST_CASE("a metric of several values is told and logged by the names of each, any of which may judge") {
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  for (int devices : {1, 2}) {
+    Trainer trainer{line::Model{}, sgd(), parallel::DataParallel{.devices = devices, .threads = 1}};
+    auto const record =
+        trainer.fit(loader, train::Evaluation{again, train::Accuracy{&line::Point::label}, ErrorByHalf{}},
+                    {.epochs = 3, .patience = 3, .judge_by = "error_above"});
+    REQUIRE(record.evaluations.size() == 3);
+    auto const& last = record.evaluations[2];
+    REQUIRE(last.metrics.size() == 3);
+    CHECK(last.metrics[1].first == "error_below");
+    CHECK(last.metrics[2].first == "error_above");
+    auto const error = std::abs(2 - static_cast<double>(trainer.values()[0]));  // times the mean x
+    CHECK(last.metrics[1].second == doctest::Approx(error * 0.3125));
+    CHECK(last.metrics[2].second == doctest::Approx(error * 0.8125));
+    CHECK(last.best);  // of errors the least
+  }
+  Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again, ErrorByHalf{}}, {.judge_by = "error_by_half"}),
+                       doctest::Contains("name one of loss, error_below, error_above"), ConfigError);
 }
 
 TEST_CASE("ranks and devices learn and evaluate alike, also where an epoch's last step has fewer batches than others") {

@@ -29,7 +29,7 @@ struct Evaluation {
   static_assert(
       (Metric<Metrics> && ...),
       "Lockstep: what an Evaluation counts by is no metric: it lacks totals() -> std::span<double>, value() -> "
-      "double or name() -> char const*; see docs/reference/trainer.md");
+      "double (or values(each)) or name() -> char const*; see docs/reference/trainer.md");
   static_assert((detail::says_what_is_better<Metrics> && ...),
                 "Lockstep: a metric's higher_is_better is `static constexpr bool higher_is_better = false` (or true), "
                 "public; see docs/reference/trainer.md");

@@ -19,7 +19,11 @@ template <class Evaluation>
 [[nodiscard]] std::vector<std::string> metric_names([[maybe_unused]] Evaluation const& evaluation) {
   std::vector<std::string> names;
   if constexpr (!std::is_same_v<Evaluation, NoEvaluation>)
-    std::apply([&](auto const&... metric) { (names.emplace_back(metric.name()), ...); }, evaluation.metrics);
+    std::apply(
+        [&](auto const&... metric) {
+          (each_value(metric, [&](std::string const& name, double) { names.push_back(name); }), ...);
+        },
+        evaluation.metrics);
   return names;
 }
 
@@ -31,7 +35,9 @@ template <class Evaluation>
   if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
     auto const ask = [&]<class M>(M const& metric) {
       if constexpr (requires { M::higher_is_better; })
-        if (name == metric.name() && !M::higher_is_better) best = BestValue::smallest;
+        each_value(metric, [&](std::string const& its, double) {
+          if (name == its && !M::higher_is_better) best = BestValue::smallest;
+        });
     };
     std::apply([&](auto const&... metric) { (ask(metric), ...); }, evaluation.metrics);
   }

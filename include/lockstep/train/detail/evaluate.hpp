@@ -103,8 +103,8 @@ template <class Session, class Loader, class... Metrics>
   EvaluationReport report;
   report.samples = static_cast<Index>(parts[0].samples);
   report.loss = parts[0].loss.mean();
-  std::apply([&](auto const&... metric) { (report.metrics.emplace_back(metric.name(), metric.value()), ...); },
-             parts[0].metrics);
+  auto const add = [&](std::string const& name, double value) { report.metrics.emplace_back(name, value); };
+  std::apply([&](auto const&... metric) { (each_value(metric, add), ...); }, parts[0].metrics);
   return report;
 }
 
