@@ -263,6 +263,24 @@ TEST_CASE("--best-by keeps the best evaluation's parameters, --patience ends the
   again.init_from = best;
   auto const same = app::Training(again, world).fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out});
   CHECK(same.evaluations[0].loss == record.evaluations[0].loss);
+
+  struct Counts : train::Observer {
+    int steps = 0, evaluations = 0;
+    void step(train::StepReport const&) override { ++steps; }
+    void evaluation(train::EvaluationReport const&) override { ++evaluations; }
+  } counts;
+  app::Training partly(again, world);
+  partly.observe(counts);
+  std::vector<std::string> asked;
+  partly.init_by([&](std::string_view name) {
+    asked.emplace_back(name);
+    return asked.size() == 1 ? std::string(name) : "";  // the others start as without the file
+  });
+  auto const other = partly.fit(Affine{}, optim::SGD{}, loader, train::Evaluation{held_out});
+  CHECK(asked.size() > 1);
+  CHECK(other.evaluations[0].loss != record.evaluations[0].loss);
+  CHECK(counts.steps == 1);
+  CHECK(counts.evaluations == 1);
 }
 
 TEST_CASE("what is refused before the first step leaves --save-dir as it was") {

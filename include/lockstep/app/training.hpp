@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <lockstep/app/backend.hpp>
+#include <lockstep/app/detail/additions.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/app/detail/number.hpp>
@@ -58,7 +59,7 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 /// What `app::run` hands to a rank's train function: the flags, the rank's place in the world, and the one place where
 /// a flag chooses the parallel policy's type.
 template <class Options>
-class Training {
+class Training : public detail::Additions {
  public:
   Training(Options const& options, launch::World& world) : options_(options), world_(world) {}
 
@@ -158,7 +159,7 @@ class Training {
     if constexpr (requires { policy.communicator; })
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
-    if (!options_.init_from.empty()) trainer.load(options_.init_from);
+    if (!options_.init_from.empty()) trainer.load(options_.init_from, init_names_);
     auto fit = fit_options(loader);
     if (options_.doctor) {
       if (speaks()) announce(trainer, loader);
@@ -171,6 +172,7 @@ class Training {
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
     if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
+    fit.observers = observers_;
     train::ProgressBar progress(stdout);
     std::optional<train::MetricsLog> metrics;
     std::optional<train::CsvLog> table;
