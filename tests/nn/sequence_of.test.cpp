@@ -71,3 +71,23 @@ TEST_CASE("another precision is converted") {
       nn::sequence_of(context, Ragged<1>{{numbers.data(), {4}}, {offsets.data(), {3}}, 3}, positions).tokens.value;
   CHECK(std::vector<double>(x.data, x.data + 4) == std::vector<double>{1, 2, 3, 4});
 }
+
+TEST_CASE("the places of a picture become tokens, which share its gradient") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const picture = context.variable<4>({2, 3, 4, 5});
+  auto const tokens = nn::sequence_of(picture, positions);
+  CHECK(tokens.tokens.value.extent == Extents<2>{24, 5});
+  CHECK(tokens.tokens.value.data == picture.value.data);
+  CHECK(tokens.tokens.slot == picture.slot);
+  CHECK(tokens.layout.rows == 2);
+  CHECK(tokens.layout.start(1) == 12);
+  CHECK(tokens.layout.tokens(1) == 12);
+  CHECK(tokens.layout.positions(1) == 5);
+  auto const none = nn::sequence_of(context.variable<3>({0, 4, 5}), TensorView<Index const, 1, HostSpace>{});
+  CHECK(none.layout.rows == 0);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::sequence_of(context.variable<3>({3, 4, 5}), positions)),
+                       "nn::sequence_of: x has 3 rows and there are 2 positions; give it batch.positions()",
+                       ShapeError);
+}

@@ -40,6 +40,14 @@ TEST_CASE("halves of everything on two devices are a perfect speed-up") {
   CHECK(contains(speed_up.says(), "2 devices train 2.00 times as fast as one, 100 %"));
 }
 
+TEST_CASE("a baseline of several devices is not called one, nor one device several") {
+  StepProfile two = alone;
+  two.shards = 2;
+  two.samples_per_second *= 2;
+  CHECK(contains(SpeedUp(two, two).says(), "2 devices train 1.00 times as fast as the baseline's 2, 100 %"));
+  CHECK(contains(SpeedUp(two, alone).says(), "1 device trains 0.50 times as fast as the baseline's 2, 100 %"));
+}
+
 TEST_CASE("the phase that loses most is named, with its cost") {
   StepProfile together{.shards = 2,
                        .effective_batch_size = 64,

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <string>
 #include <type_traits>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/variable.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -22,6 +26,22 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
   Index width = 1;
   if constexpr (std::tuple_size_v < std::remove_cvref_t < decltype(extent) >>> leading) width = extent[leading];
   return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
+}
+
+/// The places of pictures, clips or series as the tokens of sequences, all equally long, row by row: a vision
+/// transformer's patches, of what a convolution gives. Gradients flow through it.
+/// @shape x [rows, …, channels]   @shape positions [rows]   @shape returns tokens [rows times places, channels]
+/// @throws ShapeError when there are more or fewer positions than rows
+template <class Scalar, int Rank, class Space>
+requires(Rank > 2) [[nodiscard]] Sequence<Scalar, Space> sequence_of(Variable<Scalar, Rank, Space> const& x,
+                                                                     TensorView<Index const, 1, Space> positions) {
+  expect<ShapeError>(positions.extent[0] == x.extent(0), [&] {
+    return "nn::sequence_of: x has " + std::to_string(x.extent(0)) + " rows and there are " +
+           std::to_string(positions.extent[0]) + " positions; give it batch.positions()";
+  });
+  Index places = 1;
+  for (int axis = 1; axis < Rank - 1; ++axis) places *= x.extent(axis);
+  return {x.as_rows(), SequenceLayout<Space>::padded(places, {}, positions)};
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -11,7 +11,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What a run on several shards gained over a run on one, and where the rest went. With r = processors together /
+/// What a run on several shards gained over a run on one, or on another number, and where the rest went. With r = processors together /
 /// alone, and a step of the lone run scaled to as many samples, a phase has lost
 ///   phase together - phase alone / r
 /// milliseconds of each step: zero would be perfect scaling, and a phase that every rank repeats in full loses most of
@@ -22,7 +22,8 @@ class SpeedUp {
       : step_ms_(together.step_ms()),
         ratio_(static_cast<double>(together.processors()) / static_cast<double>(alone.processors())),
         factor_(alone.samples_per_second == 0 ? 0 : together.samples_per_second / alone.samples_per_second),
-        shards_(together.shards) {
+        shards_(together.shards),
+        shards_alone_(alone.shards) {
     auto const samples =
         static_cast<double>(together.effective_batch_size) / static_cast<double>(alone.effective_batch_size);
     auto lost = [&](double StepProfile::*phase) { return together.*phase - alone.*phase * samples / ratio_; };
@@ -46,9 +47,10 @@ class SpeedUp {
 
   /// One sentence that says what bounds the speed-up.
   [[nodiscard]] std::string says() const {
-    std::string text = std::to_string(shards_) + " devices train " + detail::number(factor_, 2) +
-                       " times as fast as one, " + detail::number(100 * efficiency(), 0) +
-                       " % of what the processors could give: ";
+    std::string text = std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +
+                       detail::number(factor_, 2) + " times as fast as " +
+                       (shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_)) + ", " +
+                       detail::number(100 * efficiency(), 0) + " % of what the processors could give: ";
     if (bound() == "nothing") return text + "no phase of the step loses even 1 % of it.";
     text += why(losses_[0].what) + " (" + cost(losses_[0]) + ")";
     bool first = true;
@@ -82,7 +84,7 @@ class SpeedUp {
   double ratio_;
   double factor_;
   double slower_ = 0;
-  Index shards_;
+  Index shards_, shards_alone_;
   std::array<Loss, 4> losses_;
 };
 

@@ -18,6 +18,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/nearest.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/widen.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -225,9 +226,13 @@ struct SafetensorsFile {
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
     auto const bytes = entry.size * (type == "F32" ? 4 : 2);
-    if (begin < 0 || end < begin || end - begin != bytes || end > static_cast<Index>(data.size()))
-      throw DataError(what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
-                      std::to_string(data.size()) + "; " + std::to_string(bytes) + " bytes inside the file are needed");
+    auto const place = what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+    if (begin < 0 || end < begin || end - begin != bytes)
+      throw DataError(place + " of " + std::to_string(data.size()) + "; " + std::to_string(bytes) +
+                      " bytes inside the file are needed");
+    if (end > static_cast<Index>(data.size()))
+      throw DataError(place + ", and the file ends with " + std::to_string(data.size()) +
+                      ": it is cut off; take another, such as the checkpoint before it");
     return {std::as_bytes(std::span(data).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(bytes))),
             type};
   }
@@ -240,11 +245,12 @@ struct SafetensorsFile {
     for (auto const& [other, tensor] : header.object())
       if (is_part(other, name) || is_part(name, other))
         return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
+    std::vector<std::string> names;
     for (auto const& [other, tensor] : header.object())
-      if (other != "__metadata__")
-        return ", with \"" + std::string(other) +
-               "\": where names alone differ, load(path, names) takes a function of them";
-    return {};
+      if (other != "__metadata__") names.emplace_back(other);
+    if (names.empty()) return {};
+    return "; of those that it has \"" + nearest(name, names) +
+           "\" is the nearest: where names alone differ, load(path, names) takes a function of them";
   }
 };
 
