@@ -203,6 +203,7 @@
 
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/decay_rule.hpp>
 #include <lockstep/optim/global_norm.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
@@ -254,6 +255,7 @@
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/auc.hpp>
+#include <lockstep/train/averages.hpp>
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>

@@ -2,6 +2,7 @@
 #include <lockstep/kernel/optimizer_step.cuh>
 #include <lockstep/optim/adam.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/averaged.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
 #include <lockstep/optim/sgd.hpp>
 
@@ -64,13 +65,14 @@ void compare(Optimizer const& optimizer) {
       slice.shadow = shadow.view(n).data;
       auto const before = x.values();
       optimizer.step(stream.view(), slice, scalars.view(1).data);
-      auto const after = x.values(), moments = first.values();
+      auto const after = x.values(), moments = first.values(), others = second.values();
       if (skip) CHECK(after == before);
       double const bound = 3 * 12 * 20 * static_cast<double>(std::numeric_limits<T>::epsilon());
       bool near = true, shadowed = true;
       for (std::size_t i = 0; i < after.size(); ++i) {
         near = near && std::abs(static_cast<double>(after[i]) - static_cast<double>(host.x[i])) <= bound &&
-               std::abs(static_cast<double>(moments[i]) - static_cast<double>(host.first[i])) <= bound;
+               std::abs(static_cast<double>(moments[i]) - static_cast<double>(host.first[i])) <= bound &&
+               std::abs(static_cast<double>(others[i]) - static_cast<double>(host.second[i])) <= bound;
         shadowed = shadowed && shadow.values()[i].bits == Low<T>(static_cast<float>(after[i])).bits;
         if (n > 300 && i > 50) break;
       }
@@ -89,6 +91,7 @@ TEST_CASE_TEMPLATE("optimizers on CUDA step as on the host, but for roundings", 
   compare<T>(optim::SGD{.momentum = 0.9, .kind = optim::SGD::Momentum::nesterov});
   compare<T>(optim::Adam{.weight_decay = 0.1});
   compare<T>(optim::AdamW{});
+  compare<T>(optim::Averaged{optim::SGD{.momentum = 0.9, .weight_decay = 0.1}, 0.5});
 }
 
 TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as on the host") {
@@ -119,8 +122,8 @@ TEST_CASE("on CUDA a step's scalars know the loss scale, which moves on there as
   }
   CHECK(expected == State{512, 1, 5});
   OnDevice<double> const zero({0.0});  // nobody had a sample
-  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, none.view(2).data, 0, zero.view(1).data,
-                                             scaler, state.view(1).data, scalars.view(1).data);
+  kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, none.view(2).data, 0, zero.view(1).data, scaler,
+                                             state.view(1).data, scalars.view(1).data);
   CHECK(state.values()[0] == expected);
   CHECK_FALSE(scalars.values()[0].active());
   kernel::OptimizerStep<CudaSpace>::complete(stream.view(), Scalars{}, no_number.view(2).data, 0, nullptr, scaler,

@@ -50,9 +50,12 @@ struct SGD {
   /// @determinism bitwise, for any number of threads and any slicing
   template <class Scalar, class Space>
   void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
-    kernel::OptimizerStep<Space>::template run<states>(
-        stream, slice, scalars,
-        detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, weight_decay * slice.decays, slice.rate});
+    kernel::OptimizerStep<Space>::template run<states>(stream, slice, scalars, rule_of(slice));
+  }
+  /// What makes the step's rule for a slice, for an optimizer that does more with it.
+  template <class Scalar, class Space>
+  [[nodiscard]] auto rule_of(Slice<Scalar, Space> const& slice) const {
+    return detail::MakeRule<detail::SGDRule<Scalar>, SGD>{*this, weight_decay * slice.decays, slice.rate};
   }
 };
 static_assert(Optimizer<SGD> && Optimizer<SGD, double>);

@@ -38,6 +38,7 @@
 #include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/detail/where_not_finite.hpp>
+#include <lockstep/train/detail/with_averages.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
@@ -172,12 +173,13 @@ class Trainer {
     }
   }
 
-  /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode.
-  /// @collective with DistributedDataParallel   @throws DataError when there are no samples, or they weigh nothing,
-  /// CollectiveMismatch when ranks have other samples
+  /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
+  /// with the averages of an optim::Averaged.   @collective with DistributedDataParallel
+  /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
+    train::detail::WithAverages<Optimizer, Session> const averaged(session_);
     return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
   }
 
@@ -256,8 +258,7 @@ class Trainer {
       return record;
     }
     checkpoints.prepare();
-    static_cast<void>(session_.take_phases());  // of steps before
-    plan.make_room(record);
+    static_cast<void>(session_.take_phases()), plan.make_room(record);  // phases are of steps before
     for (auto* observer : options.observers)
       observer->start({plan.steps, plan.epochs, record.steps, judge.best(), train::detail::metric_names(evaluation)});
 
@@ -288,8 +289,7 @@ class Trainer {
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
-      record.step_seconds.push_back(now - step_began);
-      record.training_seconds += now - step_began;
+      record.step_seconds.push_back(now - step_began), record.training_seconds += now - step_began;
       record.samples = plan.samples(record.steps);
       auto const seconds = now - record.run_began;
       train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
@@ -302,9 +302,9 @@ class Trainer {
       if (ends_epoch) record.train_loss = epoch_loss.mean(), record.epoch_seconds.push_back(evaluating - epoch_began);
       if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
         if (plan.evaluates_after(record.steps, over(), options)) {
-          auto report = evaluate(evaluation);
-          report.step = record.steps, report.epoch = epoch;
-          report.seconds = Clock::seconds() - record.run_began;
+          train::detail::WithAverages<Optimizer, Session> const averaged(session_);
+          auto report = evaluate(evaluation, train::detail::steps_of(evaluation, split()));
+          report.step = record.steps, report.epoch = epoch, report.seconds = Clock::seconds() - record.run_began;
           tracing.add("evaluation", evaluating, Clock::seconds());
           judge.take(report);
           for (auto* observer : options.observers) observer->evaluation(report);

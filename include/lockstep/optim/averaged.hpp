@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <lockstep/kernel/optimizer_step.hpp>
+#include <lockstep/memory/stream.hpp>
+#include <lockstep/optim/detail/averaged_rule.hpp>
+#include <lockstep/optim/detail/expect_setting.hpp>
+#include <lockstep/optim/optimizer.hpp>
+#include <lockstep/optim/slice.hpp>
+#include <lockstep/optim/step_scalars.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim {
+
+/// An optimizer that also keeps an exponential moving average of the parameters:
+///   a = a + max(1 - decay, 1 / t) (x - a) after step t, from 1
+/// so that until step 1 / (1 - decay) it is the mean of all so far. `Averaged{AdamW{.learning_rate = 1e-3}, 0.999}`.
+/// The optimizer's settings are members of it. One state more, x - a, so that checkpoints have the average, and ranks
+/// share it where they share the optimizer. A trainer evaluates, and train::KeepBest saves, the average;
+/// train::averages gives it. Rows of a table that steps leave untouched, by UntouchedRows::stay, have the average that
+/// they had.
+/// @source Polyak, Juditsky: Acceleration of stochastic approximation by averaging (1992)
+template <class O>
+struct Averaged : O {
+  double decay = 0.999;
+
+  explicit Averaged(O optimizer, double decay_of_average = 0.999) : O(std::move(optimizer)), decay(decay_of_average) {}
+
+  static constexpr int states = O::states + 1;
+  static constexpr bool averages = true;
+
+  [[nodiscard]] static std::string name() requires requires { O::name(); }
+  { return std::string("Averaged ") + O::name(); }
+  void describe(auto&& each) const {
+    if constexpr (requires { O::describe(each); }) O::describe(each);
+    each("decay of the average", decay);
+  }
+  /// @throws ConfigError for a setting out of range
+  void check() const {
+    if constexpr (requires { O::check(); }) O::check();
+    detail::expect_setting("Averaged", "decay", decay, 1);
+  }
+
+  /// One pass over the slice; allocates nothing.
+  /// @determinism bitwise, for any number of threads and any slicing
+  template <class Scalar, class Space>
+  void step(memory::Stream<Space> stream, Slice<Scalar, Space> slice, StepScalars<Space> const* scalars) const {
+    static_assert(
+        requires { this->rule_of(slice); },
+        "Lockstep: what optim::Averaged holds is no optimizer of Lockstep's, whose rule can be told apart: it "
+        "has no rule_of(slice)");
+    kernel::OptimizerStep<Space>::template run<states>(
+        stream, slice, scalars,
+        detail::MakeAveragedRule<decltype(this->rule_of(slice)), Scalar, static_cast<std::size_t>(O::states)>{
+            this->rule_of(slice), decay});
+  }
+};
+template <class O>
+Averaged(O) -> Averaged<O>;
+template <class O>
+Averaged(O, double) -> Averaged<O>;
+
+/// Whether an optimizer keeps averages, as its last state.
+template <class O>
+inline constexpr bool averages = false;
+template <class O>
+requires requires { O::averages; }
+inline constexpr bool averages<O> = O::averages;
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim

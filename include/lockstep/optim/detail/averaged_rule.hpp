@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/optim/detail/flush.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
+
+/// A rule, and how far the average of the values lies behind them: the last of the states. What no step changes is its
+/// own average, since all states begin with zero.
+template <class Rule, class T, std::size_t states_of_rule>
+class AveragedRule {
+ public:
+  template <class Scalars>
+  constexpr AveragedRule(Rule const& rule, Scalars const& s, double decay)
+      : rule_(rule), keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))) {}
+
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return rule_.leaves_untouched_rows(); }
+
+  template <std::size_t bytes>
+  [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
+                                                   std::array<T*, states_of_rule + 1> state) const {
+    for (Index at = 0; at < n; at += tile) update(vectors, std::min(tile, n - at), at, values, gradients, state);
+  }
+  /// On a device, whose threads take an element each.
+  constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, states_of_rule + 1> state) const {
+    (*this)(Vectors<16>{}, n, values, gradients, state);
+  }
+
+ private:
+  static constexpr Index tile = 64;
+
+  [[gnu::always_inline]] constexpr void update(auto vectors, Index n, Index at, T* values, T const* gradients,
+                                               std::array<T*, states_of_rule + 1> const& state) const {
+    alignas(64) T before[tile];
+    for (Index i = 0; i < n; ++i) before[i] = values[at + i];
+    std::array<T*, states_of_rule> of_rule{};
+    for (std::size_t s = 0; s < states_of_rule; ++s) of_rule[s] = state[s] + at;
+    if constexpr (requires { rule_(vectors, n, values, gradients, of_rule); })
+      rule_(vectors, n, values + at, gradients + at, of_rule);
+    else
+      rule_(n, values + at, gradients + at, of_rule);
+    T* const lag = state[states_of_rule] + at;
+    for (Index i = 0; i < n; ++i) lag[i] = flush<30>(keep_ * (lag[i] + (values[at + i] - before[i])));
+  }
+
+  Rule rule_;
+  T keep_;
+};
+
+/// Makes it where the step's scalars lie.
+template <class MakeInner, class T, std::size_t states_of_rule>
+struct MakeAveragedRule {
+  MakeInner make;
+  double decay;
+
+  template <class Scalars>
+  [[nodiscard]] constexpr auto operator()(Scalars const& scalars) const {
+    auto const rule = make(scalars);
+    return AveragedRule<std::remove_const_t<decltype(rule)>, T, states_of_rule>(rule, scalars, decay);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail

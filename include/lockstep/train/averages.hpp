@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include <lockstep/optim/averaged.hpp>
+#include <lockstep/train/detail/trainer_parts.hpp>
+#include <lockstep/train/detail/with_averages.hpp>
+#include <lockstep/train/trainer.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// The moving average of the parameters of a trainer whose optimizer is an optim::Averaged, in the order of its values:
+/// for a Predictor, or train::save_parameters.   @collective with DistributedDataParallel
+template <class Model, class Optimizer, class Policy>
+[[nodiscard]] std::vector<float> averages(Trainer<Model, Optimizer, Policy>& trainer) {
+  static_assert(optim::averages<Optimizer>,
+                "Lockstep: train::averages asks for those of a trainer whose optimizer keeps some, as "
+                "optim::Averaged{optim::AdamW{}, 0.999} does");
+  return detail::averages_of<Optimizer>(detail::TrainerParts::session(trainer));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/train/averages.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/keep_best.hpp>
+#include <lockstep/train/predictor.hpp>
+
+#include "../temporary_folder.hpp"
+#include "train/line.hpp"
+#include "train/text_classifier.hpp"
+
+using namespace lockstep;
+using namespace lockstep_test;
+
+namespace {
+
+auto texts(Index batch) {
+  return data::DataLoader{data::InMemoryDataset{uneven_texts()},
+                          data::ShuffledSampler{.seed = 1},
+                          data::PadCollate{},
+                          {.batch_size = batch}};
+}
+TextClassifier model() { return TextClassifier({.words = 50, .longest = 24, .layers = 1}); }
+optim::Averaged<optim::AdamW> averaged() { return optim::Averaged{optim::AdamW{.learning_rate = 0.01}, 0.9}; }
+
+struct Outcome {
+  std::vector<float> values, averages;
+  std::vector<double> losses;
+  bool operator==(Outcome const&) const = default;
+};
+Outcome fit(auto policy, Index batch, FitOptions const& options) {
+  auto loader = texts(batch), again = texts(batch);
+  Trainer trainer{model(), averaged(), std::move(policy)};
+  auto const record = trainer.fit(loader, train::Evaluation{again}, options);
+  Outcome out{{trainer.values().begin(), trainer.values().end()}, train::averages(trainer), {}};
+  for (auto const& report : record.evaluations) out.losses.push_back(report.loss);
+  CHECK(trainer.evaluate(train::Evaluation{again}).loss == out.losses.back());
+  CHECK(std::vector<float>(trainer.values().begin(), trainer.values().end()) == out.values);  // put back
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a trainer evaluates and keeps the average, and goes on learning from the values") {
+  TemporaryFolder const folder;
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer plain{line::Model{}, optim::SGD{.learning_rate = 0.2}, parallel::SingleDevice{.threads = 1}};
+  Trainer trainer{line::Model{}, optim::Averaged{optim::SGD{.learning_rate = 0.2}, 0.5},
+                  parallel::SingleDevice{.threads = 1}};
+  train::KeepBest best(trainer, folder / "best.safetensors");
+  std::vector<double> slopes;
+  struct Slopes : train::Observer {
+    std::vector<double>* to;
+    std::span<float const> (*values)(void*);
+    void* trainer;
+    void step(train::StepReport const&) override { to->push_back(static_cast<double>(values(trainer)[0])); }
+  } watch;
+  watch.to = &slopes;
+  watch.trainer = &plain;
+  watch.values = [](void* of) { return static_cast<decltype(plain)*>(of)->values(); };
+  plain.fit(loader, {.epochs = 2, .observers = {&watch}});
+  auto const record = trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&best}});
+  CHECK(trainer.values()[0] == plain.values()[0]);
+
+  double average = 0;
+  for (std::size_t t = 1; t <= slopes.size(); ++t)
+    average += std::max(0.5, 1.0 / static_cast<double>(t)) * (slopes[t - 1] - average);
+  auto const averages = train::averages(trainer);
+  CHECK(static_cast<double>(averages[0]) == doctest::Approx(average));
+  CHECK(averages[0] != trainer.values()[0]);
+  double squares = 0;
+  for (auto const& p : line::points(8))
+    squares += std::pow(static_cast<double>(averages[0]) * static_cast<double>(p.x) - static_cast<double>(p.y), 2);
+  CHECK(record.evaluations[1].loss == doctest::Approx(squares / 8));
+  CHECK(record.evaluations[1].best);
+  Trainer saved{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  saved.load(folder / "best.safetensors");
+  CHECK(saved.values()[0] == averages[0]);
+}
+
+TEST_CASE("averages are alike under every policy, with a sharded optimizer too, and outlast a pause") {
+  TemporaryFolder const folder;
+  auto const whole = fit(parallel::DataParallel{.devices = 2, .threads = 1}, 4,
+                         {.epochs = 3, .checkpoints = {.folder = folder / "saved", .every = 5}});
+  CHECK(whole.averages != whole.values);
+  for (bool const sharded : {false, true})
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      auto const policy = [&] {
+        parallel::DistributedDataParallel made{comm::connect(world), 4096, 1};
+        made.shard_optimizer = sharded;
+        return made;
+      };
+      CHECK(fit(policy(), 4, {.epochs = 3}) == whole);
+      CHECK(fit(policy(), 4, {.epochs = 3, .checkpoints = {.resume = folder / "saved/step_10.safetensors"}}).averages ==
+            whole.averages);
+      return 0;
+    });
+}
