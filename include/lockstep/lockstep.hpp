@@ -274,6 +274,7 @@
 #include <lockstep/train/run_json.hpp>
 #include <lockstep/train/run_record.hpp>
 #include <lockstep/train/safetensors.hpp>
+#include <lockstep/train/top_k_accuracy.hpp>
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 #include <lockstep/train/trainer_state.hpp>
