@@ -526,9 +526,9 @@ TEST_CASE("a part is loaded from where it is a model of its own, and a model fro
                                          "parameter is \"slope\""),
                        ConfigError);
   CHECK_THROWS_WITH_AS(alone.load(folder / "both", [](std::string_view) { return "w"; }),
-                       doctest::Contains("has no parameter \"w\"; it was saved from another model, with "
-                                         "\"teacher.slope\": where names alone differ, load(path, names) takes a "
-                                         "function of them"),
+                       doctest::Contains("has no parameter \"w\"; it was saved from another model; of those "
+                                         "that it has \"teacher.slope\" is the nearest: where names alone differ, "
+                                         "load(path, names) takes a function of them"),
                        DataError);
   alone.load(folder / "both", "", "student.");
   CHECK(value_of(alone, "slope") == value_of(both, "student.slope"));
