@@ -25,6 +25,7 @@
 #include <lockstep/train/detail/check_learning.hpp>
 #include <lockstep/train/detail/check_options.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
+#include <lockstep/train/detail/compare_replicas.hpp>
 #include <lockstep/train/detail/evaluate.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
@@ -205,7 +206,8 @@ class Trainer {
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
-    session_.share_buffers(), start(evaluation.loader, 0, 0, 1);
+    session_.share_buffers();
+    start(evaluation.loader, 0, 0, 1);
     return train::detail::evaluate(session_, split(), evaluation, steps);
   }
 
@@ -258,7 +260,8 @@ class Trainer {
       return record;
     }
     checkpoints.prepare();
-    static_cast<void>(session_.take_phases()), plan.make_room(record);  // phases are of steps before
+    static_cast<void>(session_.take_phases());  // of steps before
+    plan.make_room(record);
     for (auto* observer : options.observers)
       observer->start({plan.steps, plan.epochs, record.steps, judge.best(), train::detail::metric_names(evaluation)});
 
@@ -278,18 +281,19 @@ class Trainer {
       ++record.steps;
       auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps) * judge.factor();
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
-      if (compares) check_replicas(Updates::make_alike, record.steps - 1);
+      if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
       done_ = plan.trainer_steps(record.steps);
       auto const loss = session_.update(optimizer_, {done_.steps, rate, options.clip_norm, options.loss_scaler});
-      if (compares) check_replicas(Updates::leave_apart, record.steps);
+      if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
       train::detail::check_finite(session_, loss, record.steps, options.clip_norm, rank(), ranks(), record.devices);
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
-      record.step_seconds.push_back(now - step_began), record.training_seconds += now - step_began;
+      record.step_seconds.push_back(now - step_began);
+      record.training_seconds += now - step_began;
       record.samples = plan.samples(record.steps);
       auto const seconds = now - record.run_began;
       train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
@@ -304,7 +308,8 @@ class Trainer {
         if (plan.evaluates_after(record.steps, over(), options)) {
           train::detail::WithAverages<Optimizer, Session> const averaged(session_);
           auto report = evaluate(evaluation, train::detail::steps_of(evaluation, split()));
-          report.step = record.steps, report.epoch = epoch, report.seconds = Clock::seconds() - record.run_began;
+          report.step = record.steps, report.epoch = epoch;
+          report.seconds = Clock::seconds() - record.run_began;
           tracing.add("evaluation", evaluating, Clock::seconds());
           judge.take(report);
           for (auto* observer : options.observers) observer->evaluation(report);
@@ -358,15 +363,6 @@ class Trainer {
     micro_step(feed, epoch, true, false, options, record, [](auto...) {});
     if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) evaluate(evaluation, 1);
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
-  }
-
-  enum class Updates { make_alike, leave_apart };
-  /// Replicas of a session whose updates do this are compared. Those that an update would give the first one's values
-  /// still have what they computed with before it; `step` is the last one that they have made.
-  void check_replicas(Updates updates, Index step) {
-    if constexpr (requires { session_.check_replicas(step); })
-      if (updates == (Session::update_makes_alike ? Updates::make_alike : Updates::leave_apart))
-        session_.check_replicas(step);
   }
 
   template <class Feed, class Hears>

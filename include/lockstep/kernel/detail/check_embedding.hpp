@@ -60,15 +60,17 @@ void check_embedding(EmbeddingInputs<T, HostSpace> const& in) {
       auto const positions = in.position.data ? in.position.extent[0] : counted;
       if (tokens < 0 || tokens > slots)
         throw RowError("FusedEmbedding: " + describe_row(assembly, segment, row) + " has " + std::to_string(tokens) +
-                           " tokens; there are " + std::to_string(slots) + " slots",
+                           " tokens; the lengths of a column with " + std::to_string(slots) +
+                           " slots for each row are from 0 to that",
                        row);
       if (counted > positions)
-        throw RowError("FusedEmbedding: " +
-                           (counted == tokens ? describe_row(assembly, segment, row)
-                                              : "all segments of row " + std::to_string(row) + " of the batch together") +
-                           " has " + std::to_string(counted) + " tokens; there are " + std::to_string(positions) +
-                           " positions: cut the sequence, or give the layer a larger `length`",
-                       row);
+        throw RowError(
+            "FusedEmbedding: " +
+                (counted == tokens ? describe_row(assembly, segment, row)
+                                   : "all segments of row " + std::to_string(row) + " of the batch together") +
+                " has " + std::to_string(counted) + " tokens; there are " + std::to_string(positions) +
+                " positions: cut the sequence, or give the layer a larger `length`",
+            row);
       for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p)
         if (auto const& part = in.parts[p]; part.is_table)
           check_ids(assembly, segment, row, part.ids + layout.start(row), tokens, part.rows.extent[0], part.name);
