@@ -45,7 +45,7 @@ std::string program() {
 
 /// torch::data with as many workers as is best for it.
 std::unique_ptr<Peer> fastest(std::string const& program, std::string const& name, Index batch,
-                            std::string const& collate, std::string const& path) {
+                              std::string const& collate, std::string const& path) {
   std::unique_ptr<Peer> best;
   double most = 0;
   for (int workers : {0, 1, 2}) {

@@ -9,8 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 /// Lowers the learning rate where evaluations no longer become better. Which are the best ones is all that it knows of
 /// them, and those are remembered: a run that goes on has the rate that it had.
 struct Plateau {
-  Index patience =
-      0;  ///< evaluations in a row, none the best, after which the rate falls, and they count anew; 0 never
+  Index patience = 0;   ///< evaluations in a row, none the best, after which it falls, and they count anew; 0 never
   double factor = 0.1;  ///< what it is multiplied by then, below 1
   double least = 0;     ///< the product of these stays at least at this
 };

@@ -11,8 +11,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
 
-/// What a run on several shards gained over a run on one, or on another number, and where the rest went. With r = processors together /
-/// alone, and a step of the lone run scaled to as many samples, a phase has lost
+/// What a run on several shards gained over a run on one, or on another number, and where the rest went. With
+/// r = processors together / alone, and a step of the lone run scaled to as many samples, a phase has lost
 ///   phase together - phase alone / r
 /// milliseconds of each step: zero would be perfect scaling, and a phase that every rank repeats in full loses most of
 /// itself.

@@ -8,7 +8,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
-/// Or the parts of the loss.
+/// Whether a metric counts what the model predicts; else it counts a part of the loss.
 template <class Metric>
 inline constexpr bool counts_predictions = !requires(Metric & metric) {
   metric.add_loss(nn::Loss<HostSpace>{});
