@@ -13,6 +13,7 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
