@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/app/run.hpp>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -117,6 +118,20 @@ TEST_CASE("an error while training exits with 1, and what train returns is the e
   CHECK(run({"--data", "fails"}) == 1);
   CHECK(run({"--data", "fails", "--parallel", "ddp", "--devices", "2"}) == 1);
   CHECK(run({"--data", "three"}) == 3);
+}
+
+TEST_CASE("a directory that another process trains into is refused, and a reader that goes does not end the run") {
+  auto const directory = fs::temp_directory_path() / ("lockstep-held-" + std::to_string(::getpid()));
+  fs::create_directories(directory);
+  {
+    app::SaveDirLock const held(directory.string());
+    CHECK(run({"--save-dir", directory.string()}) == 2);
+    CHECK(seen.ranks.empty());
+  }
+  CHECK(run({"--save-dir", directory.string()}) == 0);
+  CHECK(seen.ranks.size() == 1);
+  fs::remove_all(directory);
+  CHECK(::raise(SIGPIPE) == 0);  // what writing to a reader that has gone does: it would end this program
 }
 
 TEST_CASE("--help exits with 0 and does nothing") {

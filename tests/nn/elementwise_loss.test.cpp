@@ -21,6 +21,16 @@ auto const apply = [](auto& context, auto const& x, auto const& target, double f
   return nn::elementwise_loss(context, LogCosh{}, x, target, factor);
 };
 
+/// Predictions 2, 0 and -1, of one number for each row, to be evaluated.
+struct ThreeRows {
+  lockstep_test::TokenBatch batch{{1, 1, 1}, 1, 11};
+  lockstep_test::Trial<loss_check::Model<decltype(apply)>, float> trial{{batch, 1, apply}};
+  ThreeRows() {
+    trial.values[0] = 2, trial.values[1] = 0, trial.values[2] = -1;
+    trial.context().begin_micro_batch(nn::Mode::evaluation, 1);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("elementwise_loss: value, weight and gradients of a rule of one's own") {
@@ -28,13 +38,9 @@ TEST_CASE("elementwise_loss: value, weight and gradients of a rule of one's own"
 }
 
 TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors say what the row counts") {
-  lockstep_test::TokenBatch const rows({1, 1, 1}, 1, 11);
-  loss_check::Model const model(rows, 1, apply);
-  lockstep_test::Trial<std::remove_const_t<decltype(model)>, float> trial(model);
-  trial.values[0] = 2, trial.values[1] = 0, trial.values[2] = -1;
-  auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
-  auto const x = lockstep_test::learned(context, trial.model.prediction);
+  ThreeRows rows;
+  auto& context = rows.trial.context();
+  auto const x = lockstep_test::learned(context, rows.trial.model.prediction);
   std::vector<float> const target{1, 0, 3}, factors{1, 0, 1};
   bool const present[]{true, false, true};
   struct Optional {
@@ -50,14 +56,10 @@ TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors 
 }
 
 TEST_CASE("elementwise_loss: one vector per row, one number per row, integers as targets") {
-  lockstep_test::TokenBatch const rows({1, 1, 1}, 1, 11);
-  loss_check::Model const model(rows, 1, apply);
-  lockstep_test::Trial<std::remove_const_t<decltype(model)>, float> trial(model);
-  trial.values[0] = 2, trial.values[1] = 0, trial.values[2] = -1;
-  auto& context = trial.context();
-  context.begin_micro_batch(nn::Mode::evaluation, 1);
+  ThreeRows rows;
+  auto& context = rows.trial.context();
   std::vector<int> const target{1, 2, 3};
-  auto const x = lockstep_test::learned(context, trial.model.prediction);
+  auto const x = lockstep_test::learned(context, rows.trial.model.prediction);
   auto const loss_of = [&](Index count) {
     return nn::elementwise_loss(context, kernel::SquaredError{}, x,
                                 TensorView<int const, 1, HostSpace>(target.data(), {count}));

@@ -107,6 +107,25 @@ TEST_CASE("a state is a file of parameters too, and parameters alone are none") 
                        DataError);
 }
 
+TEST_CASE("what no trainer leaves is refused with file, name and value") {
+  auto const text = train::detail::TrainerState{{7, 2}, 5, {1024, 3, 1}, "AdamW"}.to_json();
+  auto const read = train::detail::TrainerState::from_json(text, "file");
+  CHECK(read.to_json() == text);
+  auto const refuses = [&](std::string const& part, std::string const& other, char const* says) {
+    auto damaged = text;
+    REQUIRE(damaged.find(part) != std::string::npos);
+    damaged.replace(damaged.find(part), part.size(), other);
+    CHECK_THROWS_WITH_AS(static_cast<void>(train::detail::TrainerState::from_json(damaged, "file")),
+                         doctest::Contains(says), DataError);
+  };
+  refuses("\"version\":1", "\"version\":2", "file: the state of the trainer has version 2");
+  refuses("\"steps\":7", "\"steps\":-7", "file: in the state of the trainer steps is -7, which no trainer leaves");
+  refuses("\"epochs\":2", "\"epochs\":1152921504606846976", "epochs is 1152921504606846976");
+  refuses("\"good_steps\":3", "\"good_steps\":8", "good_steps is 8");
+  refuses("\"loss_scale\":1024", "\"loss_scale\":1000", "loss_scale is 1000");
+  refuses("\"seed\":\"5\"", "\"seed\":\"5x\"", "seed is 5x");
+}
+
 TEST_CASE("the loss scale goes on where activations are float16") {
   TemporaryFolder const folder;
   auto const make = [] { return Trainer{nn::InFloat16(model()), adamw(), single()}; };

@@ -31,8 +31,7 @@ struct Averaged : O {
   static constexpr int states = O::states + 1;
   static constexpr bool averages = true;
 
-  [[nodiscard]] static std::string name() requires requires { O::name(); }
-  { return std::string("Averaged ") + O::name(); }
+  [[nodiscard]] static std::string name() { return "Averaged " + name_of<O>(); }
   void describe(auto&& each) const {
     if constexpr (requires { O::describe(each); }) O::describe(each);
     each("decay of the average", decay);

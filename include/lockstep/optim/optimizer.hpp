@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
+#include <string>
 
 #include <lockstep/memory/space.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -19,5 +20,14 @@ concept Optimizer = std::copy_constructible<O> &&
   { optimizer.learning_rate } -> std::convertible_to<double>;
   optimizer.step(stream, slice, scalars);
 };
+
+/// What it calls itself; nothing where it has no name.
+template <class O>
+[[nodiscard]] std::string name_of() {
+  if constexpr (requires { O::name(); })
+    return O::name();
+  else
+    return {};
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim

@@ -15,7 +15,8 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// The share of samples whose label's logit is among the k largest: `TopKAccuracy{&Photo::kind, 5}`, by the name
 /// "top_5_accuracy"; of sequences or pictures, the share of tokens or places. Of equal logits the first counts as the
-/// larger, as for Accuracy, which it is with k = 1. What has the `ignored` label is left out. No samples give 0.
+/// larger, as for Accuracy, which it is of two classes and more with k = 1. What has the `ignored` label is left out.
+/// No samples give 0.
 template <class Sample, class Label>
 class TopKAccuracy {
  public:

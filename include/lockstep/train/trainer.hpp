@@ -125,8 +125,8 @@ class Trainer {
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, double share = 1) {
     take(other, {}, {}, share);
   }
-  /// Saves parameters, buffers and texts for `load` and a Predictor, on the first rank. Others do not wait for the file
-  /// before they `load`.   @throws DataError
+  /// Saves parameters, buffers and texts for `load`, which waits for it on all ranks, and a Predictor, on the first
+  /// rank.   @throws DataError
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }

@@ -2,14 +2,18 @@
 #pragma once
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
@@ -42,24 +46,32 @@ struct TrainerState {
     if (value.at("version").integer() != 1)
       throw DataError(where + ": the state of the trainer has version " +
                       std::to_string(value.at("version").integer()) + "; this library reads version 1");
-    TrainerState out{
-        {value.at("steps").integer(), value.at("epochs").integer()}, 0, {}, value.at("optimizer").string()};
+    auto const refuse = [&](char const* name, std::string const& found) {
+      throw DataError(where + ": in the state of the trainer " + name + " is " + found +
+                      ", which no trainer leaves; the file was damaged, take another");
+    };
+    auto const whole = [&](auto& to, char const* name, Index most) {
+      auto const number = value.at(name).integer();
+      if (number < 0 || number > most) refuse(name, std::to_string(number));
+      to = static_cast<std::remove_reference_t<decltype(to)>>(number);
+    };
+    TrainerState out;
+    whole(out.done.steps, "steps", Progress::most_steps), whole(out.done.epochs, "epochs", Progress::most_steps);
+    whole(out.loss_scale.good_steps, "good_steps", out.done.steps);
+    whole(out.loss_scale.skipped, "skipped_steps", out.done.steps);
+    auto const scale = value.at("loss_scale").number();
+    int exponent = 0;
+    if (scale != 0 &&
+        !(scale >= optim::LossScaler::least && scale <= optim::LossScaler::most && std::frexp(scale, &exponent) == 0.5))
+      refuse("loss_scale", std::to_string(scale));
+    out.loss_scale.scale = static_cast<float>(scale);
     auto const& seed = value.at("seed").string();
-    std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
-    out.loss_scale.scale = static_cast<float>(value.at("loss_scale").number());
-    out.loss_scale.good_steps = static_cast<decltype(out.loss_scale.good_steps)>(value.at("good_steps").integer());
-    out.loss_scale.skipped = static_cast<decltype(out.loss_scale.skipped)>(value.at("skipped_steps").integer());
+    auto const read = std::from_chars(seed.data(), seed.data() + seed.size(), out.seed);
+    if (read.ec != std::errc{} || read.ptr != seed.data() + seed.size()) refuse("seed", seed);
+    out.optimizer = value.at("optimizer").string();
     return out;
   }
 };
-
-template <class Optimizer>
-[[nodiscard]] std::string name_of() {
-  if constexpr (requires { Optimizer::name(); })
-    return Optimizer::name();
-  else
-    return "";
-}
 
 }  // namespace detail
 
@@ -78,7 +90,7 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
     return;
   }
   detail::TrainerState const state{Parts::done(trainer), Parts::seed(trainer), detail::loss_scale_of(session),
-                                   detail::name_of<Optimizer>()};
+                                   optim::name_of<Optimizer>()};
   metadata.emplace_back(detail::TrainerState::key, state.to_json());
   auto const moment = [](void* of, std::size_t i) -> float const* {
     return static_cast<std::remove_reference_t<decltype(session)>*>(of)->moment(i);
@@ -97,19 +109,17 @@ void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
   auto& session = Parts::session(trainer);
   parallel::SessionState state(trainer.layout().size(), trainer.layout().buffer_size(), Optimizer::states);
   std::array<double, 1> size{};
-  session.all_reduce(size);  // once all are here, the first rank has written what it was told to save before
   if (trainer.rank() == 0) {
     auto const read = detail::load_state_of(
         path, trainer.layout(), detail::TrainerState::key, "load_state takes what train::save_state has saved", state,
         [&](std::string const& text) { return detail::TrainerState::from_json(text, path); });
-    auto const is = detail::name_of<Optimizer>();
     auto const expect_same = [&](std::string const& what, std::string const& was, std::string const& now) {
       if (was != now)
         throw ConfigError(path + ": was saved with " + what + " " + was + " and training would go on with " + now +
                           "; make them equal");
     };
     expect_same("the seed", std::to_string(read.seed), std::to_string(Parts::seed(trainer)));
-    expect_same("the optimizer", read.optimizer, is);
+    expect_same("the optimizer", read.optimizer, optim::name_of<Optimizer>());
     state.text = read.to_json();
     size[0] = static_cast<double>(state.text.size());
   }

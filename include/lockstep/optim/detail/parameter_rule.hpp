@@ -21,11 +21,9 @@ class ParameterRule {
   using Factor = double (*)(std::string_view name, std::span<Index const> shape);
   using Choice = bool (*)(std::string_view name, std::span<Index const> shape);
 
-  constexpr ParameterRule(Factor factor) : factor_(factor) {}  // NOLINT(google-explicit-constructor): stands for it
-  constexpr ParameterRule(Choice choice) : choice_(choice) {}  // NOLINT(google-explicit-constructor): as above
   template <class F>
   requires std::is_invocable_v<F, std::string_view, std::span<Index const>>
-  constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): as above
+  constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): stands for it
     if constexpr (std::convertible_to<F, Factor>)
       factor_ = function;
     else if constexpr (std::convertible_to<F, Choice>)

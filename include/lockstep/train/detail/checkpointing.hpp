@@ -10,6 +10,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
@@ -29,12 +30,11 @@ class Checkpointing {
         session_(session),
         layout_(layout),
         states_(static_cast<std::size_t>(Optimizer::states)),
+        optimizer_(optim::name_of<Optimizer>()),
         seed_(seed),
         loader_(loader),
         split_(split),
-        plan_(plan) {
-    if constexpr (requires { Optimizer::name(); }) optimizer_ = Optimizer::name();
-  }
+        plan_(plan) {}
 
   /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
   /// here when it will save.

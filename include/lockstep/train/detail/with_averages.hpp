@@ -32,7 +32,12 @@ class WithAverages {
     }
   }
   ~WithAverages() {
-    if constexpr (optim::averages<Optimizer>) set(values_);
+    if constexpr (optim::averages<Optimizer>) {
+      try {
+        set(values_);
+      } catch (...) {  // a device that is lost, as whoever asks it next is told
+      }
+    }
   }
   WithAverages(WithAverages const&) = delete;
   WithAverages& operator=(WithAverages const&) = delete;
