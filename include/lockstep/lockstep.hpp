@@ -127,6 +127,7 @@
 #include <lockstep/kernel/write.hpp>
 
 #include <lockstep/nn/add.hpp>
+#include <lockstep/nn/all_gather.hpp>
 #include <lockstep/nn/attention.hpp>
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/binary_cross_entropy_with_logits.hpp>
@@ -176,6 +177,7 @@
 #include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/relu.hpp>
+#include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/same_lengths.hpp>

@@ -138,6 +138,54 @@ TEST_CASE("no rows: sums of zero, statistics of zero") {
   }
 }
 
+TEST_CASE_TEMPLATE("rows that lie on several replicas count as one", T, float, double) {
+  for (auto activation : {Activation::none, Activation::relu})
+    for (Index width : {1, 17}) {
+      Case<T> const k{700, width};
+      auto const whole = k.run(activation, Write::add);
+      std::vector<Index> const ends{0, 300, 300, 301, 700};  // the second has none
+      auto const replicas = std::ssize(ends) - 1;
+      ThreadPool pool(2);
+      memory::Stream<HostSpace> const stream(pool);
+      auto const per_channel = [&] { return std::vector<T>(k.weight.size()); };
+      std::vector<double> moments(static_cast<std::size_t>(replicas * Kernel::moment_elements(width)));
+      std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(k.rows, width))),
+          means(2 * k.bias.size()), sums(static_cast<std::size_t>(replicas) * means.size()),
+          mean = per_channel(), reciprocal = per_channel(), scale = per_channel(), dweight(k.weight.size(), T{1}),
+          dbias(dweight), dx(k.x.size(), T{1}), running_mean(k.running), running_variance(k.running);
+      Kernel::Statistics<T> const s{view(mean, width), view(reciprocal, width), view(scale, width)};
+      auto const part = [&](auto& all, Index r) {
+        auto const first = ends[static_cast<std::size_t>(r)], rows = ends[static_cast<std::size_t>(r) + 1] - first;
+        return TensorView<std::remove_reference_t<decltype(*all.data())>, 2, HostSpace>{all.data() + first * width,
+                                                                                        {rows, width}};
+      };
+      for (Index r = 0; r < replicas; ++r)
+        Kernel::moments<T>(stream, part(k.x, r), partial.data(), moments.data() + r * Kernel::moment_elements(width));
+      Kernel::measure_all<T>(stream, replicas, moments.data(), view(k.weight, width), epsilon, 0.25,
+                             {view(running_mean, width), view(running_variance, width)}, s);
+      for (Index r = 0; r < replicas; ++r)
+        Kernel::sums<T>(stream, part(k.dy, r), part(k.x, r), s, view(k.bias, width), activation, view(dweight, width),
+                        Write::add, view(dbias, width), Write::add, partial.data(), sums.data() + r * 2 * width);
+      Kernel::means<T>(stream, replicas, width, sums.data(), moments.data(), means.data());
+      for (Index r = 0; r < replicas; ++r)
+        Kernel::input_gradient<T>(stream, part(k.dy, r), part(k.x, r), s, view(k.bias, width), activation, means.data(),
+                                  part(dx, r), Write::add);
+      // As many roundings as in the first case, of sums in other pieces.
+      double const bound = (700 + 16) * static_cast<double>(std::numeric_limits<T>::epsilon()) * 32;
+      auto const near = [&](std::vector<T> const& a, std::vector<T> const& b, double size) {
+        for (std::size_t i = 0; i < a.size(); ++i)
+          if (!(std::abs(static_cast<double>(a[i] - b[i])) <= bound * size)) return false;
+        return a.size() == b.size();
+      };
+      CHECK(near(mean, whole.mean, 1));
+      CHECK(near(scale, whole.scale, 1));
+      CHECK(near(running_variance, whole.running_variance, 1));
+      CHECK(near(dweight, whole.dweight, 700));
+      CHECK(near(dbias, whole.dbias, 700));
+      CHECK(near(dx, whole.dx, 1));
+    }
+}
+
 TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   Case<T> const k{3000, 33};
   auto const one = k.run(Activation::relu, Write::overwrite, 1), four = k.run(Activation::relu, Write::overwrite, 4);

@@ -5,6 +5,7 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/batch_norm.hpp>
+#include <lockstep/kernel/detail/moments.hpp>
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 
@@ -15,6 +16,11 @@ namespace detail {
 template <class Sum>
 struct ChannelStatistics {
   Sum *mean, *reciprocal, *scale;
+};
+/// And what it keeps of them.
+template <class Sum>
+struct RunningAverages {
+  Sum *mean, *variance;
 };
 
 inline namespace LOCKSTEP_CUDA_ABI {
@@ -40,19 +46,6 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   partial[2 * chunk * width + column] = mean;
   partial[(2 * chunk + 1) * width + column] = squares;
 }
-
-/// How many elements were seen, their mean, and the sum of their squared differences from it.
-struct Moments {
-  double count = 0, mean = 0, squares = 0;
-
-  __device__ void merge(Moments const& other) noexcept {
-    if (other.count == 0) return;
-    auto const off = other.mean - mean, all = count + other.count;
-    mean += off * other.count / all;
-    squares += other.squares + off * off * count * other.count / all;
-    count = all;
-  }
-};
 
 /// The chunks' moments as one, by a warp: each lane merges every 32nd in order, then lanes meet in a fixed tree.
 template <class Sum>
@@ -81,6 +74,38 @@ __device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, dou
   to.scale[c] = static_cast<Sum>(reciprocal * weight);
 }
 
+/// What a channel's moments make of it, and of its running averages.
+template <class Sum>
+__device__ void settle_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> running, Index c, Moments const& all,
+                               double weight, double epsilon, double momentum) {
+  set_channel(to, c, all.mean, all.count > 0 ? all.squares / all.count : 0, weight, epsilon);
+  if (all.count < 2) return;
+  auto const move = [=](Sum& average, double target) {
+    average = static_cast<Sum>((1 - momentum) * static_cast<double>(average) + momentum * target);
+  };
+  move(running.mean[c], all.mean);
+  move(running.variance[c], all.squares / (all.count - 1));
+}
+
+/// The sums of g and of g z over all rows, in two rows of `sums`.
+template <class T>
+void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> dy,
+                 TensorView<T const, 2, CudaSpace> x, ChannelStatistics<Accumulate<T>> of, Accumulate<T> const* bias,
+                 Activation activation, Accumulate<T>* partial, Accumulate<T>* sums) {
+  using Sum = Accumulate<T>;
+  auto const width = x.extent[1];
+  sum_columns<Sum, 2>(name, stream, x.extent[0], width,
+                      [=] __device__(Index row, Index c, Sum * to) {
+                        auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
+                        auto const y = product(centred, of.scale[c]) + bias[c];
+                        if (activation == Activation::relu && !(y > 0)) return;
+                        auto const g = static_cast<Sum>(dy.data[row * width + c]);
+                        to[0] += g;
+                        to[1] += g * (centred * of.reciprocal[c]);
+                      },
+                      partial, {sums, Write::overwrite}, {sums + width, Write::overwrite});
+}
+
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace detail
 
@@ -107,6 +132,7 @@ struct BatchNorm<CudaSpace> {
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
     return 2 * (detail::column_chunks(rows) + 1) * channels;
   }
+  [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
   template <class T>
   static void measure(Stream stream, Matrix<T const> x, Vector<Accumulate<T> const> weight, double epsilon,
@@ -114,22 +140,44 @@ struct BatchNorm<CudaSpace> {
                       Accumulate<T>* partial) {
     auto const name = "kernel::BatchNorm::measure";
     auto const rows = x.extent[0], width = x.extent[1];
-    auto const tiles = (width + detail::warp - 1) / detail::warp;
-    detail::launch_grid(name, stream, static_cast<unsigned>(tiles * detail::column_chunks(rows)),
-                        detail::threads_per_block, detail::moments_of_chunks<T>, rows, width, x.data, partial);
+    measure_chunks(name, stream, x, partial);
     auto const to = channels_of(statistics);
     detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
       auto const c = i / detail::warp;
-      auto const moments = detail::moments_of_column(partial, rows, width, c);
+      auto const all = detail::moments_of_column(partial, rows, width, c);
+      if (detail::lane() == 0)
+        detail::settle_channel(to, {running.mean.data, running.variance.data}, c, all,
+                               static_cast<double>(weight.data[c]), epsilon, momentum);
+    });
+  }
+
+  template <class T>
+  static void moments(Stream stream, Matrix<T const> x, Accumulate<T>* partial, double* to) {
+    auto const name = "kernel::BatchNorm::moments";
+    auto const rows = x.extent[0], width = x.extent[1];
+    measure_chunks(name, stream, x, partial);
+    detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
+      auto const c = i / detail::warp;
+      auto const all = detail::moments_of_column(partial, rows, width, c);
       if (detail::lane() != 0) return;
-      detail::set_channel(to, c, moments.mean, rows > 0 ? moments.squares / static_cast<double>(rows) : 0,
-                          static_cast<double>(weight.data[c]), epsilon);
-      if (rows < 2) return;
-      auto const moved = [=](Accumulate<T> average, double target) {
-        return static_cast<Accumulate<T>>((1 - momentum) * static_cast<double>(average) + momentum * target);
-      };
-      running.mean.data[c] = moved(running.mean.data[c], moments.mean);
-      running.variance.data[c] = moved(running.variance.data[c], moments.squares / static_cast<double>(rows - 1));
+      if (c == 0) to[0] = static_cast<double>(rows);
+      to[1 + c] = all.mean;
+      to[1 + width + c] = all.squares;
+    });
+  }
+  template <class T>
+  static void measure_all(Stream stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
+                          double momentum, Running<T> running, Statistics<T> statistics) {
+    auto const to = channels_of(statistics);
+    auto const width = weight.size();
+    detail::for_elements("kernel::BatchNorm::measure_all", stream, width, [=] __device__(Index c) {
+      detail::Moments all;
+      for (Index r = 0; r < replicas; ++r) {
+        auto const* const of = moments + r * moment_elements(width);
+        all.merge({of[0], of[1 + c], of[1 + width + c]});
+      }
+      detail::settle_channel(to, {running.mean.data, running.variance.data}, c, all,
+                             static_cast<double>(weight.data[c]), epsilon, momentum);
     });
   }
 
@@ -168,20 +216,10 @@ struct BatchNorm<CudaSpace> {
                        Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
                        Write dbias_write, Accumulate<T>* partial) {
     using Sum = Accumulate<T>;
-    auto const name = "kernel::BatchNorm::backward";
     auto const rows = x.extent[0], width = x.extent[1];
-    auto const of = channels_of(statistics);
     auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; then their means
-    detail::sum_columns<Sum, 2>(name, stream, rows, width,
-                                [=] __device__(Index row, Index c, Sum * to) {
-                                  auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
-                                  auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
-                                  if (activation == Activation::relu && !(y > 0)) return;
-                                  auto const g = static_cast<Sum>(dy.data[row * width + c]);
-                                  to[0] += g;
-                                  to[1] += g * (centred * of.reciprocal[c]);
-                                },
-                                partial, {sums, Write::overwrite}, {sums + width, Write::overwrite});
+    auto const name = "kernel::BatchNorm::backward";
+    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, partial, sums);
     detail::for_elements(name, stream, width, [=] __device__(Index c) {
       Sum const g = sums[c], gz = sums[width + c];
       auto const count = static_cast<Sum>(rows > 0 ? rows : 1);
@@ -190,7 +228,42 @@ struct BatchNorm<CudaSpace> {
       sums[c] = g / count;
       sums[width + c] = gz / count;
     });
+    input_gradient(stream, dy, x, statistics, bias, activation, sums, dx, dx_write);
+  }
+
+  template <class T>
+  static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
+                   Vector<Accumulate<T> const> bias, Activation activation, Vector<Accumulate<T>> dweight,
+                   Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial,
+                   Accumulate<T>* to) {
+    auto const width = x.extent[1];
+    auto const name = "kernel::BatchNorm::sums";
+    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, partial, to);
+    detail::for_elements(name, stream, width, [=] __device__(Index c) {
+      dbias.data[c] = dbias_write == Write::add ? dbias.data[c] + to[c] : to[c];
+      dweight.data[c] = dweight_write == Write::add ? dweight.data[c] + to[width + c] : to[width + c];
+    });
+  }
+  template <class T>
+  static void means(Stream stream, Index replicas, Index channels, T const* sums, double const* moments, T* to) {
+    detail::for_elements("kernel::BatchNorm::means", stream, 2 * channels, [=] __device__(Index i) {
+      double rows = 0, sum = 0;
+      for (Index r = 0; r < replicas; ++r) {
+        rows += moments[r * moment_elements(channels)];
+        sum += static_cast<double>(sums[2 * channels * r + i]);
+      }
+      to[i] = static_cast<T>(sum / (rows > 0 ? rows : 1));
+    });
+  }
+  template <class T>
+  static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
+                             Vector<Accumulate<T> const> bias, Activation activation, Accumulate<T> const* means,
+                             Matrix<T> dx, Write dx_write) {
+    using Sum = Accumulate<T>;
     if (!dx.data) return;
+    auto const width = x.extent[1];
+    auto const of = channels_of(statistics);
+    auto const name = "kernel::BatchNorm::input_gradient";
     detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> inputs, gradients;
       here.load_as(x.data, inputs);
@@ -200,7 +273,7 @@ struct BatchNorm<CudaSpace> {
         auto const centred = inputs[j] - of.mean[c];
         auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
         auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : gradients[j];
-        gradients[j] = of.scale[c] * (g - sums[c] - centred * (sums[width + c] * of.reciprocal[c]));
+        gradients[j] = of.scale[c] * (g - means[c] - centred * (means[width + c] * of.reciprocal[c]));
         c = c + 1 < width ? c + 1 : 0;
       }
       here.put(gradients, dx.data, dx_write);
@@ -208,6 +281,13 @@ struct BatchNorm<CudaSpace> {
   }
 
  private:
+  template <class T>
+  static void measure_chunks(char const* name, Stream stream, Matrix<T const> x, Accumulate<T>* partial) {
+    auto const tiles = (x.extent[1] + detail::warp - 1) / detail::warp;
+    detail::launch_grid(name, stream, static_cast<unsigned>(tiles * detail::column_chunks(x.extent[0])),
+                        detail::threads_per_block, detail::moments_of_chunks<T>, x.extent[0], x.extent[1], x.data,
+                        partial);
+  }
   template <class T>
   [[nodiscard]] static detail::ChannelStatistics<T> channels_of(Statistics<T> const& s) noexcept {
     return {s.mean.data, s.reciprocal.data, s.scale.data};

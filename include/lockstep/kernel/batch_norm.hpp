@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
+#include <lockstep/kernel/detail/moments.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -40,10 +43,12 @@ struct BatchNorm<HostSpace> {
     Vector<T> mean, variance;  // [channels]
   };
 
-  /// How many elements `measure` and `backward` need for their partial sums.
+  /// How many elements `measure`, `moments`, `backward` and `sums` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
     return 2 * chunks(rows, channels) * channels;
   }
+  /// How many numbers the moments of one replica are: of rows, then each channel's mean, then its squares.
+  [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
   /// The statistics of x, variance = sum (x - mean)^2 / rows, without cancellation: each chunk of rows is centred on
   /// its own mean while in cache, and the chunks are merged in order, in double. The running averages move by
@@ -54,45 +59,37 @@ struct BatchNorm<HostSpace> {
   template <class T>
   static void measure(Stream stream, Matrix<T const> x, Vector<T const> weight, double epsilon, double momentum,
                       Running<T> running, Statistics<T> statistics, T* partial) {
-    auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
-    stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      with_best_instructions([=](auto vectors) {
-        auto* const sums = partial + 2 * (begin / each) * width;
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V sum, squares, next;
-          detail::clear(sum);
-          detail::clear(squares);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            sum += next;
-          }
-          V const center = sum / static_cast<T>(end - begin);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            next -= center;
-            squares += next * next;
-          }
-          detail::store(sums + c, center);
-          detail::store(sums + width + c, squares);
-        });
-      });
-    });
-    auto const move = [=](T& average, double to) {
-      average = static_cast<T>((1 - momentum) * static_cast<double>(average) + momentum * to);
-    };
+    measure_chunks(stream, x, partial);
+    for (Index c = 0; c < x.extent[1]; ++c)
+      settle(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
+  }
+
+  /// The same in two halves, where rows of several replicas count as one: what each has seen,
+  /// @shape to [moment_elements(channels)]
+  template <class T>
+  static void moments(Stream stream, Matrix<T const> x, T* partial, double* to) {
+    measure_chunks(stream, x, partial);
+    auto const width = x.extent[1];
+    to[0] = static_cast<double>(x.extent[0]);
     for (Index c = 0; c < width; ++c) {
-      double center = 0, squares = 0;
-      for (Index begin = 0; begin < rows; begin += each) {
-        auto const* const sums = partial + 2 * (begin / each) * width + c;
-        auto const here = static_cast<double>(std::min(each, rows - begin)), before = static_cast<double>(begin);
-        double const off = static_cast<double>(sums[0]) - center;
-        center += off * here / (before + here);
-        squares += static_cast<double>(sums[width]) + off * off * before * here / (before + here);
+      auto const here = merged<T>(x.extent, partial, c);
+      to[1 + c] = here.mean;
+      to[1 + width + c] = here.squares;
+    }
+  }
+  /// and the statistics of all that they have, merged in their order.
+  /// @shape moments [replicas, moment_elements(channels)]
+  template <class T>
+  static void measure_all(Stream, Index replicas, double const* moments, Vector<T const> weight, double epsilon,
+                          double momentum, Running<T> running, Statistics<T> statistics) {
+    auto const width = weight.size(), each = moment_elements(width);
+    for (Index c = 0; c < width; ++c) {
+      detail::Moments all;
+      for (Index r = 0; r < replicas; ++r) {
+        auto const* const of = moments + r * each;
+        all.merge({of[0], of[1 + c], of[1 + width + c]});
       }
-      set(statistics, c, center, rows > 0 ? squares / static_cast<double>(rows) : 0, weight, epsilon);
-      if (rows < 2) continue;
-      move(running.mean(c), center);
-      move(running.variance(c), squares / static_cast<double>(rows - 1));
+      settle(c, all, weight, epsilon, momentum, running, statistics);
     }
   }
 
@@ -140,48 +137,57 @@ struct BatchNorm<HostSpace> {
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
                        Vector<T const> bias, Activation activation, Matrix<T> dx, Write dx_write, Vector<T> dweight,
                        Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial) {
-    auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width), count = chunks(rows, width);
-    stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      with_best_instructions([=](auto vectors) {
-        auto* const sums = partial + 2 * (begin / each) * width;
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, in, g, sum, products, zero;
-          detail::clear(sum);
-          detail::clear(products);
-          detail::clear(zero);
-          detail::load(center, statistics.mean.data + c);
-          detail::load(factor, statistics.scale.data + c);
-          detail::load(shift, bias.data + c);
-          detail::load(reciprocal, statistics.reciprocal.data + c);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(in, x.data + r * width + c);
-            detail::load(g, dy.data + r * width + c);
-            in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
-            sum += g;
-            products += g * in;
-          }
-          products *= reciprocal;
-          detail::store(sums + c, sum);
-          detail::store(sums + width + c, products);
-        });
-      });
-    });
+    auto const rows = x.extent[0], width = x.extent[1];
+    sum_chunks(stream, dy, x, statistics, bias, activation, partial);
     auto* const means = partial;  // of g, and of g z: they take the place of the first chunk's sums
     for (Index c = 0; c < width; ++c) {
-      double sum = 0, products = 0;
-      for (Index chunk = 0; chunk < count; ++chunk) {
-        sum += static_cast<double>(partial[2 * chunk * width + c]);
-        products += static_cast<double>(partial[(2 * chunk + 1) * width + c]);
-      }
+      auto const [sum, products] = summed<T>(x.extent, partial, c);
       write(dbias.data[c], static_cast<T>(sum), dbias_write);
       write(dweight.data[c], static_cast<T>(products), dweight_write);
-      if (count == 0) continue;
+      if (rows == 0) continue;
       means[c] = static_cast<T>(sum / static_cast<double>(rows));
       means[width + c] = static_cast<T>(products / static_cast<double>(rows));
     }
+    input_gradient(stream, dy, x, statistics, bias, activation, means, dx, dx_write);
+  }
+
+  /// The same in three steps, where rows of several replicas count as one. Each replica's sums are its dbias and
+  /// dweight,
+  /// @shape to [2, channels]: of g, and of g z
+  template <class T>
+  static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics, Vector<T const> bias,
+                   Activation activation, Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
+                   T* partial, T* to) {
+    auto const width = x.extent[1];
+    sum_chunks(stream, dy, x, statistics, bias, activation, partial);
+    for (Index c = 0; c < width; ++c) {
+      auto const [sum, products] = summed<T>(x.extent, partial, c);
+      to[c] = static_cast<T>(sum);
+      to[width + c] = static_cast<T>(products);
+      write(dbias.data[c], to[c], dbias_write);
+      write(dweight.data[c], to[width + c], dweight_write);
+    }
+  }
+  /// all replicas' are means over the rows that their moments count,
+  /// @shape sums [replicas, 2, channels]   @shape to [2, channels]   @shape moments as of `measure_all`
+  template <class T>
+  static void means(Stream, Index replicas, Index channels, T const* sums, double const* moments, T* to) {
+    double rows = 0;
+    for (Index r = 0; r < replicas; ++r) rows += moments[r * moment_elements(channels)];
+    for (Index i = 0; i < 2 * channels; ++i)
+      to[i] = static_cast<T>(tree_sum(static_cast<int>(replicas),
+                                      [&](int r) { return static_cast<double>(sums[2 * channels * Index{r} + i]); }) /
+                             std::max(rows, 1.0));
+  }
+  /// and with these each has its dx.
+  /// @shape means [2, channels]
+  template <class T>
+  static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
+                             Vector<T const> bias, Activation activation, T const* means, Matrix<T> dx,
+                             Write dx_write) {
     if (!dx.data) return;
-    stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
+    auto const rows = x.extent[0], width = x.extent[1];
+    stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
@@ -212,6 +218,98 @@ struct BatchNorm<HostSpace> {
   }
 
  private:
+  /// Of each chunk of rows: the mean, and the squares of the differences from it.
+  template <class T>
+  static void measure_chunks(Stream stream, Matrix<T const> x, T* partial) {
+    auto const width = x.extent[1], each = chunk_rows(width);
+    stream.pool().for_ranges(x.extent[0], each, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        auto* const sums = partial + 2 * (begin / each) * width;
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
+          V sum, squares, next;
+          detail::clear(sum);
+          detail::clear(squares);
+          for (Index r = begin; r < end; ++r) {
+            detail::load(next, x.data + r * width + c);
+            sum += next;
+          }
+          V const center = sum / static_cast<T>(end - begin);
+          for (Index r = begin; r < end; ++r) {
+            detail::load(next, x.data + r * width + c);
+            next -= center;
+            squares += next * next;
+          }
+          detail::store(sums + c, center);
+          detail::store(sums + width + c, squares);
+        });
+      });
+    });
+  }
+  /// A channel's moments of all chunks, in order.
+  template <class T>
+  [[nodiscard]] static detail::Moments merged(Extents<2> x, T const* partial, Index c) noexcept {
+    auto const rows = x[0], width = x[1], each = chunk_rows(width);
+    detail::Moments all;
+    for (Index begin = 0; begin < rows; begin += each) {
+      auto const* const sums = partial + 2 * (begin / each) * width + c;
+      all.merge({static_cast<double>(std::min(each, rows - begin)), static_cast<double>(sums[0]),
+                 static_cast<double>(sums[width])});
+    }
+    return all;
+  }
+  template <class T>
+  static void settle(Index c, detail::Moments const& all, Vector<T const> weight, double epsilon, double momentum,
+                     Running<T> running, Statistics<T> statistics) {
+    set(statistics, c, all.mean, all.count > 0 ? all.squares / all.count : 0, weight, epsilon);
+    if (all.count < 2) return;
+    auto const move = [=](T& average, double to) {
+      average = static_cast<T>((1 - momentum) * static_cast<double>(average) + momentum * to);
+    };
+    move(running.mean(c), all.mean);
+    move(running.variance(c), all.squares / (all.count - 1));
+  }
+  /// Of each chunk of rows: the sums of g, and of g z.
+  template <class T>
+  static void sum_chunks(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
+                         Vector<T const> bias, Activation activation, T* partial) {
+    auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
+    stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
+      with_best_instructions([=](auto vectors) {
+        auto* const sums = partial + 2 * (begin / each) * width;
+        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
+          V center, factor, shift, reciprocal, in, g, sum, products, zero;
+          detail::clear(sum);
+          detail::clear(products);
+          detail::clear(zero);
+          detail::load(center, statistics.mean.data + c);
+          detail::load(factor, statistics.scale.data + c);
+          detail::load(shift, bias.data + c);
+          detail::load(reciprocal, statistics.reciprocal.data + c);
+          for (Index r = begin; r < end; ++r) {
+            detail::load(in, x.data + r * width + c);
+            detail::load(g, dy.data + r * width + c);
+            in -= center;
+            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
+            sum += g;
+            products += g * in;
+          }
+          products *= reciprocal;
+          detail::store(sums + c, sum);
+          detail::store(sums + width + c, products);
+        });
+      });
+    });
+  }
+  /// A channel's sums of all chunks, in order.
+  template <class T>
+  [[nodiscard]] static std::pair<double, double> summed(Extents<2> x, T const* partial, Index c) noexcept {
+    double sum = 0, products = 0;
+    for (Index chunk = 0; chunk < chunks(x[0], x[1]); ++chunk) {
+      sum += static_cast<double>(partial[2 * chunk * x[1] + c]);
+      products += static_cast<double>(partial[(2 * chunk + 1) * x[1] + c]);
+    }
+    return {sum, products};
+  }
   /// Rows that share a partial sum: what stays in the first two caches for a second pass.
   [[nodiscard]] static constexpr Index chunk_rows(Index channels) noexcept {
     return std::max<Index>(1, 16384 / std::max<Index>(1, channels));

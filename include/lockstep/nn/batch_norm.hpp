@@ -11,6 +11,7 @@
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
+#include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -21,6 +22,8 @@ struct BatchNormOptions {
   double epsilon = 1e-5;
   double momentum = 0.1;                     ///< share of the new statistics in the running ones
   Activation activation = Activation::none;  ///< in the same pass over memory; gelu is not offered
+  /// Over the rows of all ranks or devices: PyTorch's SyncBatchNorm. Two small exchanges for each micro-batch.
+  bool synchronized = false;
 };
 
 /// y = activation(weight * (x - mean) / sqrt(variance + epsilon) + bias), for each channel (the last axis). In training
@@ -31,8 +34,12 @@ struct BatchNormOptions {
 /// into pieces, and results depend on how the batch is split over ranks and micro-batches; under Reproducible, over
 /// shards. The buffers are the replica's own; the first one's are what is evaluated and saved. A micro-batch with a
 /// single value per channel is normalised to zero and leaves the running statistics alone, as one without samples does.
+///
+/// With `synchronized` mean and variance are those of all replicas' micro-batches: outputs, gradients and buffers are,
+/// but for roundings, those of one device with all their samples, and alike on all replicas.
 /// @shape weight, bias, running_mean, running_var [channels]
 /// @determinism bitwise for one split of the batch, for any number of threads
+/// @collective in training, with `synchronized`: all ranks run it as often
 /// @source Ioffe, Szegedy: Batch Normalization (2015); the running variance is divided by n - 1, as in PyTorch
 class BatchNorm {
  public:
@@ -76,18 +83,30 @@ class BatchNorm {
     Staging work(context);
     auto const from = work.read(x.value).reshape(matrix);
     auto const by = statistics(context, from);
-    Kernel::template forward<Operand>(context.stream(), from, by, context.template value<1>(bias_), options_.activation,
-                                      work.write(y.value).reshape(matrix));
+    Kernel::template forward<Operand>(context.stream(), from, by.statistics, context.template value<1>(bias_),
+                                      options_.activation, work.write(y.value).reshape(matrix));
     context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
       Staging back(c);
       auto const dy = back.read(y.gradient()).reshape(matrix);
       auto const dx = back.gradient_in_place(x, y);
-      auto const dweight = c.gradient(weight_), dbias = c.gradient(bias_);
-      auto const partial = c.template temporary<Real>(Extents<1>{Kernel::partial_elements(matrix[0], channels())});
-      Kernel::template backward<Operand>(c.stream(), dy, back.read(x.value).reshape(matrix), by,
-                                         c.template value<1>(bias_), options_.activation, {dx.data, matrix}, dx.write,
-                                         {dweight.data, {channels()}}, dweight.write, {dbias.data, {channels()}},
-                                         dbias.write, partial.data);
+      auto const weight = c.gradient(weight_), bias = c.gradient(bias_);
+      auto const values = back.read(x.value).reshape(matrix);
+      TensorView<Operand, 2, typename Context::Space> const to{dx.data, matrix};
+      TensorView<Real, 1, typename Context::Space> const dweight{weight.data, {channels()}},
+          dbias{bias.data, {channels()}};
+      auto const shift = c.template value<1>(bias_);
+      auto* const partial = back.temporary(Extents<1>{Kernel::partial_elements(matrix[0], channels())}).data;
+      if (!by.group)
+        return Kernel::template backward<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, to,
+                                                  dx.write, dweight, weight.write, dbias, bias.write, partial);
+      auto const sums = back.temporary(Extents<2>{1 + by.group->size(), 2 * channels()});  // of all, then their means
+      auto* const means = sums.data + by.group->size() * 2 * channels();
+      Kernel::template sums<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, dweight,
+                                     weight.write, dbias, bias.write, partial, means);
+      by.group->all_gather(means, sums.data, static_cast<std::size_t>(2 * channels()) * sizeof(Real));
+      Kernel::template means<Real>(c.stream(), by.group->size(), channels(), sums.data, by.moments, means);
+      Kernel::template input_gradient<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, means,
+                                               to, dx.write);
     });
     return y;
   }
@@ -98,27 +117,47 @@ class BatchNorm {
   }
 
  private:
+  /// What normalises a micro-batch. Of a group, which is null for a replica alone, the moments of all as well.
+  template <class Context>
+  struct Measured {
+    typename kernel::BatchNorm<typename Context::Space>::template Statistics<typename Context::Real> statistics;
+    ReplicaGroup* group = nullptr;
+    double const* moments = nullptr;
+  };
+
   /// Those of the rows at hand, towards which the running ones move, or the running ones themselves.
   template <class Context>
-  [[nodiscard]] auto statistics(Context& context,
-                                TensorView<Operand<Context> const, 2, typename Context::Space> x) const {
+  [[nodiscard]] Measured<Context> statistics(Context& context,
+                                             TensorView<Operand<Context> const, 2, typename Context::Space> x) const {
     using Real = typename Context::Real;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
     auto const make = [&] { return context.template temporary<Real>(Extents<1>{channels()}); };
-    typename Kernel::template Statistics<Real> const statistics{make(), make(), make()};
+    Measured<Context> measured{{make(), make(), make()}};
     typename Kernel::template Running<Real> const running{context.template value<1>(running_mean_),
                                                           context.template value<1>(running_variance_)};
     auto const weight = context.template value<1>(weight_);
-    if (context.recording()) {
-      auto const partial =
-          context.template temporary<Real>(Extents<1>{Kernel::partial_elements(x.extent[0], channels())});
-      auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
-      Kernel::template measure<Operand<Context>>(context.stream(), x, weight, options_.epsilon, momentum, running,
-                                                 statistics, partial.data);
-    } else {
-      Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, statistics);
+    if (!context.recording()) {
+      Kernel::template recall<Real>(context.stream(), running, weight, options_.epsilon, measured.statistics);
+      return measured;
     }
-    return statistics;
+    auto const momentum = context.replaying() ? 0 : options_.momentum;  // the same rows count once
+    Staging work(context);
+    auto* const partial = work.temporary(Extents<1>{Kernel::partial_elements(x.extent[0], channels())}).data;
+    if (options_.synchronized) measured.group = context.group();
+    if (!measured.group) {
+      Kernel::template measure<Operand<Context>>(context.stream(), x, weight, options_.epsilon, momentum, running,
+                                                 measured.statistics, partial);
+      return measured;
+    }
+    auto const each = Kernel::moment_elements(channels());
+    auto* const mine = work.template temporary<double>(Extents<1>{each}).data;
+    auto* const all = context.template temporary<double>(Extents<2>{measured.group->size(), each}).data;
+    Kernel::template moments<Operand<Context>>(context.stream(), x, partial, mine);
+    measured.group->all_gather(mine, all, static_cast<std::size_t>(each) * sizeof(double));
+    Kernel::template measure_all<Real>(context.stream(), measured.group->size(), all, weight, options_.epsilon,
+                                       momentum, running, measured.statistics);
+    measured.moments = all;
+    return measured;
   }
 
   template <std::size_t Rank>

@@ -35,6 +35,7 @@
 #include <lockstep/nn/parameter.hpp>
 #include <lockstep/nn/parameter_gradients.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/variable.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -55,7 +56,7 @@ enum class Mode {
 /// Activations and their gradients are stored as Scalar: float, double, bfloat16 or float16. Parameters, their
 /// gradients and buffers are Real: float for the last two, else Scalar. Layers compute in Real, by nn::Staging.
 template <class Scalar_, class Space_>
-class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<Scalar_> {
+class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<Scalar_>, public InReplicaGroup {
   static_assert(std::is_same_v<Scalar_, float> || std::is_same_v<Scalar_, double> ||
                     std::is_same_v<Scalar_, bfloat16> || std::is_same_v<Scalar_, float16>,
                 "Lockstep: activations are float, double, bfloat16 or float16");
@@ -285,7 +286,6 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   }
 
   // ---- for who runs the model
-
   /// Forgets which gradients were written: the next writers overwrite.
   void begin_step() { gradients_.begin_step(); }
   /// Gives all activations back. `key` seeds this micro-batch's random operations.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -15,6 +16,7 @@
 #include <lockstep/parallel/buffer_policy.hpp>
 #include <lockstep/parallel/check_replicas.hpp>
 #include <lockstep/parallel/detail/ready_parts.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/detail/replica_sum.hpp>
 #include <lockstep/parallel/device_threads.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -57,19 +59,33 @@ struct DataParallel {
           parts_(first()),
           sum_(threads_, replicas_),
           state_(layout),
-          busy_(replicas_.size()) {}
+          busy_(replicas_.size()),
+          meeting_(policy.devices) {
+      groups_.reserve(replicas_.size());
+      for (int device = 0; device < policy.devices; ++device) {
+        auto& replica = *replicas_[static_cast<std::size_t>(device)];
+        replica.join(groups_.emplace_back(detail::ByThreads(meeting_, device), replica.device()));
+      }
+    }
 
     template <class Batch>
     void micro_step(std::span<Batch const> batches, MicroStep const& step) {
       auto const begin = Clock::seconds();
+      meeting_.begin();
       threads_.run([&](int device) {
         auto const at = static_cast<std::size_t>(device);
         auto const count = static_cast<std::size_t>(replicas_[at]->shards());
         auto const own = batches.subspan(at * count, count);
-        if (device == 0)
-          parts_.run(own, step);
-        else
-          replicas_[at]->run_shards(own, step);
+        try {
+          if (device == 0)
+            parts_.run(own, step);
+          else
+            replicas_[at]->run_shards(own, step);
+        } catch (...) {
+          meeting_.leave(std::current_exception());
+          throw;
+        }
+        meeting_.leave();
         busy_[at] += Clock::seconds() - begin;
       });
       stops_ = step.stop;
@@ -198,6 +214,8 @@ struct DataParallel {
     OptimizerState<Optimizer, Space> state_;
     bool stops_ = false;
     std::vector<double> busy_;  // seconds in micro-steps, per device
+    detail::Meeting meeting_;
+    std::vector<detail::ReplicaGroup<detail::ByThreads, detail::Device<Space>, Space::host_accessible>> groups_;
   };
 };
 static_assert(ParallelPolicy<DataParallel>);

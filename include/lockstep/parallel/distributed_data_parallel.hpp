@@ -22,6 +22,7 @@
 #include <lockstep/parallel/detail/of_bytes.hpp>
 #include <lockstep/parallel/detail/optimizer_shards.hpp>
 #include <lockstep/parallel/detail/queued_sums.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/detail/space_of.hpp>
 #include <lockstep/parallel/gradient_buckets.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>
@@ -92,7 +93,9 @@ struct DistributedDataParallel {
           state_(layout, shards_.parts()),
           buckets_(wire_, dealt_to_ > 1 ? layout.size() : layout.learned_size(), bucket_, replica_.touched(),
                    communicator_.rank(), dealt_to_),
-          rows_(replica_.touched(), communicator_.size()) {
+          rows_(replica_.touched(), communicator_.size()),
+          group_(detail::ByRanks(communicator_), replica_.device()) {
+      replica_.join(group_);
       if constexpr (on_device) {
         if (communicator_.gpu() != replica_.device().gpu())
           throw ConfigError("DistributedDataParallel: the communicator is on GPU " +
@@ -214,14 +217,10 @@ struct DistributedDataParallel {
     }
     /// What communication took out of backward counts as communication.
     [[nodiscard]] PhaseSeconds take_phases() {
-      auto phases = std::exchange(phases_, {});
+      auto phases = replica_.device().take_phases();
       auto const inside = buckets_.take_seconds_in_backward();
-      auto const computed = replica_.device().take_phases();
-      phases.communication += inside;
-      phases.forward = computed.forward;
-      phases.backward = computed.backward - inside;
-      phases.pass = computed.pass;
-      phases.optimizer = computed.optimizer;
+      phases.communication += inside + std::exchange(waited_seconds_, 0.0);
+      phases.backward -= inside;
       return phases;
     }
     [[nodiscard]] SessionReport report() {
@@ -313,7 +312,7 @@ struct DistributedDataParallel {
     }
     void waited_since(double begin) {
       auto const end = Clock::seconds();
-      phases_.communication += end - begin;
+      waited_seconds_ += end - begin;
       if (timeline_) timeline_->add({.name = name_of(&PhaseSeconds::communication), .begin = begin, .end = end});
     }
     void add_times(std::vector<BucketTimes>& times) const {
@@ -385,9 +384,10 @@ struct DistributedDataParallel {
     OptimizerState<Optimizer, Space> state_;
     GradientBuckets buckets_;
     RowExchange rows_;
+    detail::ReplicaGroup<detail::ByRanks<Communicator>, detail::Device<Space>, in_place> group_;
     struct Nothing {};
     std::conditional_t<on_device, std::optional<detail::QueuedSums<Communicator, DeviceReplica>>, Nothing> queued_;
-    PhaseSeconds phases_;
+    double waited_seconds_ = 0;
     Timeline* timeline_ = nullptr;
     std::vector<BucketTimes> times_;
   };

@@ -28,6 +28,7 @@
 #include <lockstep/parallel/detail/arena.hpp>
 #include <lockstep/parallel/detail/device.hpp>
 #include <lockstep/parallel/detail/evaluated.hpp>
+#include <lockstep/parallel/detail/replica_groups.hpp>
 #include <lockstep/parallel/detail/replica_loss_scale.hpp>
 #include <lockstep/parallel/detail/shard_buffers.hpp>
 #include <lockstep/parallel/detail/shard_sum.hpp>
@@ -78,7 +79,8 @@ class Replica {
         context_(device_.stream()),
         shard_sum_(bound(context_, values_.data(), gradient_data(), layout, place.shards)),
         shard_buffers_(place.shards, layout.buffer_size()),
-        used_(layout.entries().size()) {
+        used_(layout.entries().size()),
+        in_turns_(place.shards) {
     memory::Buffer<float> start(layout.buffer_size());
     nn::initialize_buffers(layout, start.data());
     set_buffers(start.span());
@@ -88,6 +90,11 @@ class Replica {
       context_.bind_shadow(shadow_.data());
     }
     loss_scale_.bind(device_, context_);
+    context_.bind_group(&in_turns_);
+  }
+  /// Says with whom its passes exchange, for which the group outlives the replica; shards in turns do with nobody.
+  void join(nn::ReplicaGroup& group) noexcept {
+    if (shards() == 1) context_.bind_group(&group);
   }
 
   /// Forward and backward of one batch: adds its loss and its gradients to those of the step. A device's sinks hear of
@@ -107,11 +114,12 @@ class Replica {
     auto const& brought = device_.bring(batch);
     context_.begin_micro_batch(nn::Mode::training, step.key);
     auto middle = begin;
+    double in_forward = 0;
     auto const pass = [&] {
       placing(batch, [&] { device_.add_loss(nn::loss_of(*model_, context_, brought)); });
       context_.end_forward();
       if (loss_sink.call) loss_sink.call(loss_sink.self);
-      if constexpr (Space::host_accessible) middle = device_.now();
+      if constexpr (Space::host_accessible) middle = device_.now(), in_forward = context_.take_exchange_seconds();
       context_.backward(ready_sink);
     };
     bool const repeats =
@@ -121,6 +129,8 @@ class Replica {
     if constexpr (Space::host_accessible) {
       device_.took(&PhaseSeconds::forward, begin, middle);
       device_.took(&PhaseSeconds::backward, middle, end);
+      device_.waited(&PhaseSeconds::forward, in_forward);
+      device_.waited(&PhaseSeconds::backward, context_.take_exchange_seconds());
     } else {
       device_.took(&PhaseSeconds::pass, begin, end);
     }
@@ -374,6 +384,7 @@ class Replica {
   std::vector<Index> summed_;  // offsets of parameters that the shard at hand has added already
   detail::ShardBuffers<Space> shard_buffers_;
   std::vector<double> used_;
+  detail::ShardsInTurns in_turns_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

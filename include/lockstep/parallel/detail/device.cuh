@@ -167,24 +167,24 @@ class Device<CudaSpace> {
     stream().synchronize();
     return shown;
   }
-  void write(std::span<float const> from, float* to) const {
-    copy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice);
+  void copy_from_host(void const* from, void* to, std::size_t bytes) const {
+    copy(to, from, bytes, cudaMemcpyHostToDevice);
     stream().synchronize();
   }
-  void read(float const* from, std::span<float> to) const {
-    copy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost);
+  void copy_to_host(void const* from, void* to, std::size_t bytes) const {
+    copy(to, from, bytes, cudaMemcpyDeviceToHost);
     stream().synchronize();
   }
+  void write(std::span<float const> from, float* to) const { copy_from_host(from.data(), to, from.size_bytes()); }
+  void read(float const* from, std::span<float> to) const { copy_to_host(from, to.data(), to.size_bytes()); }
   template <class T>
   void put(T const& value, T* to) const {
-    copy(to, &value, sizeof value, cudaMemcpyHostToDevice);
-    stream().synchronize();
+    copy_from_host(&value, to, sizeof value);
   }
   template <class T>
   [[nodiscard]] T get(T const* from) const {
     T value;
-    copy(&value, from, sizeof value, cudaMemcpyDeviceToHost);
-    stream().synchronize();
+    copy_to_host(from, &value, sizeof value);
     return value;
   }
   void zero(float* to, Index count) const {
@@ -196,6 +196,10 @@ class Device<CudaSpace> {
   /// A moment of the stream's work that other streams can wait for; in a recording one of each time that it is done.
   using Mark = memory::CudaEvent;
   [[nodiscard]] bool is_recorded() const { return memory::is_recorded(stream()); }
+  /// @throws CudaError in a recording, which ends with it: the pass is done plainly
+  void expect_not_recorded(char const* what) const {
+    if (is_recorded()) throw CudaError(std::string(what) + " cannot be recorded");
+  }
   /// Waits for the device to come to the mark, and does something else again and again meanwhile.
   template <class Meanwhile>
   static void await(Mark const& mark, Meanwhile const& meanwhile) {

@@ -60,6 +60,8 @@ class Device<HostSpace> {
     if (from.data() != to) std::copy(from.begin(), from.end(), to);
   }
   void zero(float* to, Index count) const { std::fill_n(to, count, 0.0f); }
+  /// Passes are not recorded.
+  void expect_not_recorded(char const*) const noexcept {}
   /// A plain value to the device's memory, and from it.
   template <class T>
   void put(T const& value, T* to) const noexcept {
@@ -78,6 +80,11 @@ class Device<HostSpace> {
   void took(double PhaseSeconds::*phase, Moment begin, Moment end) noexcept {
     phases_.*phase += end - begin;
     if (timeline_) timeline_->add({.name = name_of(phase), .begin = begin, .end = end});
+  }
+  /// Of a phase that was told, so many seconds were spent waiting for other replicas.
+  void waited(double PhaseSeconds::*phase, double seconds) noexcept {
+    phases_.*phase -= seconds;
+    phases_.communication += seconds;
   }
   /// From here on phases are also written down there; a null one ends it.
   void trace(Timeline* timeline) noexcept { timeline_ = timeline; }

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <lockstep/comm/communicator.hpp>
+#include <lockstep/core/clock.hpp>
+#include <lockstep/core/element_type.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/tree_sum.hpp>
+#include <lockstep/core/wait.hpp>
+#include <lockstep/nn/replica_group.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
+
+/// Where the threads of one process, one for each of its devices, meet within a pass. No thread waits for one whose
+/// pass is over: what ended it is thrown to all.
+class Meeting {
+ public:
+  explicit Meeting(int size) : given_(static_cast<std::size_t>(size)) {}
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(given_.size()); }
+  /// While no thread is in a pass.
+  void begin() noexcept { arrived_ = left_ = 0, failure_ = nullptr; }
+  /// The calling thread's pass is over: by `failure`, or in good order.
+  void leave(std::exception_ptr const& failure = nullptr) noexcept {
+    std::lock_guard const lock(mutex_);
+    ++left_;
+    if (failure) fail(failure);
+    if (arrived_ > 0) fail(parted());
+  }
+
+  /// f(given) once all threads are here, with what each has given; nobody goes on before all are done with it.
+  /// @throws what ended another thread's pass; CollectiveMismatch when one came to its end without failing
+  template <class F>
+  void exchange(int rank, void const* mine, F&& f) {
+    given_[static_cast<std::size_t>(rank)] = mine;
+    meet();
+    f(given_);
+    meet();
+  }
+
+ private:
+  void meet() {
+    std::uint32_t round = 0;
+    {
+      std::lock_guard const lock(mutex_);
+      if (left_ > 0) fail(parted());
+      if (failure_) std::rethrow_exception(failure_);
+      round = round_.load();
+      if (++arrived_ == size()) {
+        arrived_ = 0;
+        next_round();
+        return;
+      }
+    }
+    round_.wait([round](std::uint32_t now) { return now != round; });
+    std::lock_guard const lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  void fail(std::exception_ptr const& failure) noexcept {
+    if (!failure_) failure_ = failure;
+    next_round();
+  }
+  void next_round() noexcept {
+    round_.add(1);
+    round_.wake();
+  }
+  static std::exception_ptr parted() noexcept {
+    return std::make_exception_ptr(CollectiveMismatch(
+        "DataParallel: a device's pass is over, and another's has come to a layer in which they meet, as a "
+        "synchronized BatchNorm or nn::all_gather: all devices must run the same layers, whatever their samples are"));
+  }
+
+  std::mutex mutex_;
+  Signal<> round_;
+  int arrived_ = 0, left_ = 0;
+  std::exception_ptr failure_;
+  std::vector<void const*> given_;
+};
+
+/// How the threads at a Meeting exchange what lies on the host.
+class ByThreads {
+ public:
+  ByThreads(Meeting& meeting, int rank) noexcept : meeting_(&meeting), rank_(rank) {}
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return meeting_->size(); }
+  void all_gather(void const* mine, void* all, std::size_t bytes) {
+    meeting_->exchange(rank_, mine, [&](auto const& given) {
+      auto* to = static_cast<std::byte*>(all);
+      for (auto const* from : given) {
+        if (bytes > 0) std::memcpy(to, from, bytes);
+        to += bytes;
+      }
+    });
+  }
+  template <class T>
+  void reduce_scatter(T const* in, T* out, Index count) {
+    meeting_->exchange(rank_, in, [&](auto const& given) {
+      for (Index i = 0; i < count; ++i)
+        out[i] = tree_sum(size(), [&](int r) {
+          return static_cast<T const*>(given[static_cast<std::size_t>(r)])[rank_ * count + i];
+        });
+    });
+  }
+
+ private:
+  Meeting* meeting_;
+  int rank_;
+};
+
+/// How ranks exchange what lies where their communicator sums, once what they have started before is complete.
+template <comm::Communicator Communicator>
+class ByRanks {
+ public:
+  explicit ByRanks(Communicator& communicator) noexcept : communicator_(&communicator) {}
+  [[nodiscard]] int rank() const noexcept { return communicator_->rank(); }
+  [[nodiscard]] int size() const noexcept { return communicator_->size(); }
+  void all_gather(void const* mine, void* all, std::size_t bytes) {
+    run({.type = ElementType::uint8,
+         .data = all,
+         .count = static_cast<Index>(bytes),
+         .collective = comm::Collective::all_gather,
+         .in = mine});
+  }
+  template <class T>
+  void reduce_scatter(T const* in, T* out, Index count) {
+    run({.type = element_type_of<T>,
+         .data = out,
+         .count = count,
+         .collective = comm::Collective::reduce_scatter,
+         .in = in});
+  }
+
+ private:
+  void run(comm::Piece piece) {
+    communicator_->start(piece);
+    communicator_->wait(piece);
+  }
+  Communicator* communicator_;
+};
+
+/// A replica's place among those that `By` joins. A device's memory goes over the host, unless `By` takes it as it is.
+template <class By, class Device, bool as_it_is>
+class ReplicaGroup final : public nn::ReplicaGroup {
+ public:
+  ReplicaGroup(By by, Device& device) noexcept : by_(by), device_(&device) {}
+  [[nodiscard]] int size() const noexcept override { return by_.size(); }
+  [[nodiscard]] int rank() const noexcept override { return by_.rank(); }
+  void all_gather(void const* mine, void* all, std::size_t bytes) override {
+    auto const replicas = static_cast<std::size_t>(size());
+    exchange(mine, bytes, all, replicas * bytes, [&](void const* from, void* to) { by_.all_gather(from, to, bytes); });
+  }
+  void all_gather(Index mine, Index* all) override {
+    auto const begin = Clock::seconds();
+    by_.all_gather(&mine, all, sizeof mine);
+    seconds_ += Clock::seconds() - begin;
+  }
+  void reduce_scatter(float const* in, float* out, Index count) override { sum(in, out, count); }
+  void reduce_scatter(double const* in, double* out, Index count) override { sum(in, out, count); }
+
+ private:
+  template <class T>
+  void sum(T const* in, T* out, Index count) {
+    auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
+    exchange(in, static_cast<std::size_t>(size()) * bytes, out, bytes, [&](void const* from, void* to) {
+      by_.reduce_scatter(static_cast<T const*>(from), static_cast<T*>(to), count);
+    });
+  }
+  template <class F>
+  void exchange(void const* in, std::size_t in_bytes, void* out, std::size_t out_bytes, F const& f) {
+    device_->expect_not_recorded("layers that exchange numbers with other replicas");
+    device_->stream().synchronize();
+    auto const begin = Clock::seconds();
+    if constexpr (as_it_is) {
+      f(in, out);
+    } else {
+      if (in_host_.size() < in_bytes) in_host_.resize(in_bytes);
+      if (out_host_.size() < out_bytes) out_host_.resize(out_bytes);
+      device_->copy_to_host(in, in_host_.data(), in_bytes);
+      f(in_host_.data(), out_host_.data());
+      device_->copy_from_host(out_host_.data(), out, out_bytes);
+    }
+    seconds_ += Clock::seconds() - begin;
+  }
+
+  By by_;
+  Device* device_;
+  std::vector<std::byte> in_host_, out_host_;
+};
+
+/// That of a replica which computes several shards one after the other: they are many, and cannot meet.
+class ShardsInTurns final : public nn::ReplicaGroup {
+ public:
+  explicit ShardsInTurns(int shards) noexcept : shards_(shards) {}
+  [[nodiscard]] int size() const noexcept override { return shards_; }
+  [[nodiscard]] int rank() const noexcept override { return 0; }
+  void all_gather(void const*, void*, std::size_t) override { refuse(); }
+  void all_gather(Index, Index*) override { refuse(); }
+  void reduce_scatter(float const*, float*, Index) override { refuse(); }
+  void reduce_scatter(double const*, double*, Index) override { refuse(); }
+
+ private:
+  /// @throws ConfigError
+  [[noreturn]] void refuse() const {
+    throw ConfigError("Reproducible: each device computes " + std::to_string(shards_) +
+                      " shards one after the other, and the model has a layer in which all shards meet, as a "
+                      "synchronized BatchNorm or nn::all_gather; use as many ranks or devices as shards, or leave out "
+                      "Reproducible");
+  }
+  int shards_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/cuda.cuh>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/launch/run.hpp>
+#include <lockstep/parallel/data_parallel.hpp>
+#include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/on_cuda.hpp>
+#include <lockstep/parallel/single_device.hpp>
+
+#include "memory/device.hpp"
+#include "parallel/meeting_model.hpp"
+
+using namespace lockstep;
+
+namespace all_gather_on_cuda {
+namespace {
+
+using meeting_model::farthest;
+using meeting_model::fit;
+using meeting_model::Outcome;
+using parallel::OnCuda;
+
+template <class Connect>
+std::vector<Outcome> fit_ranks(Connect const& connect) {
+  std::vector<Outcome> all(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+#if defined(LOCKSTEP_NCCL_EMULATION)
+    cuda_emulation::OwnDevice const device;
+#endif
+    all[static_cast<std::size_t>(world.rank)] = fit(OnCuda{parallel::DistributedDataParallel{connect(world), 64, 1}});
+    return 0;
+  });
+  return all;
+}
+
+void check_alike(Outcome const& device, Outcome const& host) {
+  CHECK(farthest(device.values, host.values) <= meeting_model::rounding);
+  CHECK(farthest(device.buffers, host.buffers) <= meeting_model::rounding);
+  CHECK(farthest(device.losses, host.losses) <= meeting_model::rounding);
+}
+
+}  // namespace
+
+TEST_CASE("on CUDA, too, replicas meet within a pass, by threads, over the host and over NCCL") {
+  if (!lockstep_test::has_gpu("passes in which replicas meet")) return;
+  auto const host = fit(parallel::SingleDevice{.threads = 1});
+  check_alike(fit(OnCuda{parallel::SingleDevice{}}), host);
+  auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}});
+  check_alike(dp, host);
+  for (auto const& rank : fit_ranks([](launch::World& world) { return comm::connect(world); })) {
+    CHECK(rank.values == dp.values);
+    CHECK(rank.losses == dp.losses);
+  }
+#if defined(LOCKSTEP_NCCL_EMULATION)
+  for (auto const& rank : fit_ranks([](launch::World& world) { return comm::NcclCommunicator(world); }))
+    check_alike(rank, host);
+#endif
+}
+
+}  // namespace all_gather_on_cuda

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <lockstep/core/mix.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/nn/all_gather.hpp>
+#include <lockstep/nn/batch_norm.hpp>
+#include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/dot_products.hpp>
+#include <lockstep/nn/elementwise_loss.hpp>
+#include <lockstep/nn/l2_normalize.hpp>
+#include <lockstep/nn/linear.hpp>
+#include <lockstep/optim/sgd.hpp>
+#include <lockstep/train/trainer.hpp>
+
+/// A model in whose passes all replicas meet: statistics over all their samples, and a loss over pairs of these.
+namespace meeting_model {
+using namespace lockstep;
+
+struct Point {
+  std::array<float, 4> at;
+  int label;
+};
+
+/// Draws a row's products with all rows to zero.
+struct Apart {
+  static constexpr char const* name = "apart";
+  template <class T>
+  constexpr kernel::LossAt<T> operator()(T product) const {
+    return {product * product / 2, product};
+  }
+};
+
+class Model {
+ public:
+  explicit Model(bool synchronized = true)
+      : norm_(6, {.activation = nn::Activation::relu, .synchronized = synchronized}) {}
+  void visit(auto&& each) { each("lift", lift_), each("norm", norm_), each("head", head_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = norm_.forward(context, lift_.forward(context, context.input(batch[&Point::at].values)));
+    auto const logits = head_.forward(context, x);
+    auto const own = nn::l2_normalize(context, logits);
+    auto const all = nn::all_gather(context, own);
+    auto const products = nn::dot_products(context, own, all.rows);
+    return nn::cross_entropy(context, logits, batch[&Point::label])
+        .with_auxiliary(nn::elementwise_loss(context, Apart{}, products, 0.1));
+  }
+
+ private:
+  nn::Linear lift_{4, 6};
+  nn::BatchNorm norm_;
+  nn::Linear head_{6, 3};
+};
+
+inline std::vector<Point> points(int count) {
+  std::vector<Point> all;
+  for (int i = 0; i < count; ++i) {
+    auto const draw = [&](std::uint64_t k) { return mix(static_cast<std::uint64_t>(i), k); };
+    Point point{{}, static_cast<int>(draw(9) % 3)};
+    for (std::size_t k = 0; k < 4; ++k)
+      point.at[k] = static_cast<float>(draw(k) % 1000) / 500 - 1 + (k == 0 ? 0.3f : 0);
+    point.at[static_cast<std::size_t>(point.label)] += 1;
+    all.push_back(point);
+  }
+  return all;
+}
+
+struct Outcome {
+  std::vector<float> values, buffers;
+  std::vector<double> losses;
+};
+
+struct Losses final : train::Observer {
+  std::vector<double> values;
+  void step(train::StepReport const& report) override { values.push_back(report.loss); }
+};
+
+/// Micro-steps of 8 samples for all replicas together. Of 43 the last has three, and of more than two replicas some get
+/// none of them.
+template <class Trained = Model, class Policy>
+Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.05) {
+  auto const batch = 8 / policy.all_shards();
+  Losses losses;
+  FitOptions options{.epochs = 2};
+  options.observers = {&losses};
+  Trainer trainer{std::move(model), optim::SGD{.learning_rate = learning_rate}, std::move(policy), 5};
+  data::DataLoader loader{data::InMemoryDataset{points(43)},
+                          data::ShuffledSampler{.seed = 1},
+                          data::PadCollate{},
+                          {.batch_size = batch, .workers = 0}};
+  trainer.fit(loader, options);
+  return {{trainer.values().begin(), trainer.values().end()},
+          {trainer.buffers().begin(), trainer.buffers().end()},
+          losses.values};
+}
+
+template <class T>
+double farthest(std::vector<T> const& a, std::vector<T> const& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto const off = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    most = off <= most ? most : off;
+  }
+  return most;
+}
+
+/// Twelve steps of a rate of 0.05 along gradients of about 1, which float rounds by less than 100 of its units each.
+inline constexpr double rounding = 12 * 0.05 * 100 * 0x1p-24;
+
+}  // namespace meeting_model
