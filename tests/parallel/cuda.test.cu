@@ -229,6 +229,7 @@ TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for rou
       std::vector<std::decay_t<decltype(parts[0].batch())>> batches;
       for (auto const& part : parts) batches.push_back(part.batch());
       out.losses.push_back(trainer.step(batches, {.clip_norm = 0.5}).mean());
+      out.losses.push_back(trainer.gradient_norm());
     }
     data::InMemoryDataset const whole(all);
     data::DataLoader loader(whole, data::ShuffledSampler{.seed = 3}, data::PadCollate{}, {.batch_size = 14});

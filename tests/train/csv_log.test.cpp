@@ -21,7 +21,7 @@ using lockstep_test::write_file;
 namespace {
 
 std::string const names =
-    "kind,step,epoch,loss,learning_rate,samples,samples_per_second,seconds,loss_scale,skipped_steps";
+    "kind,step,epoch,loss,learning_rate,samples,samples_per_second,seconds,loss_scale,skipped_steps,gradient_norm";
 
 /// The cells of each row; none of those that stand in these tests is quoted, but names.
 std::vector<std::vector<std::string>> rows(std::string const& text) {
@@ -42,15 +42,15 @@ TEST_CASE("a row for each step that is logged and each evaluation, with a cell f
   train::CsvLog log(folder / "metrics.csv");
   log.start({2, 1, 0, 0, {"accuracy", "f1"}});
   log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
-  log.step({2, 2, 0, 0.25, 1e-3, 16, 0.5, 64, 1024, 3});
+  log.step({2, 2, 0, 0.25, 1e-3, 16, 0.5, 64, 1024, 3, 1.5});
   log.evaluation({2, 0, 77, 0.75, {{"f1", 0.125}, {"accuracy", 0.5}}, 1});
   log.evaluation({2, 0, 77, 0.75, {{"f1", 1}}, 1});
   CHECK(read_file(folder / "metrics.csv") == names +
                                                  ",accuracy,f1\n"  // complete although the log is open
-                                                 "step,1,0,0.5,0.001,8,100,0.25,,,,\n"
-                                                 "step,2,0,0.25,0.001,16,64,0.5,1024,3,,\n"
-                                                 "evaluation,2,0,0.75,,77,,1,,,0.5,0.125\n"
-                                                 "evaluation,2,0,0.75,,77,,1,,,,1\n");
+                                                 "step,1,0,0.5,0.001,8,100,0.25,,,,,\n"
+                                                 "step,2,0,0.25,0.001,16,64,0.5,1024,3,1.5,,\n"
+                                                 "evaluation,2,0,0.75,,77,,1,,,,0.5,0.125\n"
+                                                 "evaluation,2,0,0.75,,77,,1,,,,,1\n");
 }
 
 TEST_CASE("a long run logs the steps that observers are told to log") {
@@ -75,15 +75,15 @@ TEST_CASE("numbers read back as the same bits, and those that are none can be to
   auto const table = rows(read_file(folder / "metrics.csv"));
   REQUIRE(table.size() == 1 + values.size() + 1);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    REQUIRE(table[i + 1].size() == 11);
+    REQUIRE(table[i + 1].size() == 12);
     auto const loss = std::strtod(table[i + 1][3].c_str(), nullptr);
-    auto const metric = std::strtod(table[i + 1][10].c_str(), nullptr);
+    auto const metric = std::strtod(table[i + 1][11].c_str(), nullptr);
     CHECK(loss == values[i]);
     CHECK(std::signbit(loss) == std::signbit(values[i]));
     CHECK(metric == -values[i]);
   }
   CHECK(table.back()[3] == "nan");
-  CHECK(table.back()[10] == "inf");
+  CHECK(table.back()[11] == "inf");
 }
 
 TEST_CASE("a run that goes on keeps the rows up to its checkpoint and the one header, and one that begins keeps none") {

@@ -42,15 +42,17 @@ TEST_CASE("runs of any length log at least ten steps (or all), the last among th
   }
 }
 
-TEST_CASE("a loss scale is logged where there is one") {
+TEST_CASE("a loss scale and a gradient's norm are logged where there are any") {
   lockstep_test::TemporaryFolder const folder;
   train::MetricsLog log(folder / "metrics.jsonl");
   log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
-  log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100, 1024, 3});
+  log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100, 1024, 3, 1.5});
   std::istringstream lines(lockstep_test::read_file(folder / "metrics.jsonl"));
   std::string first, second;
   std::getline(lines, first), std::getline(lines, second);
   CHECK_FALSE(json::parse(first, "line").find("loss_scale"));
+  CHECK_FALSE(json::parse(first, "line").find("gradient_norm"));
+  CHECK(json::parse(second, "line").at("gradient_norm").number() == 1.5);
   CHECK(json::parse(second, "line").at("loss_scale").number() == 1024);
   CHECK(json::parse(second, "line").at("skipped_steps").integer() == 3);
 }

@@ -23,6 +23,7 @@
 #include <lockstep/nn/recurrent.hpp>
 #include <lockstep/nn/relative_position_bias.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/standard_normal.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 #include <lockstep/optim/adamw.hpp>
@@ -64,6 +65,16 @@ class Model {
   nn::Linear first_, second_;
   nn::Dropout dropout_{0.5};
   nn::Buffer shift_{{1}, nn::Initializer::constant(0.25)};
+};
+
+/// Predicts noise.
+struct Noise {
+  void visit(auto&&) {}
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    return nn::standard_normal_like(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})), batch.positions());
+  }
 };
 
 /// Keeps what the trainer's own evaluation predicts.
@@ -136,6 +147,26 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
   CHECK_THROWS_AS(moved.set(trainer.values()), ShapeError);  // without its buffers
   CHECK_THROWS_AS(moved.set(trainer.values().first(1), trainer.buffers()), ShapeError);
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+}
+
+TEST_CASE("what is drawn in a prediction differs from one to the next, and follows from the seed") {
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  auto const draws = [&](auto... seed) {
+    train::Predictor predictor(Noise{}, std::span<float const>());
+    (predictor.set_seed(seed), ...);
+    std::vector<std::vector<float>> all;
+    for (int i = 0; i < 3; ++i) {
+      auto const made = predictor.predict(batch.batch()).value.span();
+      all.emplace_back(made.begin(), made.end());
+    }
+    return all;
+  };
+  auto const first = draws();
+  CHECK(first[0] != first[1]);
+  CHECK(first[1] != first[2]);
+  CHECK(draws() == first);
+  CHECK(draws(0u) == first);
+  CHECK(draws(1u) != first);
 }
 
 TEST_CASE("parameters of another model are refused") {

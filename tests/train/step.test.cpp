@@ -210,6 +210,59 @@ TEST_CASE("a step's options scale its rate and clip its gradient") {
   CHECK(std::sqrt(moved) == doctest::Approx(1e-3).epsilon(1e-3));
 }
 
+TEST_CASE("what has the rate 0 is no part of the gradient's norm, under any policy") {
+  auto const batches = std::vector{points(6), points(4)};
+  auto const norm = [&](optim::RateRule const& rates, auto policy, double clip_norm = 1e-3) {
+    Trainer trainer{Net{}, optim::SGD{.learning_rate = 0.1, .rates = rates}, std::move(policy)};
+    CHECK(trainer.gradient_norm() == 0);
+    std::vector<data::Collated<data::PadCollate, Point>> held;
+    for (int shard = 0; shard < trainer.split().count; ++shard)
+      held.emplace_back(data::PadCollate{}, batches[static_cast<std::size_t>(trainer.split().first + shard) % 2]);
+    std::vector<std::remove_cvref_t<decltype(held[0].batch())>> all;
+    for (auto const& each : held) all.push_back(each.batch());
+    trainer.step(all, {.clip_norm = clip_norm});
+    return trainer.gradient_norm();
+  };
+  auto const check = [&](auto const& policy) {
+    auto const hidden = norm([](std::string_view name, auto) { return name.starts_with("hidden"); }, policy());
+    auto const head = norm([](std::string_view name, auto) { return name.starts_with("head"); }, policy());
+    auto const both = norm({}, policy());
+    CHECK(hidden > 0.01);
+    CHECK(head > 0.01);
+    CHECK(both == doctest::Approx(std::hypot(hidden, head)).epsilon(1e-6));
+    CHECK(norm({}, policy(), 0) == 0);  // nobody needs it
+    CHECK(norm({}, policy(), 1e9) == both);
+  };
+  check(single);
+  check(two);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    for (bool shard : {false, true})
+      check([&] {
+        return parallel::DistributedDataParallel{comm::connect(world), 256, 1, parallel::BufferPolicy::first, shard};
+      });
+    return 0;
+  });
+}
+
+TEST_CASE("ranks of a loop of one's own that have parted are found when asked for") {
+  std::vector<std::string> said(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
+    trainer.step(collated(6).batch());
+    trainer.check_replicas();
+    trainer.step(collated(6).batch(), {.rate_factor = world.rank == 0 ? 1.0 : 0.5});
+    try {
+      trainer.check_replicas();
+    } catch (CollectiveMismatch const& error) {
+      said[static_cast<std::size_t>(world.rank)] = error.what();
+    }
+    return 0;
+  });
+  for (auto const& text : said)
+    CHECK_MESSAGE(text.find("after step 2 the parameter \"hidden.weight\" of rank 1 is not rank 0's") != text.npos,
+                  text);
+}
+
 TEST_CASE("dropout differs from step to step, of the same batch as well, and from seed to seed") {
   auto const batch = collated(6);
   auto const losses = [&](std::uint64_t seed) {

@@ -160,9 +160,12 @@ TEST_CASE("a run that goes on says from where what was logged before is void") {
                        ConfigError);
 }
 
-TEST_CASE("a directory that cannot be written to is an error that names it") {
-  train::TensorBoard board("/missing");
-  CHECK_THROWS_WITH_AS(board.start({}), doctest::Contains("/missing/events.out.tfevents."), DataError);
+TEST_CASE("a directory is made where there is none; one that cannot be is an error that names it") {
+  lockstep_test::TemporaryFolder const folder;
+  train::TensorBoard(folder / "runs/first").start({});
+  CHECK(std::filesystem::exists(folder / "runs/first"));
+  train::TensorBoard board("/dev/null/missing");
+  CHECK_THROWS_WITH_AS(board.start({}), doctest::Contains("/dev/null/missing/events.out.tfevents."), DataError);
 }
 
 TEST_CASE("a run that never starts, as it was over, leaves nothing") {

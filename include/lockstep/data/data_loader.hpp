@@ -107,6 +107,17 @@ class DataLoader {
       require(options.batch_size == 1, "batch_size", options.batch_size,
               "left at 1 where the sampler chooses how many samples a batch has");
       options.batch_size = order.most_rows();
+      if (order.size() != order.batches() * order.most_rows())
+        throw ConfigError("DataLoader: the sampler's order has size() " + std::to_string(order.size()) +
+                          "; it must be batches() * most_rows(), " + std::to_string(order.batches()) + " * " +
+                          std::to_string(order.most_rows()));
+    } else {
+      static_assert(
+          !(
+              requires { &OrderType::batches; } || requires { &OrderType::most_rows; } ||
+              requires { &OrderType::rows; }),
+          "Lockstep: the sampler's order has some of what an order by batches needs and not all: samples(), batches(), "
+          "most_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
     if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(

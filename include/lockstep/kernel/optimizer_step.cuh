@@ -61,6 +61,7 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals
   if (sum_of_squares) {
     auto const norm = std::sqrt(*sum_of_squares) / scalars.loss_scale, allowed = max_norm * scalars.weight;
     scalars.clip = max_norm > 0 && norm > allowed ? allowed / norm : 1;
+    scalars.norm = scalars.weight != 0 ? norm / scalars.weight : 0;
     scalars.skip = scalars.skip || !std::isfinite(*sum_of_squares);
   }
   if (scale && scalars.weight != 0) *scale = scaler.after(*scale, !scalars.skip);

@@ -13,6 +13,7 @@ struct StepScalars {
   double clip = 1;           ///< factor that the mean's gradient is multiplied by
   bool skip = false;         ///< leave everything as it is
   double loss_scale = 1;     ///< that gradients have been multiplied by: a power of two
+  double norm = 0;           ///< of the mean's gradient, before it is clipped; 0 where it was not measured
 
   /// A step in which no rank had a sample changes nothing.
   [[nodiscard]] constexpr bool active() const noexcept { return !skip && weight != 0; }

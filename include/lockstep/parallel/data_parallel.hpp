@@ -108,6 +108,7 @@ struct DataParallel {
 
     [[nodiscard]] bool stops() const noexcept { return stops_; }
     [[nodiscard]] bool skipped() { return state_.skipped(first().device()); }
+    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(first().device()); }
 
     template <class F>
     void each(F&& f) {

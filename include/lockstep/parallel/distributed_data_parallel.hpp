@@ -149,6 +149,7 @@ struct DistributedDataParallel {
 
     [[nodiscard]] bool stops() noexcept { return buckets_.rider()[2] > 0; }
     [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
+    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
     /// Writes down in `timeline` how long sums were waited for, and each bucket's way; a null one ends it.
     void trace(Timeline* timeline) noexcept { timeline_ = timeline; }
 
@@ -278,6 +279,7 @@ struct DistributedDataParallel {
       if constexpr (Space::host_accessible)
         if (shards_.deals()) {
           optim::GlobalNorm norm;
+          state_.leave_out(optimizer, replica_, settings);
           if (settings.clip_norm > 0 || DeviceReplica::scales_loss)
             norm = shards_.norm(replica_.stream(), {replica_.gradient_data(), {layout_.size()}}, replica_.touched());
           return state_.update(optimizer, replica_, loss, settings, norm);

@@ -40,9 +40,18 @@ class OptimizerState {
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
+    leave_out(optimizer, replica, settings);
     step_all(optimizer, replica,
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
                            replica.touched(), replica.loss_scale().data()));
+  }
+  /// Where a norm is to be measured: what has the rate 0 in this optimizer is no part of it, so its gradient is zero.
+  template <class Replica>
+  void leave_out(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
+    if (settings.clip_norm == 0 && !Replica::scales_loss) return;
+    for (auto const& entry : layout_->entries())
+      if (!entry.frozen && optim::rate_of(optimizer, entry) == 0)
+        replica.device().zero(replica.gradient_data() + entry.offset, entry.size);
   }
   /// The same on the host where the norm of all gradients has been measured, if the settings clip or the loss is
   /// scaled: it is not here that they all are.   @returns whether the step changes anything
@@ -55,6 +64,10 @@ class OptimizerState {
   }
   /// Whether the last update changed nothing, because a norm that it needed was not finite. Waits for the device.
   [[nodiscard]] bool skipped(detail::Device<Space> const& device) const { return make_scalars_.skipped(device); }
+  /// Of the last update's mean gradient, before it was clipped; 0 where it was not measured. Waits for the device.
+  [[nodiscard]] double gradient_norm(detail::Device<Space> const& device) const {
+    return make_scalars_.gradient_norm(device);
+  }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return arenas_.size() * static_cast<std::size_t>(size_) * sizeof(float);
   }

@@ -56,6 +56,8 @@ struct SingleDevice {
     [[nodiscard]] bool stops() const noexcept { return stops_; }
     /// Whether an update changed nothing, because gradients that it measures are not finite. Alike on all.
     [[nodiscard]] bool skipped() { return state_.skipped(replica_.device()); }
+    /// Of the mean gradient, before it was clipped, where the last update measured it, else 0. Alike on all.
+    [[nodiscard]] double gradient_norm() { return state_.gradient_norm(replica_.device()); }
 
     /// Calls f(shard, replica) for each local shard, on the threads of the device whose shard it is.
     template <class F>

@@ -55,6 +55,7 @@ class CsvLog final : public Observer {
       add(report.loss_scale), add(report.skipped_steps);
     else
       leave(2);
+    report.gradient_norm > 0 ? add(report.gradient_norm) : leave(1);
     leave(metrics_.size());
     file_.write(line_);
   }
@@ -62,7 +63,7 @@ class CsvLog final : public Observer {
   void evaluation(EvaluationReport const& report) override {
     line_ = "evaluation";
     add(report.step), add(report.epoch), add(report.loss), leave(1);
-    add(report.samples), leave(1), add(report.seconds), leave(2);
+    add(report.samples), leave(1), add(report.seconds), leave(3);
     for (auto const& name : metrics_) {
       auto const found = std::find_if(report.metrics.begin(), report.metrics.end(),
                                       [&](auto const& metric) { return metric.first == name; });

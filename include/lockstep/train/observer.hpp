@@ -32,6 +32,7 @@ struct StepReport {
   double samples_per_second = 0;  ///< of the run so far, evaluations left out
   double loss_scale = 0;          ///< where activations are float16, after a step that is logged, else 0
   Index skipped_steps = 0;        ///< of the run so far, whose gradients were not all finite; likewise
+  double gradient_norm = 0;       ///< of the mean's gradient, before it is clipped; 0 where nothing is
 
   /// Every step up to the hundredth, then every tenth, behind the thousandth every hundredth and so on, but at least
   /// every hundredth part of the run, and the last that is planned. Where a run ends early changes nothing: one that

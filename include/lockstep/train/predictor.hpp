@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/nn/context.hpp>
@@ -54,6 +56,10 @@ class Predictor {
     std::copy(buffers.begin(), buffers.end(), buffers_.data());
     tokens_ = 0;
   }
+
+  /// What models draw in their predictions, such as noise, follows from this and from how many predictions there have
+  /// been since: each has other draws. Predictors of one seed have the same; it is 0 at first.
+  void set_seed(std::uint64_t seed) noexcept { seed_ = seed, passes_ = 0; }
 
   /// What the model predicts for a batch, in evaluation mode. What it refers to stays until the next call.
   /// @throws what the model throws
@@ -114,7 +120,7 @@ class Predictor {
     static_assert(nn::HasPredict<Model, Context, Batch>,
                   "Lockstep: the model has no predict(context, batch) const for this batch type; see "
                   "docs/reference/model.md");
-    context_.begin_micro_batch(nn::Mode::evaluation, 0);
+    context_.begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
     return model_.predict(context_, batch);
   }
 
@@ -143,6 +149,7 @@ class Predictor {
   Context context_;
   Metadata metadata_;
   Index tokens_ = 0;  // of each sequence that `next` goes on with
+  std::uint64_t seed_ = 0, passes_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

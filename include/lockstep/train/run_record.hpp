@@ -52,6 +52,12 @@ struct RunRecord {
   std::string timed_products;           ///< which algorithms GPUs took, where they were chosen by time
   optim::LossScaler::State loss_scale;  ///< at the end, where activations are float16
 
+  /// A step has taken so long, and with it so many samples of the run were seen.
+  void add_step(double seconds, Index all_samples) {
+    step_seconds.push_back(seconds);
+    training_seconds += seconds;
+    samples = all_samples;
+  }
   /// The step at which this part of the run began.
   [[nodiscard]] Index resumed() const noexcept { return resumed_at.empty() ? 0 : resumed_at.back(); }
   /// Of what was trained since then, as are all seconds.

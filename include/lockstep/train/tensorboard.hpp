@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,18 +25,20 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 #if defined(LOCKSTEP_TENSORBOARD)
 
 /// Writes an event file for TensorBoard into a directory: of the steps that metrics.jsonl has too, train/loss,
-/// train/learning_rate and train/samples_per_second, in float16 also train/loss_scale, and of every evaluation
-/// eval/loss and its metrics. An event is complete in the file as soon as it is logged. A run that goes on from a
-/// checkpoint begins a file of its own, which voids what earlier ones in the directory say of steps that are yet to
-/// come. For one rank only.
+/// train/learning_rate and train/samples_per_second, in float16 also train/loss_scale, where gradients are clipped
+/// train/gradient_norm, and of every evaluation eval/loss and its metrics. An event is complete in the file as soon as
+/// it is logged. A run that goes on from a checkpoint begins a file of its own, which voids what earlier ones in the
+/// directory say of steps that are yet to come. For one rank only.
 /// @throws DataError when the file cannot be written, ConfigError at the start of a second fit
 class TensorBoard final : public Observer {
  public:
-  /// The file is created when a run starts.
+  /// The file, and its directory where there is none, are created when a run starts.
   explicit TensorBoard(std::string const& directory) : path_(directory + "/" + file_name()) {}
 
   void start(StartReport const& report) override {
     one_fit_.start("TensorBoard", path_, report.resumed);
+    std::error_code failed;  // of which fopen tells the reason
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failed);
     file_.reset(std::fopen(path_.c_str(), "wbe"));
     if (!file_) fail("create");
     write(detail::Event(0).version());
@@ -45,6 +50,7 @@ class TensorBoard final : public Observer {
                                                     {"train/learning_rate", report.learning_rate},
                                                     {"train/samples_per_second", report.samples_per_second}};
     if (report.loss_scale > 0) all.emplace_back("train/loss_scale", report.loss_scale);
+    if (report.gradient_norm > 0) all.emplace_back("train/gradient_norm", report.gradient_norm);
     write(detail::Event(report.step).scalars(all));
   }
   void evaluation(EvaluationReport const& report) override {
@@ -76,6 +82,23 @@ class TensorBoard final : public Observer {
   std::unique_ptr<std::FILE, detail::CloseFile> file_;
   detail::OneFit one_fit_;
 };
+
+#else
+
+/// Says what it needs.
+template <class Nothing = void>
+class TensorBoard : public Observer {
+  static_assert(
+      !std::is_void_v<Nothing>,
+      "Lockstep: train::TensorBoard writes its files by protozero: link lockstep::tensorboard, or put protozero "
+      "in the include path and define LOCKSTEP_TENSORBOARD; see docs/reference/trainer.md");
+
+ public:
+  template <class Directory>
+  explicit TensorBoard(Directory const&) {}
+};
+template <class Directory>
+TensorBoard(Directory) -> TensorBoard<>;
 
 #endif
 

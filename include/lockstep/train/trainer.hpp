@@ -35,6 +35,7 @@
 #include <lockstep/train/detail/product_choices.hpp>
 #include <lockstep/train/detail/record_of.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
+#include <lockstep/train/detail/step_reports.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/detail/trainer_parts.hpp>
@@ -174,6 +175,12 @@ class Trainer {
     }
   }
 
+  /// Of the last step's mean gradient, before it was clipped, where it was; else 0. Alike on all ranks.
+  [[nodiscard]] double gradient_norm() { return session_.gradient_norm(); }
+  /// Compares the parameters, and what the optimizer keeps, of all ranks, bit for bit: for a loop of one's own.
+  /// @collective with DistributedDataParallel   @throws CollectiveMismatch when they have parted; names the first
+  void check_replicas() { train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, done_.steps); }
+
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
   /// with the averages of an optim::Averaged.   @collective with DistributedDataParallel
   /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others
@@ -266,7 +273,7 @@ class Trainer {
       observer->start({plan.steps, plan.epochs, record.steps, judge.best(), train::detail::metric_names(evaluation)});
 
     bool learns = false;
-    train::detail::LossScaleReports loss_scales;
+    train::detail::StepReports reports;
     train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
     start(loader, plan.trainer_epoch(record.steps), plan.begin(record.steps), plan.before.epochs + plan.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
@@ -292,13 +299,8 @@ class Trainer {
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
-      record.step_seconds.push_back(now - step_began);
-      record.training_seconds += now - step_began;
-      record.samples = plan.samples(record.steps);
-      auto const seconds = now - record.run_began;
-      train::StepReport done{record.steps, plan.steps,     epoch,   loss.mean(),
-                             rate,         record.samples, seconds, record.samples_per_second()};
-      loss_scales.add(session_, done);
+      record.add_step(now - step_began, plan.samples(record.steps));
+      auto const done = reports.of(session_, plan, record, options, loss.mean(), rate, now);
       for (auto* observer : options.observers) observer->step(done);
       bool const ends_epoch = plan.ends_epoch(record.steps);
       if (ends_epoch || over()) train::detail::check_weight(learns, epoch_loss, record.steps);

@@ -5,6 +5,7 @@
 // CASE vector: Lockstep: the first argument of DataLoader is no dataset
 // CASE order: Lockstep: the first argument of DataLoader is no dataset
 // CASE member: Lockstep: this member of the sample cannot be collated
+// CASE batches: Lockstep: the sampler's order has some of what an order by batches needs and not all
 // LINES 40
 #include <string>
 #include <vector>
@@ -33,6 +34,17 @@ struct Dataset {
 
 #if defined(CASE_no_sampler)
 struct Sampler {};
+#elif defined(CASE_batches)
+struct Sampler {
+  struct Order : data::SequentialSampler::Order {
+    Order() : data::SequentialSampler::Order(3) {}
+    Index samples() const { return 3; }
+    Index batches() const { return 1; }
+    Index most_rows() const { return 3; }
+    Index rows(Index) const { return 3; }  // without an epoch
+  };
+  Order over(Dataset const&) const { return {}; }
+};
 #else
 using Sampler = data::SequentialSampler;
 #endif

@@ -47,6 +47,12 @@ class MakeStepScalars<CudaSpace> {
     memory::wait_for(made_);
     return on_host()->skip;
   }
+  template <class Device>
+  [[nodiscard]] double gradient_norm(Device const&) const {
+    if (!told_) return 0;
+    memory::wait_for(made_);
+    return on_host()->norm;
+  }
 
  private:
   [[nodiscard]] optim::StepScalars<Space>* on_host() const noexcept {

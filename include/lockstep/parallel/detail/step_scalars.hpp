@@ -47,9 +47,10 @@ class MakeStepScalars<HostSpace> {
     scalars_.weight = loss.weight;
     scalars_.skip = !std::isfinite(loss.sum);
     if (scale) scalars_.loss_scale = static_cast<double>(scale->scale);
-    if (settings.clip_norm > 0)
-      scalars_.clip = norm.unscaled(scalars_.loss_scale).clip(settings.clip_norm, loss.weight);
+    auto const unscaled = norm.unscaled(scalars_.loss_scale);
+    if (settings.clip_norm > 0) scalars_.clip = unscaled.clip(settings.clip_norm, loss.weight);
     if (settings.clip_norm > 0 || scale) {
+      scalars_.norm = loss.weight != 0 ? unscaled.norm() / loss.weight : 0;
       scalars_.skip = scalars_.skip || !norm.finite();
       if (scale && loss.weight != 0) *scale = settings.loss_scaler.after(*scale, !scalars_.skip);
     }
@@ -59,6 +60,11 @@ class MakeStepScalars<HostSpace> {
   template <class Device>
   [[nodiscard]] bool skipped(Device const&) const noexcept {
     return scalars_.skip;
+  }
+  /// Of the last step's mean gradient, before it was clipped; 0 where nobody needed it.
+  template <class Device>
+  [[nodiscard]] double gradient_norm(Device const&) const noexcept {
+    return scalars_.norm;
   }
 
  private:

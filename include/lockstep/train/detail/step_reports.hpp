@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/train/detail/fit_plan.hpp>
+#include <lockstep/train/detail/loss_scale_of.hpp>
+#include <lockstep/train/fit_options.hpp>
+#include <lockstep/train/observer.hpp>
+#include <lockstep/train/run_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What is told of each step. On all ranks, which see the same.
+class StepReports {
+ public:
+  /// Of the last step that `record` has, which ended `now`.
+  /// @throws Error when no step since the last one that was logged has changed anything, and none will
+  template <class Session>
+  [[nodiscard]] StepReport of(Session& session, FitPlan const& plan, RunRecord const& record, FitOptions const& options,
+                              double loss, double rate, double now) {
+    StepReport report{.step = record.steps,
+                      .steps = plan.steps,
+                      .epoch = plan.epoch(record.steps - 1),
+                      .loss = loss,
+                      .learning_rate = rate,
+                      .samples = record.samples,
+                      .seconds = now - record.run_began,
+                      .samples_per_second = record.samples_per_second()};
+    if (options.clip_norm > 0) report.gradient_norm = session.gradient_norm();
+    if constexpr (scales_loss<Session>)
+      if (report.is_logged()) add_loss_scale(loss_scale_of(session), report);
+    return report;
+  }
+
+ private:
+  void add_loss_scale(optim::LossScaler::State const& state, StepReport& report) {
+    report.loss_scale = static_cast<double>(state.scale);
+    report.skipped_steps = state.skipped;
+    constexpr auto least = optim::LossScaler::least;
+    bool const all = before_.scale == least && state.skipped - before_.skipped == report.step - step_;
+    if (all && state.scale == least)
+      throw Error(
+          "training: gradients in float16 are not finite although the loss scale is down at 1, so that " +
+          std::to_string(state.skipped) + " steps were skipped, the last of them step " + std::to_string(report.step) +
+          "; scale inputs and targets down, or store activations as bfloat16, or as float32, and send gradients "
+          "as either, if they are sent as float16");
+    before_ = state;
+    step_ = report.step;
+  }
+
+  optim::LossScaler::State before_;
+  Index step_ = 0;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
