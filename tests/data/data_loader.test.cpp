@@ -10,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -612,6 +613,36 @@ TEST_CASE("options and places out of range are refused by name") {
   CHECK_THROWS_AS(static_cast<void>(loader.next()), ConfigError);  // never started
   loader.start({}, 0, 4, 1);
   CHECK(loader.next().step() == 4);
+}
+
+TEST_CASE(
+    "a dataset whose size has changed needs another loader, and what would be an order by batches says its size") {
+  struct Number {
+    float value;
+  };
+  struct Growing {
+    std::shared_ptr<std::vector<Number>> values = std::make_shared<std::vector<Number>>(4);
+    Index size() const { return std::ssize(*values); }
+    Number get(Index i) const { return (*values)[static_cast<std::size_t>(i)]; }
+  };
+  Growing const dataset;
+  data::DataLoader loader(dataset, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2, .workers = 0});
+  loader.start({}, 0, 0, 1);
+  CHECK(loader.next().batches()[0].rows() == 2);
+  dataset.values->push_back({1});
+  CHECK_THROWS_WITH_AS(loader.start({}, 0, 0, 1), doctest::Contains("make another loader"), ConfigError);
+  struct Sampler {
+    struct Order : data::SequentialSampler::Order {
+      using data::SequentialSampler::Order::Order;
+      Index samples() const { return 5; }
+      Index batches() const { return 2; }
+      Index most_rows() const { return 3; }
+      Index rows(Index, Index batch) const { return batch == 0 ? 3 : 2; }
+    };
+    Order over(Growing const& data) const { return Order(data.size()); }
+  };
+  CHECK_THROWS_WITH_AS((data::DataLoader{dataset, Sampler{}, data::PadCollate{}}),
+                       doctest::Contains("size() 5; it must be batches() * most_rows(), 2 * 3"), ConfigError);
 }
 
 TEST_CASE("no allocation per batch once the largest has been seen" * doctest::skip(!lockstep_test::counts_mallocs)) {

@@ -124,6 +124,7 @@ class DataLoader {
           "DataLoader: a stream has no other samples to pad with or to put in a failed one's place, and no number of "
           "samples to drop some of; leave tail at exact and on_failure at raise or skip");
     replay_ = options.replay;
+    size_ = samples;
     core_ = std::make_shared<Core>(std::move(dataset), std::move(order), std::move(collate), options);
   }
   DataLoader(DataLoader&&) noexcept = default;
@@ -131,6 +132,7 @@ class DataLoader {
     if (core_) core_->stop();
     core_ = std::move(other.core_);
     fingerprint_ = std::move(other.fingerprint_);
+    size_ = other.size_;
     replay_ = other.replay_;
     taker_ = other.taker_;
     return *this;
@@ -245,6 +247,11 @@ class DataLoader {
       Index const lanes = core_->dataset().lanes();
       require(lanes % split.all == 0, "split.all", split.all,
               "a divisor of the stream's " + std::to_string(lanes) + " lanes; give the stream more of them");
+    } else {
+      auto const now = static_cast<Index>(core_->dataset().size());
+      require(
+          now == size_, "the dataset's size()", now,
+          std::to_string(size_) + ", as when the loader was made: make another loader of a dataset that has changed");
     }
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
   }
@@ -256,6 +263,7 @@ class DataLoader {
   }
 
   std::shared_ptr<Core> core_;
+  Index size_ = 0;  // of the dataset, when its order was made
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;
   std::thread::id taker_{};

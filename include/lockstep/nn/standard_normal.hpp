@@ -11,9 +11,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
-/// Independent numbers of the standard normal distribution, as many as x has (torch.randn_like), new in every forward
-/// pass, in evaluation too: what a variational autoencoder or a diffusion model adds. No gradient flows into them.
-/// Padding is zero.
+/// Independent numbers of the standard normal distribution, as many as x has (torch.randn_like), new in every step and
+/// in every prediction of a Predictor: what a variational autoencoder or a diffusion model adds. In evaluations they
+/// are there, too, and the same each time. No gradient flows into them. Padding is zero.
 /// @determinism bitwise: a sample meets the same numbers on any rank, in any row, with any padding
 template <class Context>
 [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> standard_normal_like(
