@@ -77,6 +77,26 @@ struct Noise {
   }
 };
 
+/// Parts of the model, under two names, and the model as a part.
+struct Part {
+  nn::Linear layer{1, 4};
+  void visit(auto&& each) { each("layer", layer); }
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    auto const x = batch[&Point::x].values;
+    return layer.forward(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})));
+  }
+};
+struct First : Part {
+  void visit(auto&& each) { each("first", layer); }
+};
+struct Outer {
+  Model model = Model();
+  void visit(auto&& each) { each("inner", model); }
+  auto predict(auto& context, auto const& batch) const { return model.predict(context, batch); }
+  auto loss(auto& context, auto const& logits, auto const& batch) const { return model.loss(context, logits, batch); }
+};
+
 /// Keeps what the trainer's own evaluation predicts.
 struct Keep {
   std::vector<float>* kept;
@@ -147,6 +167,32 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
   CHECK_THROWS_AS(moved.set(trainer.values()), ShapeError);  // without its buffers
   CHECK_THROWS_AS(moved.set(trainer.values().first(1), trainer.buffers()), ShapeError);
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
+  trainer.step(batch.batch());
+  moved.set(trainer);
+  train::Predictor<Model> by_name(Model{}, trainer);
+  CHECK(moved.predict(batch.batch()).value(3, 1) != expected[7]);
+  CHECK(by_name.predict(batch.batch()).value(3, 1) == moved.predict(batch.batch()).value(3, 1));
+}
+
+TEST_CASE("a predictor of a part takes it by name") {
+  Trainer trainer{Model{}, optim::AdamW{.learning_rate = 0.1}, parallel::SingleDevice{.threads = 1}};
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  train::Predictor first(First{}, trainer);
+  auto const weight = trainer.values().subspan(static_cast<std::size_t>(trainer.layout().entries()[0].offset));
+  auto const check = [&] {
+    auto const y = first.predict(batch.batch());
+    auto const bias = trainer.values()[static_cast<std::size_t>(trainer.layout().entries()[1].offset)];
+    CHECK(y.value(2, 0) == doctest::Approx(double{weight[0]} * line::points(3)[2].x + bias));
+  };
+  check();
+  trainer.step(batch);
+  first.set(trainer);
+  check();
+  CHECK_THROWS_WITH_AS(train::Predictor(Part{}, trainer), doctest::Contains("has no \"layer.weight\""), ConfigError);
+  Trainer outer{Outer{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}};
+  train::Predictor whole(Outer{}, outer);
+  train::Predictor part(Model{}, outer, "inner.");
+  CHECK(part.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
 }
 
 TEST_CASE("what is drawn in a prediction differs from one to the next, and follows from the seed") {

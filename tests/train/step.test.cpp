@@ -168,6 +168,18 @@ TEST_CASE("steps by hand are those of a fit") {
   CHECK(values_of(stepped) != none);
 }
 
+TEST_CASE("batches and what holds them are the same to a step") {
+  auto const loss = [](auto const& batches) {
+    Trainer trainer{Net{}, adamw(), single()};
+    return trainer.step(batches).sum;
+  };
+  auto const one = collated(6);
+  CHECK(loss(one) == loss(one.batch()));
+  std::vector<data::Collated<data::PadCollate, Point>> held;
+  for (int i = 0; i < 3; ++i) held.push_back(collated(6));
+  CHECK(loss(held) == loss(std::vector(3, one.batch())));
+}
+
 TEST_CASE("steps by hand learn alike on two devices and two ranks, and of several batches summed") {
   auto const all = on_two([](auto policy) {
     auto data = loader(24, 3);
@@ -218,9 +230,7 @@ TEST_CASE("what has the rate 0 is no part of the gradient's norm, under any poli
     std::vector<data::Collated<data::PadCollate, Point>> held;
     for (int shard = 0; shard < trainer.split().count; ++shard)
       held.emplace_back(data::PadCollate{}, batches[static_cast<std::size_t>(trainer.split().first + shard) % 2]);
-    std::vector<std::remove_cvref_t<decltype(held[0].batch())>> all;
-    for (auto const& each : held) all.push_back(each.batch());
-    trainer.step(all, {.clip_norm = clip_norm});
+    trainer.step(held, {.clip_norm = clip_norm});
     return trainer.gradient_norm();
   };
   auto const check = [&](auto const& policy) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <lockstep/core/contract.hpp>
@@ -17,6 +18,7 @@
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/safetensors.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
@@ -47,6 +49,13 @@ class Predictor {
     set(values, buffers);
   }
 
+  /// Takes those of a trainer whose model has this one as a part, by name, as `set` does.
+  template <detail::HasNamedNumbers Other>
+  Predictor(Model model, Other const& other, std::string_view in_other = {}, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    set(other, in_other);
+  }
+
   /// Takes others, such as those that a trainer has after a few steps more. `next` then begins anew.
   /// @throws ShapeError when an arena is not of this model's size
   void set(std::span<float const> values, std::span<float const> buffers = {}) {
@@ -54,6 +63,16 @@ class Predictor {
     check("buffers", buffers, buffers_.span());
     std::copy(values.begin(), values.end(), values_.data());
     std::copy(buffers.begin(), buffers.end(), buffers_.data());
+    tokens_ = 0;
+  }
+
+  /// The same by name, of a trainer whose model may have more: names begin with `in_other` there, as an encoder's do in
+  /// what it was trained in: set(trainer, "encoder.").
+  /// @throws ConfigError when the other model lacks one of the names, ShapeError when two shapes differ
+  template <detail::HasNamedNumbers Other>
+  void set(Other const& other, std::string_view in_other = {}) {
+    detail::take_parameters({other.layout(), other.values(), other.buffers()},
+                            {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
     tokens_ = 0;
   }
 

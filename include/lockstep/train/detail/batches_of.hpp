@@ -4,23 +4,32 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// The batches of one step: those that a loader has handed out, or those of a range, or the only one.
+/// The batches of one step: those that a loader has handed out, or those of a range, which may be of data::Collated, or
+/// the only one.
 template <class Batches>
 [[nodiscard]] auto batches_of(Batches const& batches) {
   if constexpr (requires { batches.batches(); }) {
     return std::span(batches.batches());
   } else if constexpr (requires { batches.rows(); }) {
     return std::span<Batches const>(&batches, 1);
+  } else if constexpr (requires { batches.batch().rows(); }) {
+    return std::span(&batches.batch(), 1);
+  } else if constexpr (requires { std::span(batches)[0].batch().rows(); }) {
+    std::vector<std::remove_cvref_t<decltype(std::span(batches)[0].batch())>> all;
+    for (auto const& held : batches) all.push_back(held.batch());
+    return all;
   } else {
     static_assert(
         requires { std::span(batches)[0].rows(); },
-        "Lockstep: step takes a batch for each device: what a data::DataLoader's next() returns, a std::vector of "
-        "batches, or one batch, as of data::Collated{data::PadCollate{}, samples}.batch(); see "
+        "Lockstep: step takes a batch for each device: what a data::DataLoader's next() returns, a "
+        "data::Collated{data::PadCollate{}, samples}, a batch, or a std::vector of either; see "
         "docs/how-to/write-your-own-loop.md");
     return std::span(batches);
   }

@@ -29,6 +29,12 @@ struct NamedNumbers {
   }
 };
 
+/// What has numbers by name: a trainer.
+template <class T>
+concept HasNamedNumbers = requires(T const& t) {
+  NamedNumbers<float const>{t.layout(), t.values(), t.buffers()};
+};
+
 /// Moves what begins with `prefix` by a share of the way towards what is so named in `from`, where names begin with
 /// `in_other`.
 /// @throws ConfigError when nothing has the prefix, the other model has not the name or the share is out of range,
