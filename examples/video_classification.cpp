@@ -27,6 +27,7 @@ struct Options : app::Options {
     command.add("--frames", sizes.frames, 2, 1024, "Frames of a clip");
     command.add("--height", sizes.height, 8, 4096, "Height of a frame in pixels");
     command.add("--width", sizes.width, 8, 4096, "Width of a frame in pixels");
+    command.add("--sync-batch-norm", sizes.synchronized, "Normalise by the clips of all ranks and devices");
     command.add("--samples", samples, 1, 10000000, "Clips to generate for training; a tenth more for evaluation");
   }
 };
@@ -37,7 +38,7 @@ class Camera {
 
   Clip operator()(std::uint64_t index) const {
     auto const number = mix(seed_, index);
-    auto const& [frames, height, width, channels, weights] = sizes_;
+    auto const frames = sizes_.frames, height = sizes_.height, width = sizes_.width;
     Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(frames * height * width)),
               std::array{0, 0, 1, 2, 3}[number % 5]};
     constexpr std::array<std::array<Index, 2>, 4> directions{{{0, 1}, {0, -1}, {1, 0}, {-1, 0}}};

@@ -27,14 +27,15 @@ struct Sizes {
   Index frames = 17, height = 256, width = 256;
   std::vector<Index> channels{16, 32, 64, 128, 256, 256};
   std::vector<float> class_weights{1, 1, 1, 1};  // of the loss: rare classes weigh more
+  bool synchronized = false;  // statistics of all devices' clips: one of them may have too few for good ones
 };
 
 /// Convolution, normalisation and rectifier.
 class Stage {
  public:
-  Stage(Index inputs, Index outputs, nn::PerAxis<3> stride)
+  Stage(Index inputs, Index outputs, nn::PerAxis<3> stride, bool synchronized)
       : convolution_(inputs, outputs, {.kernel = 3, .stride = stride, .padding = 1, .bias = nn::Bias::none}),
-        norm_(outputs, {.activation = nn::Activation::relu}) {}
+        norm_(outputs, {.activation = nn::Activation::relu, .synchronized = synchronized}) {}
 
   void visit(auto&& each) {
     each("convolution", convolution_);
@@ -61,7 +62,8 @@ class VideoClassifier {
       stages_.emplace_back(i == 0 ? input_.channels() : sizes.channels[i - 1], sizes.channels[i],
                            i == 0      ? nn::PerAxis<3>(1, 2, 2)
                            : i == last ? nn::PerAxis<3>(1)
-                                       : nn::PerAxis<3>(2));
+                                       : nn::PerAxis<3>(2),
+                           sizes.synchronized);
   }
 
   void visit(auto&& each) {

@@ -111,4 +111,8 @@ TEST_CASE("the program trains on two ranks as on two devices") {
   CHECK(dp.at("parameters_sha256") == ddp.at("parameters_sha256"));
   CHECK(dp.at("final").at("eval_loss") == ddp.at("final").at("eval_loss"));
   CHECK(dp.at("final").at("eval_samples").integer() == 4);
+  auto const sync_dp = trained("sync_dp", {"--parallel", "dp", "--devices", "2", "--sync-batch-norm"}),
+             sync_ddp = trained("sync_ddp", {"--nproc", "2", "--sync-batch-norm"});
+  CHECK(sync_dp.at("parameters_sha256") == sync_ddp.at("parameters_sha256"));
+  CHECK(sync_dp.at("parameters_sha256") != dp.at("parameters_sha256"));
 }
