@@ -19,10 +19,11 @@ bool check_learning(Session& session, nn::ParameterLayout const& layout, nn::Los
   std::size_t parameters = 0;
   for (auto const& entry : layout.entries()) parameters += entry.size > 0 && !entry.frozen;
   if (parameters == 0 || session.report().unused_parameters.size() < parameters) return true;
-  throw Error("training: step " + std::to_string(step) +
-              " gave no parameter a gradient, so nothing can be learned: the loss does not lead back to any; a loss of "
-              "your own writes to context.gradient(prediction), and a layer of your own calls context.on_backward; see "
-              "docs/how-to/add-a-layer.md");
+  throw Error(
+      "training: step " + std::to_string(step) +
+      " gave no parameter a gradient, so nothing can be learned: the loss does not lead back to any; none comes "
+      "back through an nn::Frozen block, a loss of your own writes to context.gradient(prediction), and a layer of "
+      "your own calls context.on_backward; see docs/how-to/add-a-layer.md");
 }
 
 /// So would one whose loss never has a weight, for a step of weight 0 changes nothing.
