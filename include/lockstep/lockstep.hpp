@@ -115,6 +115,7 @@
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/slope.hpp>
+#include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/kernel/softmax.hpp>
 #include <lockstep/kernel/space_pooling.hpp>
 #include <lockstep/kernel/square_roots.hpp>

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "kernel/values.hpp"
 #include "nn/sequence_model.hpp"
 
 using namespace lockstep;
@@ -45,6 +46,47 @@ TEST_CASE("cross_entropy: gradients, used once and twice") {
       CAPTURE(result.where);
       CHECK(result.ok());
     }
+}
+
+namespace {
+/// Shares of classes, which sum up to something else than 1 in some rows.
+struct Shared : Model {
+  using Model::Model;
+  std::vector<float> shares = lockstep_test::values<float>(5 * logits.shape[1], 4), factors{1, -0.5f, 0, 2, 0.25f};
+  void make() {
+    for (auto& share : shares) share = share * share;
+  }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const&) const {
+    auto const x = lockstep_test::learned(context, logits);
+    TensorView<float const, 2, HostSpace> const q(shares.data(), x.value.extent);
+    auto loss = nn::cross_entropy(context, x, q, {.factor = 0.5});
+    if (uses > 1) loss += nn::cross_entropy(context, x, q, TensorView<float const, 1, HostSpace>(factors.data(), {5}));
+    return loss;
+  }
+};
+}  // namespace
+
+TEST_CASE("cross_entropy: shares of classes") {
+  for (Index classes : {1, 3, 40, 300})
+    for (int uses : {1, 2}) {
+      Shared model(batch, classes, uses);
+      model.make();
+      auto const result = check_model(model, batch);
+      CAPTURE(result.where);
+      CHECK(result.ok());
+    }
+  // A share of 1 is a label; one of 0.9, and 0.1 of another class, what both are in part.
+  Trial<Shared, double> trial(Shared(batch, 4));
+  auto& shares = trial.model.shares;
+  std::fill(shares.begin(), shares.end(), 0.0f);
+  for (std::size_t row = 0; row < 5; ++row) shares[4 * row + 2] = 0.75f, shares[4 * row + 1] = 0.25f;
+  std::fill(trial.values.begin(), trial.values.end(), 0.5);
+  auto const loss = trial.step(batch);
+  CHECK(loss.weight == 5);
+  CHECK(loss.sum == doctest::Approx(0.5 * 5 * std::log(4.0)));
+  shares[7] = -1;
+  CHECK_THROWS_WITH_AS(trial.step(batch), doctest::Contains("row 1 of the batch gives class 3 the share -1"), RowError);
 }
 
 namespace {

@@ -3,9 +3,12 @@
 #include <string>
 #include <type_traits>
 
+#include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/float16.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
+#include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/expect_present.hpp>
 #include <lockstep/nn/loss.hpp>
@@ -19,12 +22,18 @@ using kernel::CrossEntropyOptions;
 
 namespace detail {
 
+/// Shares of all classes in place of a label.
+template <class T>
+inline constexpr bool is_share =
+    std::is_floating_point_v<T> || std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+
 /// An absent label is left out where what the collate writes for it is the ignored one.
 template <class Space, class Labels>
 void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
-  expect_present<Space>(
-      "cross_entropy, labels", labels, [&](auto label) { return options.ignored == static_cast<Index>(label); },
-      "what the collate writes there, data::PadCollate{.value = -1}, is left out as {.ignored = -1}");
+  if constexpr (!is_share<std::remove_cvref_t<decltype(*numbers_of(labels).data)>>)
+    expect_present<Space>(
+        "cross_entropy, labels", labels, [&](auto label) { return options.ignored == static_cast<Index>(label); },
+        "what the collate writes there, data::PadCollate{.value = -1}, is left out as {.ignored = -1}");
 }
 
 /// `factors` may be a null view.
@@ -33,19 +42,33 @@ template <class Context, class Label, int Rank>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
     TensorView<Label, Rank, typename Context::Space> labels,
     TensorView<float const, 1, typename Context::Space> factors, CrossEntropyOptions const& options) {
-  static_assert(std::is_integral_v<Label> || std::is_enum_v<Label>,
-                "Lockstep: cross_entropy takes integers or enumerators as labels, one per row; for numbers, several of "
-                "which may be 1 in a row, there is nn::binary_cross_entropy_with_logits");
+  using Share = std::remove_const_t<Label>;
+  static_assert(
+      std::is_integral_v<Share> || std::is_enum_v<Share> || is_share<Share>,
+      "Lockstep: cross_entropy takes integers or enumerators as labels, one per row, or a number for each class, "
+      "its share; for several classes at a time there is nn::binary_cross_entropy_with_logits");
   using Operand = LossOperand<Context>;
   Extents<1> const slots{logits.tokens.extent(0)};
   auto const losses = context.template temporary<double>(slots), weights = context.template temporary<double>(slots);
   Staging work(context);
   auto const gradient = work.loss_gradient(logits.tokens);
-  kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
-      context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
-      labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
-      gradient.write, factors);
-  return Loss<typename Context::Space>::of(context, losses, weights);
+  if constexpr (is_share<Share>) {
+    expect<ConfigError>(options.class_weights.empty() && options.label_smoothing == 0 && !options.ignored, [] {
+      return "cross_entropy: class weights, label smoothing and an ignored label are for labels, and the targets are "
+             "shares of classes: put them into the shares";
+    });
+    kernel::SoftCrossEntropy<typename Context::Space>::template forward_backward<Operand, Share>(
+        context.stream(), logits.layout, options.factor, work.read_for_loss(logits.tokens.value),
+        labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
+        gradient.write, factors);
+    return Loss<typename Context::Space>::of(context, losses, weights);
+  } else {
+    kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
+        context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
+        labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
+        gradient.write, factors);
+    return Loss<typename Context::Space>::of(context, losses, weights);
+  }
 }
 
 }  // namespace detail
@@ -54,10 +77,15 @@ template <class Context, class Label, int Rank>
 /// of the labels' class weights, the number of tokens without them, so that the mean is that of
 /// torch.nn.functional.cross_entropy with the same weights, smoothing and ignored label.
 /// While recording, the gradient of the sum is left beside the logits at once: one pass serves forward and backward.
-/// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes)
+///
+/// Labels that are numbers with a fraction are shares of all classes instead, as mixed pictures and teachers have them:
+/// the loss is -sum over the classes of share * log softmax(logits), the weight the number of tokens, as in PyTorch.
+/// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes);
+/// shares as many as logits, outermost first: a column of std::array<float, classes>, or nn::softmax(…).value
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when there are more or fewer labels than slots, or class weights than classes
-/// @throws RowError (at Contract::normal) for a label outside the classes, with row, label and range
+/// @throws RowError (at Contract::normal) for a label outside the classes, or a share that is negative or not finite,
+/// with row, label and range   @throws ConfigError for shares with options other than the factor
 template <class Context, class Label, int Rank>
 [[nodiscard]] Loss<typename Context::Space> cross_entropy(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,

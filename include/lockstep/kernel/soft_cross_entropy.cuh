@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <limits>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/team.cuh>
+#include <lockstep/kernel/soft_cross_entropy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A team takes a row. `gradient` may be the logits: a thread writes only what it alone has yet to read.
+template <class Team, class T, class Share>
+LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layout, Index classes, double factor,
+                                                  T const* logits, Share const* shares, float const* factors,
+                                                  double* losses, double* weights, T* gradient, Write write) {
+  using Sum = Accumulate<T>;
+  for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
+    auto const* const x = logits + row * classes;
+    auto const* const q = shares + row * classes;
+    auto* const dx = gradient ? gradient + row * classes : nullptr;
+    if (!layout.is_token(row)) {
+      if (Team::member() == 0) losses[row] = weights[row] = 0;
+      for (Index c = Team::member(); dx && write == Write::overwrite && c < classes; c += Team::size) dx[c] = T{};
+      continue;
+    }
+    Sum most = -std::numeric_limits<Sum>::infinity();
+    for (Index c = Team::member(); c < classes; c += Team::size) {
+      auto const value = static_cast<Sum>(x[c]);
+      most = value > most || value != value ? value : most;
+    }
+    most = Team::largest(most);
+    Sum total = 0, all = 0, dot = 0;
+    for (Index c = Team::member(); c < classes; c += Team::size) {
+      Sum const z = static_cast<Sum>(x[c]) - most;
+      auto const share = static_cast<Sum>(q[c]);
+      total += std::exp(z);
+      all += share;
+      dot += share * z;
+    }
+    total = Team::sum(total);
+    all = Team::sum(all);
+    dot = Team::sum(dot);
+    double const by = factor * (factors ? static_cast<double>(factors[row]) : 1);
+    if (Team::member() == 0) {
+      weights[row] = 1;
+      losses[row] = by * (static_cast<double>(all) * std::log(static_cast<double>(total)) - static_cast<double>(dot));
+    }
+    if (!dx) continue;
+    auto const scale = static_cast<Sum>(by) * all / total;
+    for (Index c = Team::member(); c < classes; c += Team::size) {
+      auto slope = std::exp(static_cast<Sum>(x[c]) - most) * scale - static_cast<Sum>(by) * static_cast<Sum>(q[c]);
+      if (write == Write::add) slope += static_cast<Sum>(dx[c]);
+      dx[c] = static_cast<T>(slope);
+    }
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+/// Shapes and formulas as on the host, queued on the stream. Shares are not looked at.
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
+template <>
+struct SoftCrossEntropy<CudaSpace> {
+  template <class T, class Share>
+  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, double factor,
+                               TensorView<T const, 2, CudaSpace> logits, TensorView<Share const, 1, CudaSpace> shares,
+                               TensorView<double, 1, CudaSpace> losses, TensorView<double, 1, CudaSpace> weights,
+                               TensorView<T, 2, CudaSpace> gradient, Write write,
+                               TensorView<float const, 1, CudaSpace> factors = {}) {
+    check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
+    auto const classes = logits.extent[1];
+    auto const run = [&](auto team) {
+      using Team = decltype(team);
+      detail::launch("kernel::SoftCrossEntropy", stream, layout.slots * Team::size,
+                     detail::soft_cross_entropy_rows<Team, T, Share>, layout, classes, factor, logits.data, shares.data,
+                     factors.data, losses.data, weights.data, gradient.data, write);
+    };
+    if (classes <= classes_per_warp)
+      run(detail::WarpTeam{});
+    else
+      run(detail::BlockTeam{});
+  }
+
+ private:
+  static constexpr Index classes_per_warp = 512;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

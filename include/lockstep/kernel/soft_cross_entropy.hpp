@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/exp.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// CrossEntropy where each row has a share of every class in place of one label.
+template <class Space>
+struct SoftCrossEntropy {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+/// @throws ShapeError unless every logit has a share, and every row a factor where there are any
+inline void check_soft_cross_entropy(Index slots, Extents<2> logits, Index shares, Index factors) {
+  expect<ShapeError>(logits[0] == slots && shares == elements(logits), [&] {
+    return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(shares) +
+           " shares of classes; each logit needs one";
+  });
+  expect<ShapeError>(factors == 0 || factors == slots, [&] {
+    return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(factors) +
+           " factors; each row of logits needs one, or leave them out";
+  });
+}
+
+template <>
+struct SoftCrossEntropy<HostSpace> {
+  /// With q = shares[r] and p = softmax(logits[r]): losses[r] = -factor * factors[r] * sum over c of q[c] log p[c] and
+  /// weights[r] = 1, both 0 for padding. gradient = that of the sum of the losses, or gradient += that.
+  /// @shape logits, shares [layout.slots, classes]   @shape factors [layout.slots], or a null view: each is 1
+  /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
+  /// memory; a null one is left out
+  /// @determinism bitwise, for any number of threads
+  /// @throws ShapeError when the shapes disagree
+  /// @throws RowError (at Contract::normal) for a share that is negative or not finite
+  template <class T, class Share>
+  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, double factor,
+                               TensorView<T const, 2, HostSpace> logits, TensorView<Share const, 1, HostSpace> shares,
+                               TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
+                               TensorView<T, 2, HostSpace> gradient, Write write,
+                               TensorView<float const, 1, HostSpace> factors = {}) {
+    check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
+    if constexpr (checks(Contract::normal)) check(layout, logits.extent[1], shares.data);
+    auto const classes = logits.extent[1];
+    stream.pool().for_ranges(
+        layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)), [=](Index begin, Index end) {
+          with_best_instructions([=](auto vectors) {
+            for (Index r = begin; r < end; ++r) {
+              auto* const dx = gradient.data ? gradient.data + r * classes : nullptr;
+              bool const counts = layout.is_token(r);
+              auto const by = factor * (factors.data ? static_cast<double>(factors.data[r]) : 1);
+              weights.data[r] = counts ? 1 : 0;
+              losses.data[r] =
+                  counts ? row(vectors, classes, by, logits.data + r * classes, shares.data + r * classes, dx, write)
+                         : 0;
+              if (!counts && dx && write == Write::overwrite) std::fill_n(dx, classes, T{0});
+            }
+          });
+        });
+  }
+
+ private:
+  static constexpr Index elements_per_task = 4096, block = 256;
+
+  /// The loss of a row. Sums are of type T within a block of classes and doubles across blocks.
+  template <std::size_t bytes, class T, class Share>
+  [[gnu::always_inline]] static double row(Vectors<bytes> vectors, Index classes, double by, T const* x, Share const* q,
+                                           T* dx, Write write) noexcept {
+    T const most = detail::largest(vectors, x, classes);
+    T terms[block];
+    double total = 0, all = 0, dot = 0;
+    for (Index c = 0; c < classes; c += block) {
+      auto const here = std::min(block, classes - c);
+      for (Index i = 0; i < here; ++i) terms[i] = static_cast<T>(q[c + i]);
+      all += static_cast<double>(detail::sum(vectors, terms, here));
+      for (Index i = 0; i < here; ++i) terms[i] *= x[c + i] - most;
+      dot += static_cast<double>(detail::sum(vectors, terms, here));
+      for (Index i = 0; i < here; ++i) terms[i] = detail::exp(x[c + i] - most);
+      total += static_cast<double>(detail::sum(vectors, terms, here));
+    }
+    if (dx) {
+      auto const scale = static_cast<T>(by * all / total), share = static_cast<T>(by);
+      for (Index c = 0; c < classes; ++c) {
+        T const slope = detail::exp(x[c] - most) * scale - share * static_cast<T>(q[c]);
+        dx[c] = write == Write::add ? dx[c] + slope : slope;
+      }
+    }
+    return by * (all * std::log(total) - dot);
+  }
+
+  template <class Share>
+  static void check(SequenceLayout<HostSpace> const& layout, Index classes, Share const* shares) {
+    for (Index r = 0; r < layout.slots; ++r)
+      for (Index c = 0; c < classes; ++c) {
+        auto const share = static_cast<double>(shares[r * classes + c]);
+        if ((share >= 0 && std::isfinite(share)) || !layout.is_token(r)) continue;
+        auto const row = layout.row_of(r);
+        throw RowError("cross_entropy: row " + std::to_string(row) + " of the batch gives class " + std::to_string(c) +
+                           " the share " + std::to_string(share) +
+                           "; shares are finite and at least 0, and of a row "
+                           "mostly sum up to 1",
+                       row);
+      }
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
