@@ -142,6 +142,7 @@
 #include <lockstep/nn/dot_by_row.hpp>
 #include <lockstep/nn/dot_products.hpp>
 #include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/elementwise.hpp>
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/embedding.hpp>
 #include <lockstep/nn/encode_once.hpp>
@@ -161,6 +162,7 @@
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
 #include <lockstep/nn/layout_of.hpp>
+#include <lockstep/nn/leaky_relu.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/mean_absolute_error.hpp>
@@ -182,6 +184,7 @@
 #include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
 #include <lockstep/nn/same_lengths.hpp>
+#include <lockstep/nn/scale.hpp>
 #include <lockstep/nn/segment_of.hpp>
 #include <lockstep/nn/segments.hpp>
 #include <lockstep/nn/sequence.hpp>

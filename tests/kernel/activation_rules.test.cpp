@@ -100,3 +100,18 @@ TEST_CASE("relu: infinity passes, and zero has gradient zero") {
   std::vector<float> const y{infinity, 0, nan, 0, -0.0F}, expected{2, 0, 2, 0, 0};
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(kernel::Relu{}.backward(2.0F, y[i]) == expected[i]);
 }
+
+TEST_CASE_TEMPLATE("leaky relu: zero and what is rounded to zero have the slope below, and a nan stays one", T, float,
+                   double) {
+  kernel::LeakyRelu const rule{0.5};
+  T const tiny = std::numeric_limits<T>::denorm_min(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (T const x : {T(-8), -tiny, T(-0.0), T(0)}) {
+    CHECK(rule(x) == x / 2);
+    CHECK(rule.backward(T(3), rule(x)) == T(1.5));
+  }
+  for (T const x : {tiny, T(8), nan}) CHECK(rule.backward(T(3), rule(x)) == T(3));
+  CHECK(rule(T(8)) == T(8));
+  CHECK(std::isnan(rule(nan)));
+  CHECK(kernel::LeakyRelu{0}(T(-8)) == 0);
+  CHECK(kernel::LeakyRelu{0}.backward(T(3), T(-0.0)) == 0);
+}

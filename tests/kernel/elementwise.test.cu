@@ -40,14 +40,14 @@ void check_activation(Rule rule, double roundings) {
     auto const x = values<T>(n, 1, 6), dy = values<T>(n, 2);
     auto y = x, slope = x, dx = values<T>(n, 3);
     OnDevice<T> const device_x(x), device_dy(dy), device_y(y), device_slope(x), device_dx(dx);
-    Device::template forward<Rule, T>(stream.view(), device_x.view(n), device_y.view(n));
-    Host::forward<Rule, T>(host, view(x, n), view(y, n));
+    Device::template forward<Rule, T>(stream.view(), device_x.view(n), device_y.view(n), rule);
+    Host::forward<Rule, T>(host, view(x, n), view(y, n), rule);
     CHECK(farthest(device_y.values(), y) <= bound);
     constexpr bool has_slope = requires { rule.at(T{}); };
     if constexpr (has_slope) {
       OnDevice<T> const again(y);
-      Device::template forward<Rule, T>(stream.view(), device_x.view(n), again.view(n), device_slope.view(n));
-      Host::forward<Rule, T>(host, view(x, n), view(y, n), view(slope, n));
+      Device::template forward<Rule, T>(stream.view(), device_x.view(n), again.view(n), device_slope.view(n), rule);
+      Host::forward<Rule, T>(host, view(x, n), view(y, n), view(slope, n), rule);
       CHECK(again.values() == device_y.values());
       CHECK(farthest(device_slope.values(), slope) <= bound);
     }
@@ -55,8 +55,8 @@ void check_activation(Rule rule, double roundings) {
     OnDevice<T> const device_kept(kept);
     for (auto write : {Write::add, Write::overwrite}) {
       Device::template backward<Rule, T>(stream.view(), device_dy.view(n), device_kept.view(n), device_dx.view(n),
-                                         write);
-      Host::backward<Rule, T>(host, view(dy, n), view(kept, n), view(dx, n), write);
+                                         write, rule);
+      Host::backward<Rule, T>(host, view(dy, n), view(kept, n), view(dx, n), write, rule);
       CHECK(device_dx.values() == dx);
     }
   }
@@ -68,6 +68,8 @@ TEST_CASE_TEMPLATE("activations on CUDA are the host's but for roundings, and th
                    float, double) {
   if (!lockstep_test::has_gpu("kernel::Elementwise<CudaSpace>")) return;
   check_activation<T>(kernel::Relu{}, 0);
+  check_activation<T>(kernel::LeakyRelu{0.2}, 0);
+  check_activation<T>(kernel::Multiple{-3}, 0);
   // Values within 9 roundings on either, which are fused with others on the device; slopes within 20.
   check_activation<T>(kernel::Sigmoid{}, 18);
   check_activation<T>(kernel::Tanh{}, 18);

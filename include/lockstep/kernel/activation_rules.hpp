@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <limits>
 
 #include <lockstep/kernel/detail/exp.hpp>
@@ -8,13 +9,37 @@
 
 /// What Elementwise is made of: activations as function objects. y(x) is the value; backward takes dy and what forward
 /// kept: y itself or, of rules that have `at`, the slope, which comes with the value. They are called on the host and
-/// on devices, so they are constexpr, and T is float or double.
+/// on devices, so they are constexpr, and T is float or double. All have a name for messages.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// An activation at one element, and its derivative.
 template <class T>
 struct ActivationAt {
   T value, slope;
+};
+
+/// A rule that is shorter to write: its operator gives value and slope at once, and nothing else is needed.
+template <class Rule>
+concept ActivationWithSlope = requires(Rule const& rule, float x) {
+  { rule(x) } -> std::same_as<ActivationAt<float>>;
+};
+/// The same as Elementwise takes it.
+template <ActivationWithSlope Rule>
+struct BySlope {
+  static constexpr char const* name = Rule::name;
+  Rule rule;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return rule(x).value;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr ActivationAt<T> at(T x) const noexcept {
+    return rule(x);
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+    return dy * slope;
+  }
 };
 
 /// The rectified linear unit: max(0, x). A nan stays one, and passes dy.
@@ -27,6 +52,34 @@ struct Relu {
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
     return y <= 0 ? T{0} : dy;
+  }
+};
+
+/// The same with a slope below zero, 0 or more: x where x > 0, and slope x elsewhere. A nan stays one, and passes dy.
+struct LeakyRelu {
+  static constexpr char const* name = "kernel::LeakyRelu";
+  double slope = 0.01;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return x < 0 ? static_cast<T>(slope) * x : x;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T y) const noexcept {
+    return y <= 0 ? static_cast<T>(slope) * dy : dy;
+  }
+};
+
+/// A multiple: factor x
+struct Multiple {
+  static constexpr char const* name = "kernel::Multiple";
+  double factor = 1;
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T operator()(T x) const noexcept {
+    return static_cast<T>(factor) * x;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T) const noexcept {
+    return static_cast<T>(factor) * dy;
   }
 };
 

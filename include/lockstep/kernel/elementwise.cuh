@@ -14,22 +14,22 @@ struct Elementwise<CudaSpace> {
   using Vector = TensorView<T, 1, CudaSpace>;
 
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
     detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> values;
       here.load_as(x.data, values);
-      for (auto& value : values) value = Rule{}(value);
+      for (auto& value : values) value = rule(value);
       here.put(values, y.data);
     });
   }
 
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
     detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> values, slopes;
       here.load_as(x.data, values);
       for (int j = 0; j < here.size; ++j) {
-        auto const [value, derivative] = Rule{}.at(values[j]);
+        auto const [value, derivative] = rule.at(values[j]);
         values[j] = value;
         slopes[j] = derivative;
       }
@@ -39,12 +39,13 @@ struct Elementwise<CudaSpace> {
   }
 
   template <class Rule, class T>
-  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write) {
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
+                       Rule rule = {}) {
     detail::for_neighbours<T>(Rule::name, stream, dy.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> gradients, inputs;
       here.load_as(dy.data, gradients);
       here.load_as(kept.data, inputs);
-      for (int j = 0; j < here.size; ++j) gradients[j] = Rule{}.backward(gradients[j], inputs[j]);
+      for (int j = 0; j < here.size; ++j) gradients[j] = rule.backward(gradients[j], inputs[j]);
       here.put(gradients, dx.data, write);
     });
   }

@@ -9,8 +9,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An activation, one of activation_rules.hpp, of each element. Gelu, whose function devices have of their own, is
-/// apart.
+/// An activation, one of activation_rules.hpp or one like them, of each element. Gelu, whose function devices have of
+/// their own, is apart.
 template <class Space>
 struct Elementwise {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -26,20 +26,20 @@ struct Elementwise<HostSpace> {
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y) {
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
     stream.pool().for_ranges(x.size(), grain,
-                             [=](Index begin, Index end) { apply<Rule>(x.data + begin, y.data + begin, end - begin); });
+                             [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
   }
 
   /// y = rule(x) and slope = its derivative, of a rule that has `at`.
   /// @shape x, y, slope [n]; slope may be x
   template <class Rule, class T>
-  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope) {
+  static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
     stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(x.data, slope.data, [=](T const* from, T* to) {
           for (Index i = begin; i < end; ++i) {
-            auto const [value, derivative] = Rule{}.at(from[i]);
+            auto const [value, derivative] = rule.at(from[i]);
             y.data[i] = value, to[i] = derivative;
           }
         });
@@ -50,14 +50,15 @@ struct Elementwise<HostSpace> {
   /// dx = rule.backward(dy, kept), or dx += that; kept is y, or the slope of a rule that has `at`.
   /// @shape dy, kept, dx [n]; dx may be dy
   template <class Rule, class T>
-  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write) {
+  static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
+                       Rule rule = {}) {
     stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
           if (write == Write::overwrite) {
-            for (Index i = begin; i < end; ++i) to[i] = Rule{}.backward(from[i], kept.data[i]);
+            for (Index i = begin; i < end; ++i) to[i] = rule.backward(from[i], kept.data[i]);
           } else {
-            for (Index i = begin; i < end; ++i) to[i] += Rule{}.backward(from[i], kept.data[i]);
+            for (Index i = begin; i < end; ++i) to[i] += rule.backward(from[i], kept.data[i]);
           }
         });
       });
@@ -66,10 +67,10 @@ struct Elementwise<HostSpace> {
 
   /// On the calling thread, for kernels that apply it to a part of their output.
   template <class Rule, class T>
-  static void apply(T const* x, T* y, Index count) {
+  static void apply(T const* x, T* y, Index count, Rule rule = {}) {
     with_best_instructions([=] {
       detail::maybe_in_place(x, y, [=](T const* from, T* to) {
-        for (Index i = 0; i < count; ++i) to[i] = Rule{}(from[i]);
+        for (Index i = 0; i < count; ++i) to[i] = rule(from[i]);
       });
     });
   }

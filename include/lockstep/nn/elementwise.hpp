@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+
+#include <lockstep/kernel/activation_rules.hpp>
+#include <lockstep/nn/detail/elementwise.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+namespace detail {
+
+/// A rule whose value tells its slope.
+template <class Rule>
+concept ActivationByValue = requires(Rule const& rule, float x) {
+  { rule(x) } -> std::same_as<float>;
+  { rule.backward(x, x) } -> std::same_as<float>;
+};
+
+/// The rule as kernels take it.
+template <class Rule>
+[[nodiscard]] auto activation_of(Rule const& rule) {
+  static_assert(
+      kernel::ActivationWithSlope<Rule> || ActivationByValue<Rule>,
+      "Lockstep: the rule of nn::elementwise has a template operator()(T x) const that returns "
+      "kernel::ActivationAt<T>{value, slope}; or it returns the value, a T, and backward(dy, y) the gradient");
+  static_assert(
+      requires {
+        { Rule::name } -> std::convertible_to<char const*>;
+      },
+      "Lockstep: the rule of nn::elementwise says its name: static constexpr char const* name");
+  static_assert(std::is_trivially_copyable_v<Rule>,
+                "Lockstep: the rule of nn::elementwise holds numbers and views only");
+  if constexpr (kernel::ActivationWithSlope<Rule>)
+    return kernel::BySlope<Rule>{rule};
+  else
+    return rule;
+}
+
+}  // namespace detail
+
+/// y = rule(x) elementwise, an activation by one of kernel/activation_rules.hpp or by a rule of your own: an object
+/// with a `name` whose operator gives value and slope at one x, kernel::ActivationAt<T>. Forward then keeps the slopes
+/// while recording. Where y tells the slope, the operator may give the value alone, and `backward(dy, y)` the gradient.
+/// @determinism bitwise, for any number of threads
+template <class Context, class Rule, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> elementwise(
+    Context& context, Rule const& rule, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+  auto const of = detail::activation_of(rule);
+  detail::Elementwise<std::remove_const_t<decltype(of)>, Context, Rank> const made(context, x, of);
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context, class Rule>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> elementwise(
+    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  return x.with(elementwise(context, rule, x.tokens));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn

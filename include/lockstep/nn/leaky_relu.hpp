@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/nn/detail/elementwise.hpp>
+#include <lockstep/nn/sequence.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = x where x > 0 and slope * x elsewhere, as torch.nn.functional.leaky_relu; backward sees y, so nothing is kept
+/// for it.
+/// @determinism bitwise, for any number of threads
+/// @throws ConfigError for a slope below 0, with which y does not tell the sign of x
+template <class Context, int Rank>
+[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> leaky_relu(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x, double slope = 0.01) {
+  expect<ConfigError>(slope >= 0,
+                      [&] { return "leaky_relu: the slope is " + std::to_string(slope) + "; it must be 0 or more"; });
+  detail::Elementwise<kernel::LeakyRelu, Context, Rank> const made(context, x, {slope});
+  context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
+  return made.output();
+}
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> leaky_relu(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, double slope = 0.01) {
+  return x.with(leaky_relu(context, x.tokens, slope));
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
