@@ -35,6 +35,7 @@
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/rotary.cuh>
 #include <lockstep/kernel/scale.cuh>
+#include <lockstep/kernel/shift.cuh>
 #include <lockstep/kernel/soft_cross_entropy.cuh>
 #include <lockstep/kernel/softmax.cuh>
 #include <lockstep/kernel/space_pooling.cuh>

@@ -114,6 +114,7 @@
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/shift.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/kernel/softmax.hpp>

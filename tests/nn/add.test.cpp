@@ -4,8 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
+#include <lockstep/nn/space_pooling.hpp>
 
 #include "layer_check.hpp"
+#include "space_check.hpp"
 
 using namespace layer_check;
 
@@ -18,6 +21,10 @@ auto const residual = [](auto& context, nn::Linear const& layer, auto const& x) 
 auto const doubled = [](auto& context, nn::Linear const& layer, auto const& x) {
   auto const y = layer.forward(context, x);
   return nn::add(context, y, y);
+};
+/// To each token what the whole sequence says.
+auto const told = [](auto& context, nn::Linear const& layer, auto const& x) {
+  return nn::add(context, x, layer.forward(context, nn::mean_pool(context, x)));
 };
 }  // namespace
 
@@ -32,12 +39,36 @@ TEST_CASE("gradients of both sides") {
   }
 }
 
-TEST_CASE("shapes that differ are refused with both sides") {
-  std::string what;
-  try {
-    static_cast<void>(run<float>(nn::Linear(5, 3), 5, {.rows = 2, .length = 2}, residual, 1));
-  } catch (lockstep::ShapeError const& error) {
-    what = error.what();
+TEST_CASE("gradients of sequences and of what is added to their tokens, padding left out") {
+  for (auto const& lengths : {std::vector<std::int32_t>{9}, {9, 0, 1, 4}}) {
+    auto const result =
+        check(nn::Linear(7, 7), 7, {.rows = static_cast<Index>(lengths.size()), .length = 9, .lengths = lengths}, told);
+    CAPTURE(result.where);
+    CHECK(result.ok());
   }
-  CHECK(what == "add: the sides are [4, 5] and [4, 3]; they must be alike");
+}
+
+TEST_CASE("gradients of pictures, clips and series and of what is added to their places") {
+  auto const shifted = [](auto& context, nn::Linear const& layer, auto const& x) {
+    return nn::add(context, x, layer.forward(context, nn::global_average_pool(context, x)));
+  };
+  auto const series = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<3>{2, 4, 5}, shifted).check();
+  auto const picture = space_check::trial<double>(nn::Linear(5, 5), lockstep::Extents<4>{2, 4, 3, 5}, shifted).check();
+  CAPTURE(series.where);
+  CHECK(series.ok());
+  CAPTURE(picture.where);
+  CHECK(picture.ok());
+}
+
+TEST_CASE_TEMPLATE("bits do not depend on threads, and evaluation computes the same", T, float, double) {
+  Batch const batch{.rows = 5, .length = 31, .lengths = {31, 1, 0, 7, 30}};
+  for (int threads : {1, 2, 4})
+    CHECK(run<T>(nn::Linear(33, 33), 33, batch, told, threads) == run<T>(nn::Linear(33, 33), 33, batch, told, 1));
+  CHECK(evaluate<T>(nn::Linear(33, 33), 33, batch, told) == run<T>(nn::Linear(33, 33), 33, batch, told, 1).loss);
+}
+
+TEST_CASE("shapes that differ are refused with both sides") {
+  CHECK(refusal(nn::Linear(5, 3), 5, residual) == "add: the sides are [4, 5] and [4, 3]; they must be alike");
+  CHECK(refusal(nn::Linear(5, 3), 5, told) ==
+        "add: what is added is [2, 3] of [2, 5], the rows and channels of x; they must be alike");
 }

@@ -2,9 +2,14 @@
 #pragma once
 #include <tuple>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/shift.hpp>
+#include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
@@ -31,6 +36,73 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
     Sequence<typename Context::Scalar, typename Context::Space> const& y, Dropout const& dropout) {
   return add(context, x, dropout.forward(context, y));
+}
+
+/// To every token of a sequence the row of its sequence: z[s, c] = x[s, c] + row[r, c] for the slots s of sequence r,
+/// such as what a model knows of the sample beside its tokens. The gradient of a row is the sum over its tokens.
+/// @shape x [slots, width]   @shape row [rows, width]   @shape returns as x
+/// @determinism bitwise, for any number of threads
+/// @throws ShapeError when the rows are not those of as many sequences and channels
+template <class Context>
+[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> add(
+    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
+    typename Context::template Variable<2> row) {
+  using Operand = nn::Operand<Context>;
+  using Kernel = kernel::Shift<typename Context::Space>;
+  expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
+    return "add: what is added is " + to_string(row.value.extent) + " of " +
+           to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
+  });
+  auto const z = context.template variable<2>(x.tokens.value.extent);
+  {
+    Staging work(context);
+    Kernel::template run<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.read(row.value),
+                                  work.write(z.value));
+  }
+  context.on_backward(z, std::tuple{}, [x, row, z](Context& c) {
+    Staging back(c);
+    Extents<1> const flat{z.value.size()};
+    auto const dz = back.read(z.gradient());
+    if (auto const dx = back.gradient(x.tokens))
+      kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Operand>(
+          c.stream(), dz.reshape(flat), {}, {dx.data, flat}, dx.write);
+    if (auto const drow = back.gradient(row))
+      Kernel::template backward<Operand>(c.stream(), x.layout, dz, {drow.data, row.value.extent}, drow.write);
+  });
+  return x.with(z);
+}
+/// To every place of a picture, a clip or a series the row of its sample, such as a diffusion model's step.
+/// @shape x [rows, extent…, channels]   @shape row [rows, channels]   @shape returns as x
+template <class Context, int Rank>
+requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> add(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+    typename Context::template Variable<2> row) {
+  return add(context, detail::as_tokens(x), row).tokens.reshape(x.value.extent);
+}
+
+/// Says what can be added.
+template <class Context, class Scalar, int Rank, int Other, class Space>
+requires(Rank != Other &&
+         !(Rank > 2 && Other == 2)) Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x,
+                                                                      Variable<Scalar, Other, Space> const&) {
+  static_assert(sizeof(Context) == 0,
+                "Lockstep: nn::add takes two activations of one shape, or a Sequence or a picture and, second, a "
+                "Variable [rows, channels]");
+  return x;
+}
+template <class Context, class Scalar, int Rank, class Space>
+Variable<Scalar, Rank, Space> add(Context&, Variable<Scalar, Rank, Space> const& x, Sequence<Scalar, Space> const&) {
+  static_assert(sizeof(Context) == 0,
+                "Lockstep: nn::add takes the Sequence first and what is added to its tokens second; to add two "
+                "activations of the same tokens write nn::add(context, x.tokens, y.tokens)");
+  return x;
+}
+template <class Context, class Scalar, int Rank, class Space>
+requires(Rank != 2) Sequence<Scalar, Space> add(Context&, Sequence<Scalar, Space> const& x,
+                                                Variable<Scalar, Rank, Space> const&) {
+  static_assert(sizeof(Context) == 0,
+                "Lockstep: nn::add takes a Sequence and, second, another or a Variable [rows, channels]");
+  return x;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn
