@@ -80,6 +80,30 @@ TEST_CASE("a sample meets the same numbers in any row and with any padding, new 
   }
 }
 
+TEST_CASE("a picture meets the numbers of a sequence of its places, wherever it lies in the batch") {
+  Trial<Drawn, float> trial(Drawn(batch, true));
+  auto& context = trial.context();
+  auto const vector_of = [](auto const& y) {
+    CHECK(y.slot == nullptr);
+    return std::vector<float>(y.value.data, y.value.data + y.value.size());
+  };
+  std::vector<Index> const positions{7, 3, 8};
+  std::vector<std::int32_t> const lengths{6, 6, 6};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const pictures = context.variable<4>(Extents<4>{3, 2, 3, 5});
+  auto const drawn = vector_of(nn::standard_normal_like(context, pictures, {positions.data(), {3}}));
+  context.begin_micro_batch(nn::Mode::training, 1);
+  nn::Sequence<float, HostSpace> const places{
+      context.variable<2>(Extents<2>{18, 5}),
+      nn::SequenceLayout<HostSpace>::padded(6, {lengths.data(), {3}}, {positions.data(), {3}})};
+  CHECK(vector_of(nn::standard_normal_like(context, places).tokens) == drawn);
+  context.begin_micro_batch(nn::Mode::training, 1);
+  auto const one = context.variable<4>(Extents<4>{1, 2, 3, 5});
+  auto const alone = vector_of(nn::standard_normal_like(context, one, {positions.data() + 1, {1}}));
+  CHECK(alone == std::vector<float>(drawn.begin() + 30, drawn.begin() + 60));
+  CHECK(vector_of(nn::standard_normal_like(context, context.variable<3>(Extents<3>{0, 4, 5}), {nullptr, {0}})).empty());
+}
+
 TEST_CASE("positions that are not one for each row are refused") {
   Trial<Drawn, float> trial(Drawn(batch, true));
   auto& context = trial.context();

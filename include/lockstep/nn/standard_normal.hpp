@@ -26,22 +26,19 @@ template <class Context>
   return x.with({made, nullptr});
 }
 
-/// The same for one vector per sample.
-/// @shape x [rows, width]   @shape positions [rows], each sample's place in the epoch, batch.positions(): the random
+/// The same for one vector, picture, clip or series per sample.
+/// @shape x [rows, …, width]   @shape positions [rows], each sample's place in the epoch, batch.positions(): the random
 /// key
 /// @throws ShapeError when there is not one position for each row
-template <class Context>
-[[nodiscard]] typename Context::template Variable<2> standard_normal_like(
-    Context& context, typename Context::template Variable<2> x,
+template <class Context, int Rank>
+requires(Rank > 1) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> standard_normal_like(
+    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
     TensorView<Index const, 1, typename Context::Space> positions) {
   expect<ShapeError>(x.extent(0) == positions.size(), [&] {
     return "standard_normal_like: x is " + to_string(x.value.extent) + " and there are " +
            std::to_string(positions.size()) + " positions; each row needs that of its sample (batch.positions())";
   });
-  using Layout = kernel::SequenceLayout<typename Context::Space>;
-  return standard_normal_like(
-             context, Sequence<typename Context::Scalar, typename Context::Space>{x, Layout::padded(1, {}, positions)})
-      .tokens;
+  return standard_normal_like(context, detail::as_tokens(x, positions)).tokens.reshape(x.value.extent);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn
