@@ -112,6 +112,7 @@
 #include <lockstep/kernel/rms_norm.hpp>
 #include <lockstep/kernel/rotary.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
+#include <lockstep/kernel/row_numbers.hpp>
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/shift.hpp>
@@ -184,6 +185,7 @@
 #include <lockstep/nn/replica_group.hpp>
 #include <lockstep/nn/residual.hpp>
 #include <lockstep/nn/rms_norm.hpp>
+#include <lockstep/nn/row_numbers.hpp>
 #include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/scale.hpp>
 #include <lockstep/nn/segment_of.hpp>

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/row_numbers.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+template <>
+struct RowNumbers<CudaSpace> {
+  /// As on the host, queued on the stream.
+  static void fill(memory::Stream<CudaSpace> stream, std::int32_t first, TensorView<std::int32_t, 1, CudaSpace> to) {
+    detail::for_elements("kernel::RowNumbers", stream, to.size(),
+                         [=] __device__(Index i) { to.data[i] = first + static_cast<std::int32_t>(i); });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
