@@ -26,6 +26,7 @@
 #include <lockstep/kernel/image_input.cuh>
 #include <lockstep/kernel/l2_normalize.cuh>
 #include <lockstep/kernel/layer_norm.cuh>
+#include <lockstep/kernel/learned_scale.cuh>
 #include <lockstep/kernel/linear.cuh>
 #include <lockstep/kernel/move.cuh>
 #include <lockstep/kernel/optimizer_step.cuh>

@@ -99,6 +99,7 @@
 #include <lockstep/kernel/image_input.hpp>
 #include <lockstep/kernel/l2_normalize.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
+#include <lockstep/kernel/learned_scale.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/loss_rules.hpp>
 #include <lockstep/kernel/move.hpp>
@@ -166,6 +167,7 @@
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/leaky_relu.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/logit_scale.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/mean_absolute_error.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/activation_rules.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// A factor that is learned as its logarithm s: e^s, and `most` where that is more. Called on the host and on devices.
+struct LearnedFactor {
+  double most, log_most;
+
+  template <class T>
+  [[nodiscard]] constexpr T of(T s) const noexcept {
+    return s > static_cast<T>(log_most) ? static_cast<T>(most) : Exp{}(s);
+  }
+  /// The gradient of s, given the sum of what each element's gradient times what the factor multiplied is. Where s is
+  /// beyond its limit it is zero unless a step against it leads back.
+  template <class T>
+  [[nodiscard]] constexpr T gradient(T s, double sum) const noexcept {
+    T const all = of(s) * static_cast<T>(sum);
+    return s > static_cast<T>(log_most) && all < 0 ? T{0} : all;
+  }
+};
+
+/// A tensor times a factor that is learned.
+template <class Space>
+struct LearnedScale {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct LearnedScale<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Vector = TensorView<T, 1, HostSpace>;
+
+  /// y = factor.of(*s) * x, or y += that. Also what makes the gradient of x out of that of y.
+  /// @shape x, y [n]; y may be x
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void run(Stream stream, LearnedFactor factor, T const* s, Vector<T const> x, Vector<T> y, Write write) {
+    stream.pool().for_ranges(x.size(), grain, [=, by = factor.of(*s)](Index begin, Index end) {
+      with_best_instructions([=] {
+        detail::maybe_in_place(x.data, y.data, [=](T const* from, T* to) {
+          if (write == Write::overwrite) {
+            for (Index i = begin; i < end; ++i) to[i] = by * from[i];
+          } else {
+            for (Index i = begin; i < end; ++i) to[i] += by * from[i];
+          }
+        });
+      });
+    });
+  }
+
+  /// How many numbers `factor_backward` needs for its partial sums.
+  [[nodiscard]] static constexpr Index chunks(Index elements) noexcept { return (elements + grain - 1) / grain; }
+
+  /// *ds = factor.gradient(*s, the sum over i of dy[i] * x[i]), or *ds += that. Sums are of type T within 256 elements
+  /// and doubles beyond.
+  /// @shape dy, x [n]   @shape partial [chunks(n)], overwritten
+  /// @determinism bitwise, for any number of threads
+  template <class T>
+  static void factor_backward(Stream stream, LearnedFactor factor, T const* s, Vector<T const> dy, Vector<T const> x,
+                              T* ds, Write write, double* partial) {
+    constexpr Index block = 256;
+    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
+      partial[begin / grain] = with_best_instructions([=](auto vectors) {
+        double sum = 0;
+        for (Index i = begin; i < end; i += block)
+          sum += static_cast<double>(detail::dot(vectors, dy.data + i, x.data + i, std::min(block, end - i)));
+        return sum;
+      });
+    });
+    double sum = 0;
+    for (Index chunk = 0; chunk < chunks(x.size()); ++chunk) sum += partial[chunk];
+    T const here = factor.gradient(*s, sum);
+    *ds = write == Write::add ? *ds + here : here;
+  }
+
+ private:
+  static constexpr Index grain = 8192;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/learned_scale.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+struct LogitScaleOptions {
+  double start = 1 / 0.07;  ///< the factor that training starts with
+  double most = 100;        ///< the factor is never more
+};
+
+/// y = e^s * x elementwise, with a learned number s: the temperature of a contrastive loss. Where e^s is more than
+/// `most`, the factor is `most`, and s takes a gradient only where a step against it leads back; what a device or a
+/// micro-batch adds to the gradient is judged by itself. A model whose visit says `scale_.visit(each)` has the number
+/// as its own "logit_scale", as CLIP has.
+/// @shape logit_scale [], a single number, as PyTorch saves it   @shape x any, returns as x
+/// @determinism bitwise, for any number of threads
+/// @source Radford et al.: Learning Transferable Visual Models From Natural Language Supervision (2021)
+class LogitScale {
+ public:
+  LogitScale() : LogitScale(LogitScaleOptions{}) {}
+  /// @throws ConfigError unless 0 < start <= most, and both are finite
+  explicit LogitScale(LogitScaleOptions const& options)
+      : scale_{{}, Initializer::constant(std::log(options.start))}, factor_{options.most, std::log(options.most)} {
+    expect<ConfigError>(0 < options.start && options.start <= options.most && std::isfinite(options.most), [&] {
+      return "LogitScale: the factor starts at " + std::to_string(options.start) + " and is at most " +
+             std::to_string(options.most) + "; it must start above 0 and not above its most";
+    });
+  }
+
+  void visit(auto&& each) { each("logit_scale", scale_); }
+
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::LearnedScale<typename Context::Space>;
+    Extents<1> const flat{x.value.size()};
+    auto const y = context.template variable<Rank>(x.value.extent);
+    {
+      Staging work(context);
+      Kernel::template run<Operand>(context.stream(), factor_, context.template value<0>(scale_).data,
+                                    work.read(x.value).reshape(flat), work.write(y.value).reshape(flat),
+                                    Write::overwrite);
+    }
+    context.on_backward(y, std::tie(scale_), [this, x, y, flat](Context& c) {
+      Staging back(c);
+      auto const* const s = c.template value<0>(scale_).data;
+      auto const dy = back.read(y.gradient()).reshape(flat);
+      auto const dscale = c.gradient(scale_);
+      auto* const partial = back.template temporary<double>(Extents<1>{Kernel::chunks(flat[0])}).data;
+      Kernel::template factor_backward<Operand>(c.stream(), factor_, s, dy, back.read(c.value_of(x)).reshape(flat),
+                                                dscale.data, dscale.write, partial);
+      if (auto const dx = back.gradient(x))
+        Kernel::template run<Operand>(c.stream(), factor_, s, dy, {dx.data, flat}, dx.write);
+    });
+    return y;
+  }
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(forward(context, x.tokens));
+  }
+
+ private:
+  Parameter scale_;
+  kernel::LearnedFactor factor_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
