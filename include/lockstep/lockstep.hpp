@@ -142,6 +142,7 @@
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/ctc_best_path.hpp>
 #include <lockstep/nn/ctc_loss.hpp>
+#include <lockstep/nn/detach.hpp>
 #include <lockstep/nn/dot_by_row.hpp>
 #include <lockstep/nn/dot_products.hpp>
 #include <lockstep/nn/dropout.hpp>
