@@ -153,4 +153,27 @@ template <class Context, kernel::LossOfPrediction Rule, int Rank>
   return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
+/// Targets take no gradient: says what takes their place.
+template <class Context, class Rule, class Prediction, int Rank>
+Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&,
+                                               Variable<typename Context::Scalar, Rank, typename Context::Space> const&,
+                                               double = 1) {
+  static_assert(
+      sizeof(Context) == 0,
+      "Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value, which takes no "
+      "gradient; where both sides are to learn, take a penalty, nn::elementwise_loss(context, rule, "
+      "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
+  return {};
+}
+template <class Context, class Rule, class Prediction>
+Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&,
+                                               Sequence<typename Context::Scalar, typename Context::Space> const&,
+                                               double = 1) {
+  static_assert(sizeof(Context) == 0,
+                "Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value, which "
+                "takes no gradient; where both sides are to learn, take a penalty, nn::elementwise_loss(context, rule, "
+                "nn::subtract(context, a, b)) with a rule without targets; see docs/how-to/add-a-layer.md");
+  return {};
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

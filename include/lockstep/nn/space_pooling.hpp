@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -19,6 +20,16 @@ struct SpacePoolingOptions {
   PerAxis<Dims> stride = 2;
   PerAxis<Dims> padding = 0;  ///< on either side, at most half a window
 };
+
+namespace detail {
+/// A convolution's name for the window, which is refused by name.
+template <int Dims>
+struct PoolingByKernel {
+  PerAxis<Dims> kernel;
+  PerAxis<Dims> stride = 2;
+  PerAxis<Dims> padding = 0;
+};
+}  // namespace detail
 
 enum class Pool {
   largest,  ///< of each window; padding never wins
@@ -43,6 +54,13 @@ class SpacePooling {
                                  to_string(options.stride.values) + ", padding " + to_string(options.padding.values) +
                                  "; window and stride must be at least 1 and the padding at least 0";
                         });
+  }
+
+  /// Says what the window is called.
+  template <class Never = void>
+  explicit SpacePooling(detail::PoolingByKernel<Dims> const&) {
+    static_assert(!std::is_void_v<Never>,
+                  "Lockstep: what a convolution calls .kernel is .window here: nn::AveragePool2d{{.window = 2}}");
   }
 
   void visit(auto&&) {}

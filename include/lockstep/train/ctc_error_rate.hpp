@@ -33,6 +33,10 @@ class CtcErrorRate {
   /// @throws ConfigError for a blank that is no class
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
+    static_assert(
+        requires { prediction.layout; },
+        "Lockstep: CtcErrorRate looks at logits: predict returns a Sequence. Where it returns several in a struct, a "
+        "metric of your own says of which; see docs/reference/model.md");
     auto const column = batch[labels_];
     using Label = std::remove_const_t<std::remove_pointer_t<decltype(column.values.data)>>;
     static_assert(

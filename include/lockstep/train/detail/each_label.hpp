@@ -44,10 +44,15 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     auto const rows = prediction.as_rows();
     expect_labels(rows.extent(0), "rows");
     for (Index row = 0; row < rows.extent(0); ++row) one(rows, row);
-  } else {  // of another library: a matrix
+  } else if constexpr (requires { prediction.extent(0), prediction.value.data; }) {  // of another library: a matrix
     Index const rows = prediction.extent(0);
     expect_labels(rows, "rows");
     for (Index row = 0; row < rows; ++row) one(prediction, row);
+  } else {
+    static_assert(
+        sizeof(Prediction) == 0,
+        "Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence. Where it "
+        "returns several in a struct, a metric of your own says of which; see docs/reference/model.md");
   }
 }
 
