@@ -24,7 +24,7 @@ namespace {
 
 /// A rule with a member, by value and slope: x^2 + by x
 struct Parabola {
-  static constexpr char const* name = "Parabola";
+  [[maybe_unused]] static constexpr char const* name = "Parabola";
   int by;
   template <class T>
   constexpr kernel::ActivationAt<T> operator()(T x) const {
