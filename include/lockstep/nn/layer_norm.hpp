@@ -9,6 +9,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/layer_norm.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/by_place.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/dropout.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -50,6 +51,13 @@ class LayerNorm {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     return x.with(forward(context, x.tokens));
+  }
+  /// Of each place of a picture, a clip or a series by itself.
+  /// @shape x [rows, …, width]   @shape returns as x
+  template <class Context, int Rank>
+  requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>

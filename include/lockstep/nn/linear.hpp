@@ -14,6 +14,7 @@
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/by_place.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -83,9 +84,20 @@ class Linear {
     return x.with(forward(context, x.tokens));
   }
 
+  /// Of each place of a picture, a clip or a series, as a convolution with a kernel of 1 is; perhaps activated, as
+  /// below.
+  /// @shape x [rows, …, inputs]   @shape returns [rows, …, outputs]
+  template <class Context, int Rank>
+  requires(Rank > 2) [[nodiscard]] nn::Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+      Activation activation = Activation::none) const {
+    return detail::by_place(x, [&](auto const& rows) { return forward(context, rows, activation); });
+  }
+
   /// Says what it takes, of anything else.
   template <class Context, class X>
-  requires(!std::is_convertible_v<X const&, nn::Variable<typename Context::Scalar, 2, typename Context::Space>> &&
+  requires(!detail::is_picture<X> &&
+           !std::is_convertible_v<X const&, nn::Variable<typename Context::Scalar, 2, typename Context::Space>> &&
            !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
       typename Context::template Variable<2> forward(Context&, X const&) const {
     static_assert(!detail::WholeBatch<X>,

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/nn/variable.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+template <class X>
+inline constexpr bool is_picture = false;
+template <class Scalar, int Rank, class Space>
+inline constexpr bool is_picture<Variable<Scalar, Rank, Space>> = Rank > 2;
+
+/// What f makes of the places of a picture, a clip or a series as rows, in its extents: [rows, …, channels of f(rows)].
+template <class Scalar, int Rank, class Space, class F>
+[[nodiscard]] Variable<Scalar, Rank, Space> by_place(Variable<Scalar, Rank, Space> const& x, F const& f) {
+  auto const y = f(x.as_rows());
+  auto extent = x.value.extent;
+  extent.back() = y.extent(1);
+  return y.reshape(extent);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
