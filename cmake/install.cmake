@@ -20,3 +20,8 @@ install(FILES cmake/lockstep-config.cmake cmake/lockstep-blas.cmake cmake/lockst
 write_basic_package_version_file(
   "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${lockstep_package}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# For builds that know no CMake: pkg-config --cflags lockstep.
+configure_file(cmake/lockstep.pc.in lockstep.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include "../temporary_folder.hpp"
 
 using namespace lockstep;
@@ -25,6 +27,32 @@ TEST_CASE("a file is there whole after commit, and not at all without") {
   }
   CHECK(lockstep_test::read_file(path) == "new text");
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("of two that are written to one place each is whole, and the last one counts") {
+  lockstep_test::TemporaryFolder folder;
+  auto const path = folder / "a";
+  train::AtomicFile first(path), second(path);
+  first.write("first"), second.write("the second");
+  second.commit();
+  CHECK(lockstep_test::read_file(path) == "the second");
+  first.commit();
+  CHECK(lockstep_test::read_file(path) == "first");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a symbolic link stays one") {
+  lockstep_test::TemporaryFolder folder;
+  lockstep_test::write_file(folder / "target", "old");
+  REQUIRE(::symlink("target", (folder / "link").c_str()) == 0);
+  {
+    train::AtomicFile file(folder / "link");
+    file.write("new");
+    file.commit();
+  }
+  CHECK(lockstep_test::read_file(folder / "target") == "new");
+  CHECK(lockstep_test::read_file(folder / "link") == "new");
+  CHECK(folder.entries() == 2);
 }
 
 TEST_CASE("a place that cannot be written to is named") {

@@ -37,6 +37,7 @@
 
 #include "temporary_folder.hpp"
 #include "train/text_classifier.hpp"
+#include "unprivileged.hpp"
 
 using namespace lockstep;
 using lockstep_test::Text;
@@ -404,6 +405,39 @@ TEST_CASE("a run that begins anew does not mix its checkpoints with those of an 
   CHECK_FALSE(std::filesystem::exists(folder / "saved/step_2.safetensors.partial"));
   CHECK(std::filesystem::exists(folder / "saved/notes.partial"));
   CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{2, 3});
+}
+
+TEST_CASE("a folder that cannot be looked into is not taken for an empty one") {
+  lockstep_test::TemporaryFolder const folder;
+  CHECK(train::newest_checkpoint(folder / "missing").empty());
+  lockstep_test::write_file(folder / "file", "");
+  CHECK_THROWS_WITH_AS(static_cast<void>(train::newest_checkpoint(folder / "file")),
+                       doctest::Contains("file: cannot look for checkpoints there: Not a directory"), DataError);
+  auto const hidden = folder / "hidden";
+  std::filesystem::create_directory(hidden);
+  lockstep_test::write_file(step_file(hidden, 20), "of an earlier run");
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  std::filesystem::permissions(hidden, std::filesystem::perms(0333));
+  if (lockstep_test::Unprivileged const nobody; nobody)
+    CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, {.max_steps = 1, .checkpoints = {.folder = hidden}}),
+                         doctest::Contains("hidden: cannot look for checkpoints there: Permission denied"), DataError);
+  std::filesystem::permissions(hidden, std::filesystem::perms::all);
+  CHECK(lockstep_test::read_file(step_file(hidden, 20)) == "of an earlier run");
+}
+
+TEST_CASE("a folder stays where it was when the process goes elsewhere") {
+  struct Leaves final : train::Observer {
+    void step(train::StepReport const& report) override {
+      if (report.step == 3) std::filesystem::current_path("/");
+    }
+  } leaves;
+  lockstep_test::TemporaryFolder const folder;
+  auto const here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  fit(parallel::SingleDevice{.threads = 1},
+      {.max_steps = 6, .checkpoints = {.folder = "saved", .every = 2, .keep = 2}, .observers = {&leaves}});
+  std::filesystem::current_path(here);
+  CHECK(train::checkpoint_steps(folder / "saved") == std::vector<Index>{4, 6});
 }
 
 TEST_CASE("patience and a plateau outlast a pause, and what was evaluated is remembered") {

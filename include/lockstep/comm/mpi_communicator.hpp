@@ -7,6 +7,7 @@
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/rank_mpi.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/launch/wait_limits.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm {
@@ -19,7 +20,7 @@ namespace lockstep::inline LOCKSTEP_ABI::comm {
 /// is not named. @determinism bitwise, equal to all engines of Lockstep
 class MpiCommunicator {
  public:
-  /// Collective.
+  /// Collective.   @throws ConfigError outside of MPI_Init and MPI_Finalize
   explicit MpiCommunicator(MPI_Comm group = MPI_COMM_WORLD, launch::WaitLimits limits = {},
                            std::function<void(std::string const&)> warn = {})
       : self_(std::make_unique<detail::RankMpi>(copy(group), limits, std::move(warn))) {}
@@ -44,6 +45,11 @@ class MpiCommunicator {
   explicit MpiCommunicator(std::unique_ptr<detail::RankMpi> self) : self_(std::move(self)) {}
   /// Messages of this engine and of the program's own MPI calls do not meet.
   static MPI_Comm copy(MPI_Comm group) {
+    int begun = 0, ended = 0;
+    MPI_Initialized(&begun), MPI_Finalized(&ended);
+    if (!begun || ended)
+      throw ConfigError("MpiCommunicator: made " + std::string(begun ? "after MPI_Finalize" : "before MPI_Init") +
+                        "; call MPI_Init first, and MPI_Finalize when no communicator is left");
     MPI_Comm out = MPI_COMM_NULL;
     if (MPI_Comm_dup(group, &out) != MPI_SUCCESS) throw CommunicationError("MpiCommunicator: MPI_Comm_dup failed");
     return out;

@@ -21,7 +21,8 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
-/// Input data that cannot be read or does not follow its format; names file and line, or index.
+/// A file that cannot be read or written, or data that does not follow its format; names file and line, or index, and
+/// the system's reason.
 class DataError : public Error {
  public:
   using Error::Error;

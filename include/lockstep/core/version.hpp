@@ -34,8 +34,15 @@
 #define LOCKSTEP_ABI \
   LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, LOCKSTEP_ABI_SET)
 
-#if defined(__FAST_MATH__)
-#error "Lockstep: -ffast-math changes results between runs and builds; compile without it"
+#if __cplusplus < 202002L
+#error "Lockstep: it needs C++20: compile with -std=c++20 or later"
+#endif
+#if !defined(__cpp_exceptions) || !defined(__cpp_rtti)
+#error "Lockstep: it needs exceptions and type information: compile without -fno-exceptions and -fno-rtti"
+#endif
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error \
+    "Lockstep: -ffast-math changes results between runs and builds, and -ffinite-math-only hides a nan; compile without"
 #endif
 
 namespace lockstep::inline LOCKSTEP_ABI {

@@ -3,10 +3,13 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -15,12 +18,14 @@ namespace lockstep::inline LOCKSTEP_ABI::parallel {
 /// device's work always runs on the device's own thread, so that its memory stays near its core.
 class DeviceThreads {
  public:
+  /// @throws ConfigError when the system has no more threads
   explicit DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
     try {
       for (int device = 1; device < devices; ++device) threads_.emplace_back([this, device] { work(device); });
-    } catch (...) {
+    } catch (std::system_error const& error) {
       stop();
-      throw;
+      throw ConfigError("DataParallel: the system refused the thread of device " + std::to_string(threads_.size() + 1) +
+                        " of " + std::to_string(devices) + " (" + error.what() + "); ask for fewer devices");
     }
   }
   ~DeviceThreads() { stop(); }

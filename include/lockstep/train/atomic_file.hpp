@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -15,11 +19,12 @@
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
 /// A file that is there whole or not at all: written under another name beside its place, and moved there by `commit`
-/// once its bytes are on the disk, for good when `commit` returns. Without `commit` nothing stays behind.
+/// once its bytes are on the disk, for good when `commit` returns. Without `commit` nothing stays behind. Of several
+/// that are written to one place the last `commit` counts. A symbolic link stays one: what it points to is replaced.
 class [[nodiscard]] AtomicFile {
  public:
   /// @throws DataError when the place cannot be written to; names the path and the system's reason
-  explicit AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".partial") {
+  explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + beside()) {
     if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail("create");
@@ -55,6 +60,18 @@ class [[nodiscard]] AtomicFile {
   }
 
  private:
+  /// What a symbolic link points to, or the path.
+  static std::string target_of(std::string path) {
+    struct ::stat found {};
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return path;
+    char target[PATH_MAX];
+    return ::realpath(path.c_str(), target) ? target : path;
+  }
+  /// Nobody else's, in this process or another.
+  static std::string beside() {
+    static std::atomic<unsigned> written{0};
+    return "." + std::to_string(::getpid()) + "-" + std::to_string(written++) + ".partial";
+  }
   [[noreturn]] void fail(char const* what) const {
     auto const reason = errno;
     throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) +

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -228,10 +229,13 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
 }
 
 /// The steps after which a folder's checkpoints were made, ascending; empty when it holds none or is not there.
+/// @throws DataError when it is there and cannot be looked into, so that it is not known
 [[nodiscard]] inline std::vector<Index> checkpoint_steps(std::string const& folder) {
   constexpr std::string_view before = "step_", behind = ".safetensors";
   std::vector<Index> all;
   auto* const open = ::opendir(folder.c_str());
+  if (!open && errno != ENOENT)
+    throw DataError(folder + ": cannot look for checkpoints there: " + std::strerror(errno));
   while (auto const* entry = open ? ::readdir(open) : nullptr) {
     std::string_view const name = entry->d_name;
     if (!name.starts_with(before) || !name.ends_with(behind)) continue;
@@ -251,6 +255,7 @@ inline std::string step_name(Index step) { return "step_" + std::to_string(step)
 }  // namespace detail
 
 /// The path of a folder's checkpoint with the most steps; empty when it holds none or is not there.
+/// @throws DataError as checkpoint_steps
 [[nodiscard]] inline std::string newest_checkpoint(std::string const& folder) {
   auto const all = checkpoint_steps(folder);
   return all.empty() ? "" : folder + "/" + detail::step_name(all.back()) + ".safetensors";
@@ -259,21 +264,32 @@ inline std::string step_name(Index step) { return "step_" + std::to_string(step)
 /// Removes all but the `keep` newest of a folder's checkpoints up to that of `step`, which is on the disk; those of
 /// later steps are not this run's. What cannot be removed stays.
 inline void remove_old_checkpoints(std::string const& folder, Index step, Index keep) {
-  auto all = checkpoint_steps(folder);
+  std::vector<Index> all;
+  try {
+    all = checkpoint_steps(folder);
+  } catch (DataError const&) {
+    return;
+  }
   while (!all.empty() && all.back() > step) all.pop_back();
   for (Index i = 0; i + keep < std::ssize(all); ++i)
     ::unlink((folder + "/" + detail::step_name(all[static_cast<std::size_t>(i)]) + ".safetensors").c_str());
 }
 
 namespace detail {
+/// The path from the root; of none, none.
+inline std::string absolute(std::string const& path) {
+  char here[PATH_MAX];
+  bool const is = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
+  return is ? path : here + ("/" + path);
+}
+
 /// Removes what runs that were killed had begun to write. What cannot be removed stays.
 inline void remove_partial_checkpoints(std::string const& folder) {
   auto* const open = ::opendir(folder.c_str());
   if (!open) return;
   while (auto const* entry = ::readdir(open)) {
     std::string_view const name = entry->d_name;
-    if (name.starts_with("step_") && name.ends_with(".safetensors.partial"))
-      ::unlinkat(::dirfd(open), entry->d_name, 0);
+    if (name.starts_with("step_") && name.ends_with(".partial")) ::unlinkat(::dirfd(open), entry->d_name, 0);
   }
   ::closedir(open);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdio>
 #include <map>
@@ -99,10 +100,14 @@ struct LayerTime {
 inline void write_layer_times(std::string const& path, std::vector<LayerTime> const& times) {
   std::string text = "layer,operation,calls,forward_ms,backward_ms,share,activation_bytes,parameter_bytes\n";
   for (auto const& time : times) {
-    char numbers[160];
-    std::snprintf(numbers, sizeof numbers, ",%.6g,%.6f,%.6f,%.6f,%.0f,%zu\n", time.calls, time.forward_ms,
-                  time.backward_ms, time.share, time.activation_bytes, time.parameter_bytes);
-    text += detail::csv_quoted(time.layer) + "," + detail::csv_quoted(time.operation) + numbers;
+    text += detail::csv_quoted(time.layer) + "," + detail::csv_quoted(time.operation);
+    for (double const number : {time.calls, time.forward_ms, time.backward_ms, time.share, time.activation_bytes,
+                                static_cast<double>(time.parameter_bytes)}) {
+      char digits[64];  // the same in any locale
+      text += ',';
+      text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+    }
+    text += '\n';
   }
   AtomicFile file(path);
   file.write(text);

@@ -60,7 +60,7 @@ class Trace {
     loading_.clear();
     delete[] std::exchange(devices_, nullptr);
     count_ = 0;
-    devices_ = new Timeline[static_cast<std::size_t>(devices)];
+    devices_ = new Timeline[devices > 0 ? static_cast<std::size_t>(devices) : 0];
     for (count_ = 0; count_ < devices; ++count_) device(count_).clear();
   }
   [[nodiscard]] Timeline& training() noexcept { return training_; }

@@ -95,6 +95,24 @@ TEST_CASE("a file that is shortened while rows are copied is an error") {
   }
 }
 
+TEST_CASE("a fault of somebody else's goes to who handled the signal before") {
+  File const file(1);
+  auto const child = ::fork();
+  if (child == 0) {
+    ::signal(SIGBUS, [](int) { ::_exit(42); });
+    data::MappedReads const leave;
+    data::detail::DataFile const open(file.path);
+    auto const* const theirs =
+        static_cast<char const*>(::mmap(nullptr, width, PROT_READ, MAP_SHARED, open.descriptor(), 0));
+    file.shorten(0);
+    ::_exit(const_cast<char const volatile*>(theirs)[0]);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 42);
+}
+
 TEST_CASE("whoever else meets the signal ends by it, and what was done about it before is done again") {
   struct ::sigaction before {
   }, after{};

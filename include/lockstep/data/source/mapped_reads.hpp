@@ -11,8 +11,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// The leave to map files: while it lives, SIGBUS is handled, so that a mapped file that another process shortens is a
-/// DataError at the next read and not the end of this process. A fault of anybody else's ends the process as if nobody
-/// had handled the signal. To be made once, in `main`, before the arrays and to go after them:
+/// DataError at the next read and not the end of this process. A fault of anybody else's goes to who handled the signal
+/// before, or ends the process. To be made once, in `main`, before the arrays and to go after them:
 /// `MappedReads const mapped; auto clips = open_npy("clips.npy").mapped(mapped);`
 class [[nodiscard]] MappedReads {
  public:
@@ -22,16 +22,13 @@ class [[nodiscard]] MappedReads {
     action.sa_sigaction = detail::survive_shortened_file;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     ::sigemptyset(&action.sa_mask);
-    if (::sigaction(SIGBUS, &action, &before_) != 0)
+    if (::sigaction(SIGBUS, &action, &detail::sigbus_before) != 0)
       throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
   }
   /// What was done about SIGBUS before is done again.
-  ~MappedReads() { ::sigaction(SIGBUS, &before_, nullptr); }
+  ~MappedReads() { ::sigaction(SIGBUS, &detail::sigbus_before, nullptr); }
   MappedReads(MappedReads const&) = delete;
   MappedReads& operator=(MappedReads const&) = delete;
-
- private:
-  struct ::sigaction before_ {};
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

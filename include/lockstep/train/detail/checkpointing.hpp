@@ -26,7 +26,7 @@ class Checkpointing {
   template <class Optimizer>
   Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, Optimizer const&,
                 std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan& plan)
-      : options_(options),
+      : options_(options),  // whose folder stays where it is if the process goes elsewhere
         session_(session),
         layout_(layout),
         states_(static_cast<std::size_t>(Optimizer::states)),
@@ -34,7 +34,9 @@ class Checkpointing {
         seed_(seed),
         loader_(loader),
         split_(split),
-        plan_(plan) {}
+        plan_(plan) {
+    options_.folder = absolute(options_.folder);
+  }
 
   /// Goes on from the checkpoint that the first rank names, if it does. To be called before `leave`: all ranks learn
   /// here when it will save.
@@ -170,7 +172,7 @@ class Checkpointing {
     return {};
   }
 
-  Checkpoints const& options_;
+  Checkpoints options_;
   Session& session_;
   nn::ParameterLayout const& layout_;
   std::size_t states_;

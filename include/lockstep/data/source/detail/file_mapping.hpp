@@ -33,8 +33,11 @@ struct MappingHead {
   std::atomic<int> lost = 0;  // a part that the file no longer had was asked for
 };
 
+/// What was done about SIGBUS before.
+inline struct ::sigaction sigbus_before {};
+
 /// What SIGBUS does while a MappedReads lives: where a mapped file has become shorter, zeros take the place of what is
-/// gone, and its head says so to the reader. Whoever else the signal meets ends as without us.
+/// gone, and its head says so to the reader. Whoever else the signal meets fares as without us.
 /// @pre is called by the system; uses only what a handler may
 inline void survive_shortened_file(int, ::siginfo_t* info, void*) noexcept {
   auto const error = errno;
@@ -59,7 +62,7 @@ inline void survive_shortened_file(int, ::siginfo_t* info, void*) noexcept {
     errno = error;
     return;
   }
-  ::signal(SIGBUS, SIG_DFL);
+  ::sigaction(SIGBUS, &sigbus_before, nullptr);  // which the access, done again, meets next
 }
 
 /// A file in memory. Thread-safe.
