@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/data_loader.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -643,6 +646,33 @@ TEST_CASE(
   };
   CHECK_THROWS_WITH_AS((data::DataLoader{dataset, Sampler{}, data::PadCollate{}}),
                        doctest::Contains("size() 5; it must be batches() * most_rows(), 2 * 3"), ConfigError);
+}
+
+TEST_CASE("a fork of the process that made a loader is told so, and waits for nobody") {
+  struct Number {
+    float value;
+  };
+  data::DataLoader loader(data::InMemoryDataset(std::vector<Number>(9)), data::SequentialSampler{}, data::PadCollate{},
+                          {.workers = 2});
+  loader.start({}, 0, 0, 1);
+  auto const child = ::fork();
+  if (child == 0) {
+    auto const is_told = [](auto const& f) {
+      try {
+        f();
+      } catch (ConfigError const& error) {
+        return std::string(error.what()).find("make loaders after the fork") != std::string::npos;
+      }
+      return false;
+    };
+    bool const told = is_told([&] { static_cast<void>(loader.next()); }) && is_told([&] { loader.start({}, 0, 0, 1); });
+    { auto const gone = std::move(loader); }
+    ::_exit(told ? 0 : 1);
+  }
+  CHECK(loader.next().batches().size() == 1);
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("no allocation per batch once the largest has been seen" * doctest::skip(!lockstep_test::counts_mallocs)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <memory>
 #include <optional>
 #include <span>
@@ -129,17 +131,16 @@ class DataLoader {
   }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
-    if (core_) core_->stop();
+    leave();
     core_ = std::move(other.core_);
+    process_ = other.process_;
     fingerprint_ = std::move(other.fingerprint_);
     size_ = other.size_;
     replay_ = other.replay_;
     taker_ = other.taker_;
     return *this;
   }
-  ~DataLoader() {
-    if (core_) core_->stop();
-  }
+  ~DataLoader() { leave(); }
 
   [[nodiscard]] DataLoaderOptions const& options() const noexcept { return core_->options(); }
   /// Samples in an epoch.
@@ -160,7 +161,8 @@ class DataLoader {
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read. The thread that
   /// starts is the one that takes the batches.
-  /// @throws ConfigError when the place does not exist
+  /// @throws ConfigError when the place does not exist, the dataset's size has changed, or this is a fork of the
+  /// process that made the loader
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
@@ -210,6 +212,7 @@ class DataLoader {
   /// has passed, with the samples that workers are at: call again to wait on
   /// @throws ConfigError when no batch is left, all are held, or another thread has started
   Held next() {
+    expect_own_process();
     if (taker_ != std::this_thread::get_id() && taker_ != std::thread::id())
       throw ConfigError(
           "DataLoader: next is called by one thread and start by another, as where ranks that are threads share a "
@@ -238,7 +241,22 @@ class DataLoader {
     if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order());
     return fingerprint_;
   }
+  void expect_own_process() const {
+    if (::getpid() != process_)
+      throw ConfigError("DataLoader: was made before a fork by process " + std::to_string(process_) +
+                        ", whose workers process " + std::to_string(::getpid()) +
+                        " does not have; make loaders after the fork");
+  }
+  /// In a fork nobody waits for workers, which it lacks: what they share with it is never given back.
+  void leave() noexcept {
+    if (!core_) return;
+    if (::getpid() == process_)
+      core_->stop();
+    else
+      static_cast<void>(new std::shared_ptr<Core>(std::move(core_)));
+  }
   void check(Split const& split, Index epoch, Index last_epoch) const {
+    expect_own_process();
     require(split.all >= 1, "split.all", split.all, "at least 1");
     require(split.count >= 1, "split.count", split.count, "at least 1");
     require(split.first >= 0 && split.first <= split.all - split.count, "split.first", split.first,
@@ -263,6 +281,7 @@ class DataLoader {
   }
 
   std::shared_ptr<Core> core_;
+  ::pid_t process_ = ::getpid();
   Index size_ = 0;  // of the dataset, when its order was made
   mutable std::string fingerprint_;
   Replay replay_ = Replay::none;

@@ -44,7 +44,7 @@ template <class Context, class Label, int Rank>
     TensorView<float const, 1, typename Context::Space> factors, CrossEntropyOptions const& options) {
   using Share = std::remove_const_t<Label>;
   static_assert(
-      std::is_integral_v<Share> || std::is_enum_v<Share> || is_share<Share>,
+      std::is_integral_v<Share> || std::is_enum_v<Share> || (is_share<Share> && Rank > 1),
       "Lockstep: cross_entropy takes integers or enumerators as labels, one per row, or a number for each class, "
       "its share; for several classes at a time there is nn::binary_cross_entropy_with_logits");
   using Operand = LossOperand<Context>;

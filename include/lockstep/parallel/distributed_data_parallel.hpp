@@ -279,8 +279,7 @@ struct DistributedDataParallel {
       if constexpr (Space::host_accessible)
         if (shards_.deals()) {
           optim::GlobalNorm norm;
-          state_.leave_out(optimizer, replica_, settings);
-          if (settings.clip_norm > 0 || DeviceReplica::scales_loss)
+          if (state_.measures(optimizer, replica_, settings))
             norm = shards_.norm(replica_.stream(), {replica_.gradient_data(), {layout_.size()}}, replica_.touched());
           return state_.update(optimizer, replica_, loss, settings, norm);
         }

@@ -40,18 +40,20 @@ class OptimizerState {
   template <class Replica>
   void update(Optimizer const& optimizer, Replica& replica, nn::Loss<Space> const& loss,
               UpdateSettings const& settings) {
-    leave_out(optimizer, replica, settings);
+    measures(optimizer, replica, settings);
     step_all(optimizer, replica,
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
                            replica.touched(), replica.loss_scale().data()));
   }
-  /// Where a norm is to be measured: what has the rate 0 in this optimizer is no part of it, so its gradient is zero.
+  /// Whether a norm is to be measured. Then what has the rate 0 in this optimizer is no part of it: its gradient is
+  /// zero.
   template <class Replica>
-  void leave_out(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
-    if (settings.clip_norm == 0 && !Replica::scales_loss) return;
+  bool measures(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
+    if (settings.clip_norm == 0 && !Replica::scales_loss) return false;
     for (auto const& entry : layout_->entries())
       if (!entry.frozen && optim::rate_of(optimizer, entry) == 0)
         replica.device().zero(replica.gradient_data() + entry.offset, entry.size);
+    return true;
   }
   /// The same on the host where the norm of all gradients has been measured, if the settings clip or the loss is
   /// scaled: it is not here that they all are.   @returns whether the step changes anything
