@@ -37,10 +37,10 @@ TEST_CASE_TEMPLATE("tokens stay, padding is cleared, or left alone by what adds"
 }
 
 TEST_CASE("a window has as many places as it fits") {
-  CHECK(Kernel::places(10, 3, 1, 1, 100) == 10);
-  CHECK(Kernel::places(10, 5, 2, 2, 100) == 5);
-  CHECK(Kernel::places(1, 5, 2, 2, 100) == 1);
+  CHECK(Kernel::places(10, 3, 1, 2, 100) == 10);
+  CHECK(Kernel::places(10, 5, 2, 4, 100) == 5);
+  CHECK(Kernel::places(1, 5, 2, 4, 100) == 1);
   CHECK(Kernel::places(2, 4, 1, 0, 100) == 0);
-  CHECK(Kernel::places(0, 1, 1, 3, 100) == 0);
+  CHECK(Kernel::places(0, 1, 1, 6, 100) == 0);
   CHECK(Kernel::places(10, 1, 1, 0, 4) == 4);
 }

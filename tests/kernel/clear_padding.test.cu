@@ -32,8 +32,8 @@ TEST_CASE_TEMPLATE("padding on CUDA is cleared as on the host", T, float, double
       Host::run<T>(host, layout.host(), view(x, slots, width), view(y, slots, width), write);
       Cuda::run<T>(stream.view(), layout.device(), device_x.view(slots, width), device_y.view(slots, width), write);
       CHECK(device_y.values() == y);
-      Host::windows(host, layout.host().lengths, 3, 2, 1, 4, view(places, rows));
-      Cuda::windows(stream.view(), layout.device().lengths, 3, 2, 1, 4, device_places.view(rows));
+      Host::windows(host, layout.host().lengths, 3, 2, 2, 4, view(places, rows));
+      Cuda::windows(stream.view(), layout.device().lengths, 3, 2, 2, 4, device_places.view(rows));
       CHECK(device_places.values() == places);
     }
 }

@@ -49,5 +49,17 @@ TEST_CASE("sizes that disagree are refused with both sides' numbers") {
                        "Convolution: x, weight and y have 8, 18 and 6 elements; the shape needs 8, 24 and 8",
                        ShapeError);
   s.kernel = {1, 1, 5};
-  CHECK_THROWS_WITH_AS(run(s, d, plans, 1), doctest::Contains("the kernel must fit into the padded input"), ShapeError);
+  CHECK_THROWS_WITH_AS(run(s, d, plans, 1),
+                       "Convolution: x has extent [1, 1, 4], with [0, 0, 0] of padding on either side, and the kernel "
+                       "has [1, 1, 5]; the kernel must fit into the padded input",
+                       ShapeError);
+  s.kernel = {1, 1, 3}, s.dilation = {1, 1, 3}, s.padding_after = {0, 0, 2};
+  CHECK_THROWS_WITH_AS(
+      run(s, d, plans, 1),
+      "Convolution: x has extent [1, 1, 4], with [0, 0, 0] of padding before and [0, 0, 2] behind, "
+      "and the kernel has [1, 1, 3] with dilation [1, 1, 3]; the kernel must fit into the padded input",
+      ShapeError);
+  s.groups = 3;
+  CHECK_THROWS_WITH_AS(run(s, d, plans, 1),
+                       "Convolution: 2 inputs and 4 outputs in 3 groups; the groups must divide both", ShapeError);
 }

@@ -19,7 +19,8 @@ using Kernel = kernel::Convolution<HostSpace>;
 using lockstep_test::view;
 
 /// One to three dimensions; odd sizes, one place, a kernel as large as the input, strides that leave a rest, padding
-/// beyond the input, channels around a vector's length, samples around the number of tiles.
+/// beyond the input or on one side only, channels around a vector's length, samples around the number of tiles, taps
+/// that lie apart, and channels in groups, down to one channel each.
 inline std::vector<ConvolutionShape> shapes() {
   return {
       {.rows = 1},
@@ -58,6 +59,84 @@ inline std::vector<ConvolutionShape> shapes() {
       {.rows = 17, .inputs = 64, .outputs = 130, .extent = {1, 1, 32}},  // a weight larger than one task adds up
       {.rows = 2, .inputs = 1, .outputs = 2, .extent = {1, 1, 50000}, .kernel = {1, 1, 3}},  // places of several blocks
       {.rows = 1, .inputs = 31, .outputs = 1, .extent = {2, 2, 2}, .kernel = {3, 3, 3}, .padding = {2, 1, 3}},
+      // Taps apart, with all the padding before, and beyond both ends.
+      {.rows = 3,
+       .inputs = 5,
+       .outputs = 4,
+       .extent = {1, 1, 13},
+       .kernel = {1, 1, 3},
+       .padding = {0, 0, 8},
+       .padding_after = {0, 0, 0},
+       .dilation = {1, 1, 4}},
+      {.rows = 2,
+       .inputs = 3,
+       .outputs = 2,
+       .extent = {3, 7, 6},
+       .kernel = {2, 3, 3},
+       .stride = {1, 2, 3},
+       .padding = {1, 2, 3},
+       .padding_after = {0, 3, 1},
+       .dilation = {3, 2, 2}},
+      // Groups, of several channels and of several outputs to one input.
+      {.rows = 2,
+       .inputs = 6,
+       .outputs = 9,
+       .extent = {1, 5, 6},
+       .kernel = {1, 3, 2},
+       .stride = {1, 1, 2},
+       .padding = {0, 1, 0},
+       .groups = 3},
+      {.rows = 17,
+       .inputs = 4,
+       .outputs = 8,
+       .extent = {1, 1, 9},
+       .kernel = {1, 1, 3},
+       .padding = {0, 0, 2},
+       .dilation = {1, 1, 2},
+       .groups = 4},
+      // Each channel by itself: around a vector's length, strided, with more taps than are met at once.
+      {.rows = 3,
+       .inputs = 2,
+       .outputs = 2,
+       .extent = {1, 1, 3},
+       .kernel = {1, 1, 3},
+       .padding = {0, 0, 1},
+       .groups = 2},
+      {.rows = 18,
+       .inputs = 33,
+       .outputs = 33,
+       .extent = {1, 6, 11},
+       .kernel = {1, 3, 3},
+       .padding = {0, 1, 1},
+       .groups = 33},
+      {.rows = 2,
+       .inputs = 16,
+       .outputs = 16,
+       .extent = {3, 8, 19},
+       .kernel = {2, 3, 4},
+       .stride = {2, 3, 3},
+       .padding = {1, 0, 2},
+       .padding_after = {1, 1, 4},
+       .dilation = {1, 1, 2},
+       .groups = 16},
+      {.rows = 2,
+       .inputs = 17,
+       .outputs = 17,
+       .extent = {1, 9, 9},
+       .kernel = {1, 7, 7},
+       .stride = {1, 1, 2},
+       .padding = {0, 3, 3},
+       .groups = 17},
+      {.rows = 1,
+       .inputs = 8,
+       .outputs = 8,
+       .extent = {1, 1, 40},
+       .kernel = {1, 1, 2},
+       .stride = {1, 1, 5},
+       .padding = {0, 0, 6},
+       .padding_after = {0, 0, 0},
+       .dilation = {1, 1, 3},
+       .groups = 8},
   };
 }
 
@@ -73,15 +152,15 @@ void for_products(ConvolutionShape const& s, F&& f) {
         Index from = 0;
         bool inside = true;
         for (std::size_t axis = 0; axis < 3; ++axis) {
-          Index const at = p[axis] * s.stride[axis] + k[axis] - s.padding[axis];
+          Index const at = p[axis] * s.stride[axis] + k[axis] * s.dilation[axis] - s.padding[axis];
           inside = inside && at >= 0 && at < s.extent[axis];
           from = from * s.extent[axis] + at;
         }
         if (!inside) continue;
         for (Index o = 0; o < s.outputs; ++o)
-          for (Index i = 0; i < s.inputs; ++i)
-            f((r * s.input_places() + from) * s.inputs + i, (o * s.inputs + i) * s.taps() + tap,
-              (r * s.output_places() + place) * s.outputs + o);
+          for (Index i = 0; i < s.group_inputs(); ++i)
+            f((r * s.input_places() + from) * s.inputs + o / s.group_outputs() * s.group_inputs() + i,
+              (o * s.group_inputs() + i) * s.taps() + tap, (r * s.output_places() + place) * s.outputs + o);
       }
     }
 }
@@ -168,8 +247,8 @@ void check_definition() {
         dx.add(x, at(d.dy, to) * at(d.weight, w));
         dweight.add(w, at(d.dy, to) * at(d.x, x));
       });
-      y.check(got.y, s.taps() * s.inputs + 1);
-      dx.check(got.dx, s.taps() * s.outputs + 1);
+      y.check(got.y, s.taps() * s.group_inputs() + 1);
+      dx.check(got.dx, s.taps() * s.group_outputs() + 1);
       dweight.check(got.dweight, s.rows * s.output_places() + 1);
       dbias.check(got.dbias, s.rows * s.output_places() + 1);
     }

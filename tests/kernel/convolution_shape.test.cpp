@@ -23,6 +23,30 @@ TEST_CASE("the result's extent, as in PyTorch") {
   CHECK(clip.weight_size() == 3 * 16 * 45);
 }
 
+TEST_CASE("taps that lie apart reach further, and zeros may stand on one side only") {
+  ConvolutionShape const causal{.inputs = 6,
+                                .outputs = 4,
+                                .extent = {1, 1, 9},
+                                .kernel = {1, 1, 3},
+                                .padding = {0, 0, 8},
+                                .padding_after = {0, 0, 0},
+                                .dilation = {1, 1, 4},
+                                .groups = 2};
+  CHECK(causal.reach(2) == 9);
+  CHECK(causal.result() == Extents<3>{1, 1, 9});
+  CHECK(causal.weight_size() == 4 * 3 * 3);
+  CHECK(causal.group_inputs() == 3);
+  CHECK(causal.group_outputs() == 2);
+  CHECK(ConvolutionShape{.padding = {1, 2, 3}}.padding_after == Extents<3>{1, 2, 3});
+}
+
+TEST_CASE("what is depthwise has a group for each channel, of several") {
+  CHECK(ConvolutionShape{.inputs = 4, .outputs = 4, .groups = 4}.is_depthwise());
+  CHECK_FALSE(ConvolutionShape{.inputs = 4, .outputs = 8, .groups = 4}.is_depthwise());
+  CHECK_FALSE(ConvolutionShape{.inputs = 4, .outputs = 4, .groups = 2}.is_depthwise());
+  CHECK_FALSE(ConvolutionShape{}.is_depthwise());
+}
+
 TEST_CASE("a kernel as long as the padded input leaves one place, a longer one none") {
   CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 5}, .padding = {0, 0, 1}}.result(2) == 1);
   CHECK(ConvolutionShape{.extent = {1, 1, 3}, .kernel = {1, 1, 6}, .stride = {1, 1, 4}, .padding = {0, 0, 1}}.result(

@@ -10,6 +10,7 @@
 #include <lockstep/nn/transposed_convolution.hpp>
 #include <lockstep/nn/upsample.hpp>
 
+#include "kernel/values.hpp"
 #include "nn/space_mallocs.hpp"
 
 using namespace space_check;
@@ -52,6 +53,93 @@ TEST_CASE("gradients in one, two and three dimensions") {
   ok(trial<double>(nn::Conv3d(2, 3, {.kernel = 3, .stride = {1, 2, 2}, .padding = 1}), Extents<5>{2, 3, 5, 4, 2}, alone)
          .check());
   ok(trial<double>(Block{}, Extents<4>{2, 4, 3, 4}, twice).check());
+}
+
+TEST_CASE("gradients in groups, of each channel by itself, dilated and causal") {
+  auto const ok = [](nn::GradientCheckResult const& result) {
+    CAPTURE(result.where);
+    CHECK(result.ok());
+  };
+  ok(trial<double>(nn::Conv2d(4, 6, {.stride = {2, 1}, .padding = 1, .groups = 2}), Extents<4>{2, 5, 4, 4}, alone)
+         .check());
+  ok(trial<double>(nn::Conv2d(5, 5, {.stride = {1, 2}, .padding = 1, .groups = 5}), Extents<4>{2, 5, 7, 5}, alone)
+         .check());
+  ok(trial<double>(nn::Conv3d(2, 3, {.kernel = {1, 2, 3}, .padding = 2, .dilation = {1, 3, 2}}),
+                   Extents<5>{2, 2, 4, 5, 2}, alone)
+         .check());
+  ok(trial<double>(nn::Conv1d(3, 2, {.stride = 2, .dilation = 3, .causal = true}), Extents<3>{3, 9, 3}, alone).check());
+  ok(trial<double>(nn::Conv1d(4, 4, {.kernel = 2, .dilation = 4, .groups = 4, .causal = true}), Extents<3>{2, 7, 4},
+                   alone)
+         .check());
+}
+
+namespace {
+/// What a layer makes of x, with weights that depend on their number alone.
+template <class Layer>
+[[nodiscard]] std::vector<double> of(Layer layer, std::vector<double> const& x, Extents<3> extent,
+                                     std::vector<std::int32_t> const& lengths = {}) {
+  auto const layout = nn::ParameterLayout::of(layer);
+  auto const values = lockstep_test::values<double>(layout.size(), 9);
+  ThreadPool pool(1);
+  nn::Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.bind(values.data(), nullptr, layout.entries().size());
+  context.begin_micro_batch(nn::Mode::evaluation, 0);
+  auto const in = context.input(TensorView<double const, 3, HostSpace>(x.data(), extent));
+  auto const numbers = [](auto const& y) { return std::vector<double>(y.data, y.data + y.size()); };
+  if (lengths.empty()) return numbers(std::as_const(layer).forward(context, in).value);
+  std::vector<Index> const positions(lengths.size());
+  nn::Sequence<double, HostSpace> const sequences{
+      in.as_rows(),
+      nn::SequenceLayout<HostSpace>::padded(extent[1], {lengths.data(), {extent[0]}}, {positions.data(), {extent[0]}})};
+  auto const y = std::as_const(layer).forward(context, sequences);
+  auto made = numbers(y.tokens.value);
+  auto const width = y.width();
+  for (Index slot = 0; slot < y.layout.slots; ++slot)  // what padding holds means nothing
+    if (!y.layout.is_token(slot)) std::fill_n(made.begin() + slot * width, width, 0.0);
+  return made;
+}
+}  // namespace
+
+TEST_CASE("what is causal keeps the length, and what comes later changes nothing earlier") {
+  for (auto const& options : {nn::Conv1d::Options{.kernel = 3, .causal = true},
+                              nn::Conv1d::Options{.kernel = 2, .dilation = 4, .groups = 2, .causal = true},
+                              nn::Conv1d::Options{.kernel = 3, .dilation = 2, .groups = 4, .causal = true}}) {
+    Index const length = 9;
+    auto x = lockstep_test::values<double>(length * 4, 1);
+    auto const before = of(nn::Conv1d(4, 4, options), x, {1, length, 4});
+    REQUIRE(before.size() == x.size());
+    for (Index changed = 0; changed < length; ++changed) {
+      auto other = x;
+      for (Index c = 0; c < 4; ++c) other[static_cast<std::size_t>(changed * 4 + c)] += 1;
+      auto const after = of(nn::Conv1d(4, 4, options), other, {1, length, 4});
+      auto const at = before.begin() + changed * 4;
+      CHECK(std::equal(before.begin(), at, after.begin()));
+      CHECK_FALSE(std::equal(at, at + 4, after.begin() + changed * 4));  // its own token is seen
+    }
+  }
+}
+
+TEST_CASE("sequences that are dilated or causal give what each gives alone") {
+  for (auto const& options : {nn::Conv1d::Options{.kernel = 3, .padding = 1, .dilation = 2},
+                              nn::Conv1d::Options{.kernel = 3, .stride = 2, .dilation = 2, .causal = true},
+                              nn::Conv1d::Options{.kernel = 3, .padding = 2, .dilation = 2, .groups = 2}}) {
+    nn::Conv1d const layer(2, 2, options);
+    std::vector<std::int32_t> const lengths{5, 9, 1};
+    auto const x = lockstep_test::values<double>(3 * 9 * 2, 1);
+    auto const together = of(layer, x, {3, 9, 2}, lengths);
+    auto const each = static_cast<Index>(together.size()) / 3;
+    for (Index row = 0; row < 3; ++row) {
+      Index const length = lengths[static_cast<std::size_t>(row)];
+      std::vector<double> const one(x.begin() + row * 18, x.begin() + row * 18 + length * 2);
+      auto const reach = 2 * 2 + 1, padding = static_cast<int>(options.causal ? 4 : 2 * options.padding.values[0]);
+      std::vector<double> expected(static_cast<std::size_t>(each));
+      if (length + padding >= reach) {
+        auto const result = of(layer, one, {1, length, 2});
+        std::copy(result.begin(), result.end(), expected.begin());
+      }
+      CHECK(std::equal(expected.begin(), expected.end(), together.begin() + row * each));
+    }
+  }
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
@@ -97,6 +185,12 @@ TEST_CASE("the start is PyTorch's, uniform within 1 / sqrt of the inputs of one 
   auto const layout = nn::ParameterLayout::of(layer);
   CHECK(layout.entries()[0].shape == std::vector<Index>{8, 4, 1, 3, 3});
   for (auto const& entry : layout.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
+  nn::Conv2d grouped(8, 4, {.groups = 2});
+  auto const of_groups = nn::ParameterLayout::of(grouped);
+  CHECK(of_groups.entries()[0].shape == std::vector<Index>{4, 4, 3, 3});
+  for (auto const& entry : of_groups.entries()) CHECK(entry.initializer.scale == doctest::Approx(1.0 / 6));
+  CHECK(grouped.inputs() == 8);
+  CHECK(grouped.outputs() == 4);
   nn::Conv2d usual(1, 1);
   CHECK(nn::ParameterLayout::of(usual).entries()[0].shape == std::vector<Index>{1, 1, 3, 3});
 }
@@ -184,6 +278,20 @@ TEST_CASE("shapes that cannot be are refused") {
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.kernel = 0}), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.stride = 0}), ConfigError);
   CHECK_THROWS_AS(nn::Conv1d(1, 1, {.padding = -1}), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv1d(1, 1, {.dilation = 0}),
+                       "Convolution: dilation [0], 1 groups; both must be at least 1", ConfigError);
+  CHECK_THROWS_AS(nn::Conv1d(1, 1, {.groups = 0}), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv1d(12, 18, {.groups = 4}),
+                       "Convolution: 12 inputs and 18 outputs in 4 groups, which must divide both; the nearest that do "
+                       "are 3 and 6",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv2d(4, 6, {.groups = 4}), doctest::Contains("at most 2 do"), ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv1d(1, 1, {.padding = 1, .causal = true}),
+                       "Convolution: causal, with padding [1]; what is causal has dilation * (kernel - 1) of padding "
+                       "before and none behind, and the option must be 0",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(nn::Conv2d(1, 1, {.causal = true}),
+                       "Convolution: causal in 2 dimensions of space; only one has a before", ConfigError);
   CHECK_THROWS_WITH_AS(
       trial<float>(nn::Conv1d(3, 1), Extents<3>{1, 5, 2}, alone).run(1),
       "Convolution layer: the input is [1, 5, 2] and the layer has 3 input channels; the last extent must be 3",

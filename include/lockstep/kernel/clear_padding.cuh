@@ -26,10 +26,10 @@ struct ClearPadding<CudaSpace> {
     });
   }
 
-  static void windows(Stream stream, Lengths lengths, Index kernel, Index stride, Index padding, Index most,
+  static void windows(Stream stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
                       TensorView<std::int32_t, 1, CudaSpace> to) {
     detail::for_elements("kernel::ClearPadding::windows", stream, lengths.size(), [=] __device__(Index row) {
-      to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], kernel, stride, padding, most);
+      to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], reach, stride, padding, most);
     });
   }
 };

@@ -45,16 +45,16 @@ struct ClearPadding<HostSpace> {
                              });
   }
 
-  /// How many places a window of `kernel` tokens has that moves by `stride` over each sequence, with so much `padding`
-  /// on either side; none has more than `most`, and an empty one has none.
+  /// How many places a window of `reach` tokens has that moves by `stride` over each sequence, with so much `padding`
+  /// on both sides together; none has more than `most`, and an empty one has none.
   /// @shape lengths, to [rows]
-  static void windows(Stream, Lengths lengths, Index kernel, Index stride, Index padding, Index most,
+  static void windows(Stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
                       TensorView<std::int32_t, 1, HostSpace> to) {
-    for (Index row = 0; row < lengths.size(); ++row) to(row) = places(lengths(row), kernel, stride, padding, most);
+    for (Index row = 0; row < lengths.size(); ++row) to(row) = places(lengths(row), reach, stride, padding, most);
   }
-  [[nodiscard]] static constexpr std::int32_t places(std::int32_t tokens, Index kernel, Index stride, Index padding,
+  [[nodiscard]] static constexpr std::int32_t places(std::int32_t tokens, Index reach, Index stride, Index padding,
                                                      Index most) noexcept {
-    auto const room = Index{tokens} + 2 * padding - kernel;
+    auto const room = Index{tokens} + padding - reach;
     return static_cast<std::int32_t>(tokens <= 0 || room < 0 ? 0 : std::min(most, room / stride + 1));
   }
 };

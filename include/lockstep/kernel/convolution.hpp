@@ -79,11 +79,13 @@ struct Convolution<HostSpace> {
   /// threads.
   static constexpr Index most_tiles = 16;
 
-  /// y[r, p, o] = bias[o] + sum over taps k and inputs i of weight[o, i, k] x[r, p * stride + k - padding, i].
-  /// @shape x [rows, extent…, inputs]   @shape weight [outputs, inputs, kernel…]   @shape bias [outputs], or a null one
-  /// @shape y [rows, result…, outputs], overwritten
+  /// y[r, p, o] = bias[o] + sum over taps k and inputs i of o's group of weight[o, i, k] x[r, p * stride + k * dilation
+  /// - padding, i].
+  /// @shape x [rows, extent…, inputs]   @shape weight [outputs, inputs / groups, kernel…]
+  /// @shape bias [outputs], or a null one   @shape y [rows, result…, outputs], overwritten
   /// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
-  /// @throws ShapeError when a size disagrees with the shape, or no output place is left
+  /// @throws ShapeError when a size disagrees with the shape, no output place is left, or the groups do not divide the
+  /// channels
   /// @source direct from the definition, which PyTorch calls convolution too: a correlation
   template <class T, class Engine>
   static void forward(Stream stream, ConvolutionShape const& shape, Vector<T const> x, Vector<T const> weight,

@@ -2,6 +2,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <string>
 #include <tuple>
 
 #include <lockstep/kernel/clear_padding.hpp>
@@ -15,33 +17,46 @@ template <int Dims>
 struct ConvolutionOptions {
   PerAxis<Dims> kernel = 3;
   PerAxis<Dims> stride = 1;
-  PerAxis<Dims> padding = 0;  ///< zeros on either side
-  Bias bias = Bias::learned;  ///< none where a BatchNorm follows, which would take it away again
+  PerAxis<Dims> padding = 0;   ///< zeros on either side
+  Bias bias = Bias::learned;   ///< none where a BatchNorm follows, which would take it away again
+  PerAxis<Dims> dilation = 1;  ///< places from one element of the kernel to the next
+  Index groups = 1;            ///< of neighbouring channels; an output sees the inputs of its own group
+  bool causal = false;  ///< over one dimension: dilation * (kernel - 1) zeros stand before and none behind, so that a
+                        ///< place sees none that comes later
 };
 
 /// A convolution over `Dims` dimensions of space. Activations lie channels last: [rows, height, width, channels] for a
-/// picture. The weight has PyTorch's order and start: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs * elements of the kernel.
-/// @shape weight [outputs, inputs, kernel…]   @shape bias [outputs], or there is none
+/// picture. The weight has PyTorch's order and start: U(-1/sqrt(n), 1/sqrt(n)) for n = inputs / groups * elements of
+/// the kernel.
+/// @shape weight [outputs, inputs / groups, kernel…]   @shape bias [outputs], or there is none
 /// @determinism bitwise, for any number of threads; with oneDNN for one library on one processor
 template <int Dims>
 class Convolution : public detail::ConvolutionBase<Dims> {
   using Base = detail::ConvolutionBase<Dims>;
-  using Base::bias_, Base::weight_, Base::flat;
+  using Base::bias_, Base::weight_, Base::groups_, Base::flat;
 
  public:
   using Base::forward;  // says what it takes, of anything else
   using Options = ConvolutionOptions<Dims>;
 
-  /// @throws ConfigError unless channels, kernel and stride are at least 1 and the padding at least 0
+  /// @throws ConfigError unless channels, kernel, stride, dilation and groups are at least 1 and the padding at least
+  /// 0, the groups divide inputs and outputs, and what is causal has one dimension and no padding of its own
   Convolution(Index inputs, Index outputs, Options const& options = {})
-      : Base("Convolution", inputs, outputs, outputs, inputs, options) {}
+      : Base("Convolution", inputs, outputs, outputs, inputs / groups_of(inputs, outputs, options), options) {
+    groups_ = options.groups;
+    this->dilation_ = options.dilation;
+    if (!options.causal) return;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)
+      this->padding_.values[axis] = reach(axis) - 1;
+    this->padding_after_ = 0;
+  }
 
-  [[nodiscard]] Index inputs() const noexcept { return weight_.shape[1]; }
+  [[nodiscard]] Index inputs() const noexcept { return groups_ * weight_.shape[1]; }
   [[nodiscard]] Index outputs() const noexcept { return weight_.shape[0]; }
 
-  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + 2 padding - kernel)
-  /// / stride + 1
-  /// @throws ShapeError when x has other channels, or is smaller than the kernel
+  /// @shape x [rows, extent…, inputs]   @shape returns [rows, result…, outputs], result = (extent + padding on both
+  /// sides - dilation (kernel - 1) - 1) / stride + 1
+  /// @throws ShapeError when x has other channels, or is smaller than what the kernel reaches over
   template <class Context>
   [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
       Context& context, typename Context::template Variable<Dims + 2> x) const {
@@ -73,7 +88,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// Of sequences, padded to one length: a series whose tokens see each other and nothing of the padding, so that a
   /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it.
   /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result as above of the length
-  /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than the kernel
+  /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than what the kernel reaches
+  /// over
   template <class Context>
   requires(Dims == 1) [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
@@ -90,14 +106,43 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     layout.length = y.extent(1), layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
-      Kernel::windows(context.stream(), x.layout.lengths, this->kernel_.values[0], this->stride_.values[0],
-                      this->padding_.values[0], layout.length, lengths);
+      Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0],
+                      this->padding_.values[0] + this->padding_after_.values[0], layout.length, lengths);
       layout.lengths = {lengths.data, lengths.extent};
     }
     return {y.as_rows(), layout};
   }
 
  private:
+  /// The groups, if they and all else can be.
+  [[nodiscard]] static Index groups_of(Index inputs, Index outputs, Options const& o) {
+    expect<ConfigError>(o.dilation.least() >= 1 && o.groups >= 1, [&] {
+      return "Convolution: dilation " + to_string(o.dilation.values) + ", " + std::to_string(o.groups) +
+             " groups; both must be at least 1";
+    });
+    expect<ConfigError>(inputs % o.groups == 0 && outputs % o.groups == 0, [&] {
+      auto const both = std::gcd(inputs, outputs);
+      auto fewer = o.groups, more = o.groups;
+      while (both % fewer != 0) --fewer;
+      while (more < both && both % more != 0) ++more;
+      return "Convolution: " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) + " outputs in " +
+             std::to_string(o.groups) + " groups, which must divide both; " +
+             (more <= both ? "the nearest that do are " + std::to_string(fewer) + " and " + std::to_string(more)
+                           : "at most " + std::to_string(fewer) + " do");
+    });
+    expect<ConfigError>(!o.causal || (Dims == 1 && o.padding == PerAxis<Dims>(0)), [&] {
+      return std::string("Convolution: ") +
+             (Dims == 1 ? "causal, with padding " + to_string(o.padding.values) +
+                              "; what is causal has dilation * (kernel - 1) of padding before and none behind, and the "
+                              "option must be 0"
+                        : "causal in " + std::to_string(Dims) + " dimensions of space; only one has a before");
+    });
+    return o.groups;
+  }
+  /// Places from the kernel's first element to its last.
+  [[nodiscard]] Index reach(std::size_t axis) const noexcept {
+    return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;
+  }
   static Extents<Dims + 2> result_of(kernel::ConvolutionShape const& shape) {
     Extents<Dims + 2> extent{shape.rows};
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(Dims); ++axis)

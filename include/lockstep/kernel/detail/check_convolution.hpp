@@ -10,12 +10,21 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// The numbers of elements of x, weight and y, of a convolution or of one of its gradients.
 /// A batch without rows may have no places either, as series padded to their longest have none.
-/// @throws ShapeError when the kernel is larger than the padded input, or an extent is another
+/// @throws ShapeError when the kernel is larger than the padded input, the groups do not divide the channels, or an
+/// extent is another
 inline void check_convolution(ConvolutionShape const& shape, Index x, Index weight, Index y) {
+  auto const groups = shape.groups;
+  expect<ShapeError>(groups >= 1 && shape.inputs % groups == 0 && shape.outputs % groups == 0, [&] {
+    return "Convolution: " + std::to_string(shape.inputs) + " inputs and " + std::to_string(shape.outputs) +
+           " outputs in " + std::to_string(groups) + " groups; the groups must divide both";
+  });
   expect<ShapeError>(shape.rows == 0 || shape.output_places() > 0, [&] {
+    bool const even = shape.padding == shape.padding_after, dense = shape.dilation == Extents<3>{1, 1, 1};
     return "Convolution: x has extent " + to_string(shape.extent) + ", with " + to_string(shape.padding) +
-           " of padding on either side, and the kernel has " + to_string(shape.kernel) +
-           "; the kernel must fit into the padded input";
+           (even ? " of padding on either side"
+                 : " of padding before and " + to_string(shape.padding_after) + " behind") +
+           ", and the kernel has " + to_string(shape.kernel) +
+           (dense ? "" : " with dilation " + to_string(shape.dilation)) + "; the kernel must fit into the padded input";
   });
   auto const wanted_x = shape.rows * shape.input_size(), wanted_y = shape.rows * shape.output_size();
   expect<ShapeError>(x == wanted_x && y == wanted_y && weight == shape.weight_size(), [&] {

@@ -31,8 +31,7 @@ class OneDnnConvolution {
       OneOpenmpThread const alone;
       auto const tiles = (shape.rows + tile_rows - 1) / tile_rows, rest = shape.rows - (tiles - 1) * tile_rows;
       Choice const full(shape, tile_rows, pass, engine_, nullptr);
-      dnnl::memory::desc const plain(tensor(shape, shape.outputs, shape.inputs, shape.kernel), type,
-                                     weight_order(shape));
+      dnnl::memory::desc const plain(weight_extent(shape), type, weight_order(shape));
       packed_ = dnnl::memory(full.weight, engine_, nullptr);
       plain_ = dnnl::memory(plain, engine_, nullptr);
       reorder_ = pass == ConvolutionPass::weight ? dnnl::reorder(packed_, plain_) : dnnl::reorder(plain_, packed_);
@@ -42,8 +41,8 @@ class OneDnnConvolution {
       calls_.emplace_back(rest == tile_rows ? full : Choice(shape, rest, pass, engine_, &full.weight), engine_);
     } catch (dnnl::error const& error) {
       throw Error("Convolution: oneDNN refuses " + std::to_string(shape.inputs) + " to " +
-                  std::to_string(shape.outputs) + " channels, extent " + to_string(shape.extent) + ", kernel " +
-                  to_string(shape.kernel) + " (" + error.what() + ")");
+                  std::to_string(shape.outputs) + " channels in " + std::to_string(shape.groups) + " groups, extent " +
+                  to_string(shape.extent) + ", kernel " + to_string(shape.kernel) + " (" + error.what() + ")");
     }
   }
 
@@ -89,7 +88,8 @@ class OneDnnConvolution {
   /// Leading axes of space that say nothing: the library has faster code for fewer dimensions.
   [[nodiscard]] static std::size_t trivial_axes(ConvolutionShape const& s) noexcept {
     std::size_t axes = 0;
-    while (axes < 2 && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0) ++axes;
+    while (axes < 2 && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0 && s.padding_after[axes] == 0)
+      ++axes;
     return axes;
   }
   [[nodiscard]] static dnnl::memory::dims space(ConvolutionShape const& s, Extents<3> const& extent) {
@@ -105,8 +105,15 @@ class OneDnnConvolution {
   [[nodiscard]] static Order order(ConvolutionShape const& s) noexcept {
     return std::array{Order::ndhwc, Order::nhwc, Order::nwc}[trivial_axes(s)];
   }
+  /// Of a weight in groups these are an axis of their own.
+  [[nodiscard]] static dnnl::memory::dims weight_extent(ConvolutionShape const& s) {
+    auto extent = tensor(s, s.group_outputs(), s.group_inputs(), s.kernel);
+    if (s.groups > 1) extent.insert(extent.begin(), s.groups);
+    return extent;
+  }
   [[nodiscard]] static Order weight_order(ConvolutionShape const& s) noexcept {
-    return std::array{Order::oidhw, Order::oihw, Order::oiw}[trivial_axes(s)];
+    return s.groups > 1 ? std::array{Order::goidhw, Order::goihw, Order::goiw}[trivial_axes(s)]
+                        : std::array{Order::oidhw, Order::oihw, Order::oiw}[trivial_axes(s)];
   }
 
   void reorder(dnnl::memory& from, dnnl::memory& to) {
@@ -125,14 +132,16 @@ class OneDnnConvolution {
            dnnl::memory::desc const* given)
         : x(tensor(s, rows, s.inputs, s.extent), type, order(s)),
           y(tensor(s, rows, s.outputs, s.result()), type, order(s)),
-          weight(given ? *given : dnnl::memory::desc(tensor(s, s.outputs, s.inputs, s.kernel), type, Order::any)),
+          weight(given ? *given : dnnl::memory::desc(weight_extent(s), type, Order::any)),
           bias({s.outputs}, type, Order::x),
           pass(which) {
       using dnnl::algorithm, dnnl::prop_kind;
-      auto const stride = space(s, s.stride), padding = space(s, s.padding);
+      auto const stride = space(s, s.stride), before = space(s, s.padding), after = space(s, s.padding_after);
+      auto apart = space(s, s.dilation);
+      for (auto& places : apart) --places;  // there the usual dilation is 0
       dnnl::primitive_attr attributes;
       attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-      dnnl::memory::desc const any(tensor(s, s.outputs, s.inputs, s.kernel), type, Order::any);
+      dnnl::memory::desc const any(weight_extent(s), type, Order::any);
       auto const& forward_weight = pass == ConvolutionPass::forward ? weight : any;
       // Version 2 takes what describes a pass as one argument, version 3 as one each.
       auto const describe = [&]<class Pass>(std::type_identity<Pass>, auto const& what, auto const&... forward) {
@@ -148,8 +157,8 @@ class OneDnnConvolution {
       auto const kind = prop_kind::forward_training;
       auto const direct = algorithm::convolution_direct;
       auto const forward = describe(std::type_identity<dnnl::convolution_forward>{},
-                                    std::tie(kind, direct, x, forward_weight, bias, y, stride, padding, padding));
-      auto const backward = std::tie(direct, x, weight, y, stride, padding, padding);
+                                    std::tie(kind, direct, x, forward_weight, bias, y, stride, apart, before, after));
+      auto const backward = std::tie(direct, x, weight, y, stride, apart, before, after);
       auto const take = [this](auto made, auto const& description, dnnl::memory::desc const& chosen) {
         primitive = std::move(made);
         weight = chosen;

@@ -47,7 +47,11 @@ class ConvolutionBase {
   /// PyTorch's do.
   template <class Options>
   ConvolutionBase(char const* name, Index inputs, Index outputs, Index first, Index second, Options const& o)
-      : kernel_(o.kernel), stride_(o.stride), padding_(o.padding), has_bias_(o.bias == Bias::learned) {
+      : kernel_(o.kernel),
+        stride_(o.stride),
+        padding_(o.padding),
+        padding_after_(o.padding),
+        has_bias_(o.bias == Bias::learned) {
     expect<ConfigError>(
         inputs >= 1 && outputs >= 1 && o.kernel.least() >= 1 && o.stride.least() >= 1 && o.padding.least() >= 0, [&] {
           return std::string(name) + ": " + std::to_string(inputs) + " inputs, " + std::to_string(outputs) +
@@ -77,7 +81,10 @@ class ConvolutionBase {
             .extent = extent.in_space(1),
             .kernel = kernel_.in_space(1),
             .stride = stride_.in_space(1),
-            .padding = padding_.in_space(0)};
+            .padding = padding_.in_space(0),
+            .padding_after = padding_after_.in_space(0),
+            .dilation = dilation_.in_space(1),
+            .groups = groups_};
   }
 
   template <class View>
@@ -108,7 +115,8 @@ class ConvolutionBase {
     return context.template kept<typename kernel::Convolution<typename Context::Space>::Scratch>(nullptr);
   }
 
-  PerAxis<Dims> kernel_, stride_, padding_;
+  PerAxis<Dims> kernel_, stride_, padding_, padding_after_, dilation_ = 1;
+  Index groups_ = 1;
   Parameter weight_, bias_;
   bool has_bias_;
 };

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <limits>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/column_lanes.hpp>
+#include <lockstep/kernel/detail/lanes.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// A convolution of each channel by itself, of one sample on the calling thread, without patches: vectors hold
+/// neighbouring channels, which lie last here, and a few neighbouring places of the result share each tap's weight.
+/// @shape x [extent…, channels]   @shape weight [taps, channels]   @shape bias [channels], or null
+/// @shape y [result…, channels]
+/// @determinism bitwise: every sum is in the order of taps, a weight's in that of places
+/// @source direct from the definition
+class DepthwiseConvolution {
+ public:
+  explicit DepthwiseConvolution(ConvolutionShape const& shape) noexcept : s_(shape) {}
+
+  /// y = the convolution of x.
+  template <class T>
+  void forward(T const* x, T const* weight, T const* bias, T* y) const {
+    with_best_instructions([=, s = s_](auto vectors) {
+      for_meetings<Towards::y>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
+        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
+          sum<places, V>(met, channels, x + c, weight + c, bias ? bias + c : nullptr, y + target * channels + c);
+        });
+      });
+    });
+  }
+  /// dx = the gradient of x from that of y.
+  template <class T>
+  void data(T const* dy, T const* weight, T* dx) const {
+    with_best_instructions([=, s = s_](auto vectors) {
+      for_meetings<Towards::x>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
+        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
+          sum<places, V>(met, channels, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * channels + c);
+        });
+      });
+    });
+  }
+  /// dweight += the gradient of the weight.
+  template <class T>
+  void weight(T const* x, T const* dy, T* dweight) const {
+    with_best_instructions([=, s = s_](auto vectors) {
+      for_meetings<Towards::y>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
+        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
+          V slopes[static_cast<std::size_t>(places)], total, next;
+          for (Index i = 0; i < places; ++i) load(slopes[i], dy + (target + i) * channels + c);
+          for (Index m = 0; m < met.count; ++m) {
+            auto* const to = dweight + met.tap[static_cast<std::size_t>(m)] * channels + c;
+            auto const* const from = x + met.source[static_cast<std::size_t>(m)] * channels + c;
+            load(total, to);
+            for (Index i = 0; i < places; ++i) {
+              load(next, from + i * met.source_step * channels);
+              total += slopes[i] * next;
+            }
+            store(to, total);
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  /// Places of the result that are computed together.
+  static constexpr Index together = 4;
+  /// Which side is summed to.
+  enum class Towards { y, x };
+
+  /// Which sources some neighbouring targets meet, and under which taps: of the first target; the next one's are
+  /// `source_step` further on. Many taps come in several portions, all but the first of which add to what is there.
+  struct Meetings {
+    std::array<Index, 32> source, tap;
+    Index count = 0, source_step = 1, target_step = 1;
+    bool adds = false;
+  };
+
+  /// The source that a target meets under a tap along an axis; outside of [0, sources) there is none.
+  template <Towards side>
+  [[nodiscard, gnu::always_inline]] static Index source_of(ConvolutionShape const& s, std::size_t axis, Index target,
+                                                           Index tap) noexcept {
+    Index const reach = tap * s.dilation[axis], padding = s.padding[axis], stride = s.stride[axis];
+    if constexpr (side == Towards::y) return target * stride - padding + reach;
+    Index const steps = target + padding - reach;
+    if (stride == 1) return steps;
+    return steps % stride == 0 ? steps / stride : std::numeric_limits<Index>::min() / 2;
+  }
+
+  /// Calls f.template operator()<places>(target, meetings, channels) so that every target is among the `places` from
+  /// one `target` on exactly once, or several times in a row where taps come in portions.
+  template <Towards side, class F>
+  [[gnu::always_inline]] static void for_meetings(ConvolutionShape const& s, F const& f) {
+    auto const targets = side == Towards::y ? s.result() : s.extent;
+    auto const sources = side == Towards::y ? s.extent : s.result();
+    Index const channels = s.inputs;
+    // Targets meet neighbouring sources under the same taps when they are a stride apart in x.
+    Meetings met;
+    met.source_step = side == Towards::y ? s.stride[2] : 1;
+    met.target_step = side == Towards::y ? 1 : s.stride[2];
+    auto const portion = [&](Index target, bool several) __attribute__((always_inline)) {
+      if (several)
+        f.template operator()<together>(target, met, channels);
+      else
+        f.template operator()<1>(target, met, channels);
+      met.count = 0;
+      met.adds = true;
+    };
+    for (Index d = 0; d < targets[0]; ++d)
+      for (Index h = 0; h < targets[1]; ++h)
+        for (Index phase = 0; phase < met.target_step && phase < targets[2]; ++phase)
+          for (Index w = phase; w < targets[2];) {
+            bool const several = meet_alike<side>(s, w, met, targets[2], sources[2]);
+            Index const target = (d * targets[1] + h) * targets[2] + w;
+            met.count = 0;
+            met.adds = false;
+            for (Index kd = 0, tap = 0; kd < s.kernel[0]; ++kd)
+              for (Index kh = 0; kh < s.kernel[1]; ++kh) {
+                Index const from_d = source_of<side>(s, 0, d, kd), from_h = source_of<side>(s, 1, h, kh);
+                bool const inside = from_d >= 0 && from_d < sources[0] && from_h >= 0 && from_h < sources[1];
+                for (Index kw = 0; kw < s.kernel[2]; ++kw, ++tap) {
+                  Index const from_w = source_of<side>(s, 2, w, kw);
+                  if (!inside || from_w < 0 || from_w >= sources[2]) continue;
+                  if (met.count == static_cast<Index>(met.source.size())) portion(target, several);
+                  auto const next = static_cast<std::size_t>(met.count++);
+                  met.source[next] = (from_d * sources[1] + from_h) * sources[2] + from_w;
+                  met.tap[next] = tap;
+                }
+              }
+            if (met.count > 0 || !met.adds) portion(target, several);
+            w += (several ? together : 1) * met.target_step;
+          }
+  }
+  /// Whether as many targets as are computed together, from `w` on, meet sources under the same taps along the width.
+  template <Towards side>
+  [[nodiscard, gnu::always_inline]] static bool meet_alike(ConvolutionShape const& s, Index w, Meetings const& met,
+                                                           Index targets, Index sources) noexcept {
+    if (w + (together - 1) * met.target_step >= targets) return false;
+    for (Index tap = 0; tap < s.kernel[2]; ++tap) {
+      Index const first = source_of<side>(s, 2, w, tap), last = first + (together - 1) * met.source_step;
+      if (!(last < 0 || first >= sources || (first >= 0 && last < sources))) return false;
+    }
+    return true;
+  }
+  /// to = start + the sum over meetings of source times weight, at each of `places`. A null start is none.
+  template <Index places, class V, class T>
+  [[gnu::always_inline]] static void sum(Meetings const& met, Index channels, T const* from, T const* weight,
+                                         T const* start, T* to) noexcept {
+    V sums[static_cast<std::size_t>(places)], factor, next;
+    for (Index i = 0; i < places; ++i) {
+      if (met.adds)
+        load(sums[i], to + i * met.target_step * channels);
+      else if (start)
+        load(sums[i], start);
+      else
+        clear(sums[i]);
+    }
+    for (Index m = 0; m < met.count; ++m) {
+      auto const at = static_cast<std::size_t>(m);
+      load(factor, weight + met.tap[at] * channels);
+      for (Index i = 0; i < places; ++i) {
+        load(next, from + (met.source[at] + i * met.source_step) * channels);
+        sums[i] += next * factor;
+      }
+    }
+    for (Index i = 0; i < places; ++i) store(to + i * met.target_step * channels, sums[i]);
+  }
+
+  ConvolutionShape s_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
