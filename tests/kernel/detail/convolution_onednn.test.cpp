@@ -24,6 +24,20 @@ TEST_CASE("it serves float; double stays with the portable engine") {
       std::is_same_v<Kernel::Plans<double>, Kernel::Plans<double, kernel::detail::PortableConvolution<double>>>);
 }
 
+TEST_CASE("channels by themselves over three axes of space are the portable engine's, bit for bit") {
+  ConvolutionShape const s{.rows = 3,
+                           .inputs = 20,
+                           .outputs = 20,
+                           .extent = {3, 5, 6},
+                           .kernel = {2, 3, 3},
+                           .padding = {0, 1, 1},
+                           .groups = 20};
+  Data<float> const d(s);
+  Kernel::Plans<float, OneDnnConvolution> plans;
+  Kernel::Plans<float, kernel::detail::PortableConvolution<float>> portable;
+  CHECK(run(s, d, plans, 2) == run(s, d, portable, 1));
+}
+
 TEST_CASE("the caller's number of OpenMP threads is its own again afterwards") {
   kernel::detail::lockstep_omp_set_num_threads(3);  // this thread's
   {

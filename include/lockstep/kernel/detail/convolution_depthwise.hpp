@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -49,12 +50,16 @@ class DepthwiseConvolution {
     with_best_instructions([=, s = s_](auto vectors) {
       for_meetings<Towards::y>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
         for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
+          fetch_ahead<V>(x + met.newest() * channels + c, met.source_step * channels);
+          fetch_ahead<V>(dy + target * channels + c, channels);
           V slopes[static_cast<std::size_t>(places)], total, next;
+#pragma GCC unroll 8
           for (Index i = 0; i < places; ++i) load(slopes[i], dy + (target + i) * channels + c);
           for (Index m = 0; m < met.count; ++m) {
             auto* const to = dweight + met.tap[static_cast<std::size_t>(m)] * channels + c;
             auto const* const from = x + met.source[static_cast<std::size_t>(m)] * channels + c;
             load(total, to);
+#pragma GCC unroll 8
             for (Index i = 0; i < places; ++i) {
               load(next, from + i * met.source_step * channels);
               total += slopes[i] * next;
@@ -78,6 +83,11 @@ class DepthwiseConvolution {
     std::array<Index, 32> source, tap;
     Index count = 0, source_step = 1, target_step = 1;
     bool adds = false;
+
+    /// Of the sources that are met, one of the row that was met last.
+    [[nodiscard]] Index newest() const noexcept {
+      return count == 0 ? 0 : std::max(source[0], source[static_cast<std::size_t>(count - 1)]);
+    }
   };
 
   /// The source that a target meets under a tap along an axis; outside of [0, sources) there is none.
@@ -146,11 +156,21 @@ class DepthwiseConvolution {
     }
     return true;
   }
+  /// Asks for what the places after the next ones will meet: so many rows at once, a few channels of each, are more
+  /// than a processor follows by itself.
+  template <class V, class T>
+  [[gnu::always_inline]] static void fetch_ahead(T const* from, Index step) noexcept {
+    if constexpr (sizeof(V) > sizeof(T)) {
+#pragma GCC unroll 8
+      for (Index i = 0; i < together; ++i) __builtin_prefetch(from + (2 * together + i) * step);
+    }
+  }
   /// to = start + the sum over meetings of source times weight, at each of `places`. A null start is none.
   template <Index places, class V, class T>
   [[gnu::always_inline]] static void sum(Meetings const& met, Index channels, T const* from, T const* weight,
                                          T const* start, T* to) noexcept {
     V sums[static_cast<std::size_t>(places)], factor, next;
+#pragma GCC unroll 8
     for (Index i = 0; i < places; ++i) {
       if (met.adds)
         load(sums[i], to + i * met.target_step * channels);
@@ -159,14 +179,17 @@ class DepthwiseConvolution {
       else
         clear(sums[i]);
     }
+    fetch_ahead<V>(from + met.newest() * channels, met.source_step * channels);
     for (Index m = 0; m < met.count; ++m) {
       auto const at = static_cast<std::size_t>(m);
       load(factor, weight + met.tap[at] * channels);
+#pragma GCC unroll 8
       for (Index i = 0; i < places; ++i) {
         load(next, from + (met.source[at] + i * met.source_step) * channels);
         sums[i] += next * factor;
       }
     }
+#pragma GCC unroll 8
     for (Index i = 0; i < places; ++i) store(to + i * met.target_step * channels, sums[i]);
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/convolution_pass.hpp>
+#include <lockstep/kernel/detail/convolution_portable.hpp>
 #include <lockstep/kernel/detail/one_openmp_thread.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -22,7 +24,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// A pass of a convolution by oneDNN, version 2 or 3. Primitives, streams and memory objects are made once per shape;
 /// each tile of samples is computed by the thread that asks for it, alone. The functions have the meaning of
-/// PortableConvolution's; `pack` also says which weight `run` takes.
+/// PortableConvolution's; `pack` also says which weight `run` takes. Channels by themselves are left to that one where
+/// oneDNN would compute them as any other groups, many times slower, as over one axis of space.
 class OneDnnConvolution {
  public:
   /// @throws Error when oneDNN refuses; names the shape
@@ -31,6 +34,10 @@ class OneDnnConvolution {
       OneOpenmpThread const alone;
       auto const tiles = (shape.rows + tile_rows - 1) / tile_rows, rest = shape.rows - (tiles - 1) * tile_rows;
       Choice const full(shape, tile_rows, pass, engine_, nullptr);
+      if (shape.is_depthwise() && !full.is_by_channel) {
+        portable_.emplace(shape, pass, tile_rows);
+        return;
+      }
       dnnl::memory::desc const plain(weight_extent(shape), type, weight_order(shape));
       packed_ = dnnl::memory(full.weight, engine_, nullptr);
       plain_ = dnnl::memory(plain, engine_, nullptr);
@@ -46,17 +53,22 @@ class OneDnnConvolution {
     }
   }
 
-  [[nodiscard]] Index weight_elements() const { return floats(packed_.get_desc().get_size()); }
+  [[nodiscard]] Index weight_elements() const {
+    return portable_ ? portable_->weight_elements() : floats(packed_.get_desc().get_size());
+  }
   [[nodiscard]] Index tile_elements() const noexcept {
+    if (portable_) return portable_->tile_elements();
     return floats(std::max(calls_.front().scratch_bytes, calls_.back().scratch_bytes));
   }
 
-  void pack(ThreadPool&, float const* weight, float* packed) {
+  void pack(ThreadPool& pool, float const* weight, float* packed) {
+    if (portable_) return portable_->pack(pool, weight, packed);
     plain_.set_data_handle(const_cast<float*>(weight));
     packed_.set_data_handle(packed);
     reorder(plain_, packed_);
   }
-  void unpack(ThreadPool&, float* packed, float* weight, Write write) {
+  void unpack(ThreadPool& pool, float* packed, float* weight, Write write) {
+    if (portable_) return portable_->unpack(pool, packed, weight, write);
     if (write == Write::add) sum_.resize(static_cast<std::size_t>(floats(plain_.get_desc().get_size())));
     packed_.set_data_handle(packed);
     plain_.set_data_handle(write == Write::add ? sum_.data() : weight);
@@ -65,7 +77,8 @@ class OneDnnConvolution {
       for (std::size_t i = 0; i < sum_.size(); ++i) weight[i] += sum_[i];
   }
 
-  void run(Index tile, Index, float const* from, float const* with, float const* bias, float* to, float* scratch) {
+  void run(Index tile, Index rows, float const* from, float const* with, float const* bias, float* to, float* scratch) {
+    if (portable_) return portable_->run(tile, rows, from, with, bias, to, scratch);
     OneOpenmpThread const alone;
     auto& call = calls_[static_cast<std::size_t>(tile)];
     if (pass_ == ConvolutionPass::weight) {
@@ -126,6 +139,7 @@ class OneDnnConvolution {
     dnnl::primitive primitive;
     dnnl::memory::desc x, y, weight, bias, scratchpad;
     ConvolutionPass pass;
+    bool is_by_channel = false;  ///< whether it is made for channels by themselves, of which only its name tells
 
     /// With `given`, the weight's order is that.
     Choice(ConvolutionShape const& s, Index rows, ConvolutionPass which, dnnl::engine const& engine,
@@ -163,6 +177,7 @@ class OneDnnConvolution {
         primitive = std::move(made);
         weight = chosen;
         scratchpad = description.scratchpad_desc();
+        is_by_channel = std::string(description.impl_info_str()).find("dw") != std::string::npos;
       };
       if (pass == ConvolutionPass::forward) {
         take(dnnl::convolution_forward(forward), forward, forward.weights_desc());
@@ -228,6 +243,7 @@ class OneDnnConvolution {
   };
 
   ConvolutionPass pass_;
+  std::optional<PortableConvolution<float>> portable_;  // computes in oneDNN's place
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_;
   dnnl::memory packed_, plain_;  // the weight, in oneDNN's order and in ours
