@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-/// What Lockstep uses of cuDNN, on the host: convolutions from their definition, in one group, of tensors that lie
+/// What Lockstep uses of cuDNN, on the host: convolutions from their definition, of tensors that lie
 /// channels last. Of the algorithms that the heuristics rank, the first ones are not deterministic, compute in TF32
 /// where that is not forbidden, or cannot serve, and would give nans; over three axes of which the first has a stride,
 /// gradients of the input have no others.
@@ -70,7 +70,7 @@ struct cudnnTensorStruct : cuda_emulation::CudnnArray {};
 struct cudnnFilterStruct : cuda_emulation::CudnnArray {};
 struct cudnnConvolutionStruct {
   std::array<int, 3> padding, stride, dilation;
-  int axes;
+  int axes, groups;
   cudnnMathType_t math;
 };
 using cudnnHandle_t = cudnnContext*;
@@ -132,7 +132,7 @@ inline cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_
                                                      cudnnConvolutionMode_t mode, cudnnDataType_t) {
   if (axes < 2 || axes > 3) return CUDNN_STATUS_NOT_SUPPORTED;
   if (mode != CUDNN_CROSS_CORRELATION) return CUDNN_STATUS_NOT_SUPPORTED;
-  *c = {{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, axes, CUDNN_DEFAULT_MATH};
+  *c = {{0, 0, 0}, {1, 1, 1}, {1, 1, 1}, axes, 1, CUDNN_DEFAULT_MATH};
   for (int i = 0; i < axes; ++i) {
     if (padding[i] < 0 || stride[i] < 1 || dilation[i] < 1) return CUDNN_STATUS_BAD_PARAM;
     auto const axis = static_cast<std::size_t>(i);
@@ -141,6 +141,10 @@ inline cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_
     c->dilation[axis] = dilation[i];
   }
   return CUDNN_STATUS_SUCCESS;
+}
+inline cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t c, int groups) {
+  if (groups < 1) return CUDNN_STATUS_BAD_PARAM;
+  return c->groups = groups, CUDNN_STATUS_SUCCESS;
 }
 inline cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t c, cudnnMathType_t math) {
   return c->math = math, CUDNN_STATUS_SUCCESS;
@@ -167,7 +171,8 @@ struct CudnnPass {
 
   [[nodiscard]] bool is_consistent() const {
     bool same = x.dims == y.dims && x.dims == weight.dims && geometry.axes + 2 == x.dims &&
-                x.extent[0] == y.extent[0] && x.extent[1] == weight.extent[1] && y.extent[1] == weight.extent[0];
+                x.extent[0] == y.extent[0] && x.extent[1] == geometry.groups * weight.extent[1] &&
+                y.extent[1] == weight.extent[0] && y.extent[1] % geometry.groups == 0;
     for (std::size_t axis = 0; axis < 3; ++axis) {
       int const reach = geometry.dilation[axis] * (weight.extent[axis + 2] - 1) + 1;
       int const room = x.extent[axis + 2] + 2 * geometry.padding[axis] - reach;
@@ -196,8 +201,10 @@ struct CudnnPass {
             if (from[i] < 0 || from[i] >= x.extent[i + 2]) return;
           }
           for (int out = 0; out < y.extent[1]; ++out)
-            for (int in = 0; in < x.extent[1]; ++in)
-              f(x.at(row, in, from), y.at(row, out, to), weight.at(out, in, tap));
+            for (int in = 0; in < weight.extent[1]; ++in) {
+              int const group = out / (y.extent[1] / geometry.groups);
+              f(x.at(row, group * weight.extent[1] + in, from), y.at(row, out, to), weight.at(out, in, tap));
+            }
         });
       });
   }

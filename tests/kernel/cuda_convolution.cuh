@@ -39,7 +39,60 @@ inline std::vector<kernel::ConvolutionShape> shapes() {
            .extent = {3, 4, 3},
            .kernel = {2, 1, 3},
            .stride = {1, 2, 1},
-           .padding = {1, 0, 2}}};
+           .padding = {1, 0, 2}},
+          // Taps apart; padding that differs on both sides.
+          {.rows = 2,
+           .inputs = 3,
+           .outputs = 4,
+           .extent = {1, 1, 11},
+           .kernel = {1, 1, 3},
+           .padding = {0, 0, 6},
+           .padding_after = {0, 0, 0},
+           .dilation = {1, 1, 3}},
+          {.rows = 2,
+           .inputs = 2,
+           .outputs = 3,
+           .extent = {4, 7, 6},
+           .kernel = {2, 3, 3},
+           .stride = {1, 2, 3},
+           .padding = {1, 2, 3},
+           .dilation = {3, 2, 2}},
+          // Groups, and channels by themselves; the last ones' gradient of the weight comes in several pieces.
+          {.rows = 2,
+           .inputs = 4,
+           .outputs = 6,
+           .extent = {1, 5, 6},
+           .kernel = {1, 3, 2},
+           .stride = {1, 1, 2},
+           .padding = {0, 1, 1},
+           .groups = 2},
+          {.rows = 3,
+           .inputs = 3,
+           .outputs = 6,
+           .extent = {1, 1, 9},
+           .kernel = {1, 1, 3},
+           .dilation = {1, 1, 2},
+           .groups = 3},
+          {.rows = 0, .inputs = 3, .outputs = 3, .extent = {1, 4, 4}, .kernel = {1, 2, 2}, .groups = 3},
+          {.rows = 0, .inputs = 4, .outputs = 2, .extent = {1, 4, 4}, .kernel = {1, 2, 2}, .groups = 2},
+          {.rows = 2,
+           .inputs = 5,
+           .outputs = 5,
+           .extent = {2, 7, 6},
+           .kernel = {2, 3, 3},
+           .stride = {1, 2, 3},
+           .padding = {1, 1, 2},
+           .padding_after = {1, 2, 1},
+           .dilation = {1, 1, 2},
+           .groups = 5},
+          {.rows = 70,
+           .inputs = 2,
+           .outputs = 2,
+           .extent = {1, 1, 150},
+           .kernel = {1, 1, 5},
+           .stride = {1, 1, 2},
+           .padding = {0, 0, 2},
+           .groups = 2}};
 }
 
 /// The largest error, in units of epsilon.
@@ -88,8 +141,8 @@ void check_beside_host() {
                                write, device_dbias.view(s.outputs), write, device_plans, device_scratch);
       // Sums of `terms` products up to 1, each rounded as often on either side.
       auto const bound = [](Index terms) { return static_cast<double>((terms + 2) * (terms + 2)); };
-      CHECK(worst(device_y.values(), y) <= bound(s.inputs * s.taps()));
-      CHECK(worst(device_dx.values(), dx) <= bound(s.outputs * s.taps()));
+      CHECK(worst(device_y.values(), y) <= bound(s.group_inputs() * s.taps()));
+      CHECK(worst(device_dx.values(), dx) <= bound(s.group_outputs() * s.taps()));
       CHECK(worst(device_dweight.values(), dweight) <= bound(s.rows * s.output_places()));
       CHECK(worst(device_dbias.values(), dbias) <= bound(s.rows * s.output_places()));
     }

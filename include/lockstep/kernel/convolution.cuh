@@ -6,8 +6,10 @@
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/channel_bias.cuh>
+#include <lockstep/kernel/channels.cuh>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/kernel/detail/check_convolution.hpp>
+#include <lockstep/kernel/detail/convolution_depthwise.cuh>
 #include <lockstep/kernel/detail/space_range.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #if defined(LOCKSTEP_CUDNN)
@@ -35,53 +37,45 @@ struct UnplannedConvolution {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// patches[place, i, k] = what tap k sees of input i there, zero in the padding. A thread takes all taps of an input,
-/// because divisions cost more than what they find.
+/// patches[place, i, k] = what tap k sees of input i there, zero in the padding, for a group's inputs, the first of
+/// which x starts with. A thread takes all taps of an input, because divisions cost more than what they find.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index rows, T const* x, T* patches) {
+LOCKSTEP_CUDA_KERNEL void make_patches(ConvolutionShape s, Index inputs, Index rows, T const* x, T* patches) {
   auto const taps = s.taps();
   auto const result = s.result();
   auto const places = elements(result);
-  for (auto at = grid_thread(); at < rows * places * s.inputs; at += grid_threads()) {
-    auto const input = at % s.inputs, place = at / s.inputs % places, row = at / s.inputs / places;
+  for (auto at = grid_thread(); at < rows * places * inputs; at += grid_threads()) {
+    auto const input = at % inputs, place = at / inputs % places, row = at / inputs / places;
     auto const to = place_at(result, place);
     auto const d0 = to[0] * s.stride[0] - s.padding[0], h0 = to[1] * s.stride[1] - s.padding[1],
                w0 = to[2] * s.stride[2] - s.padding[2];
     auto const* const sample = x + row * s.input_size() + input;
     auto* patch = patches + at * taps;
-    for (auto d = d0; d < d0 + s.kernel[0]; ++d)
-      for (auto h = h0; h < h0 + s.kernel[1]; ++h) {
+    for (auto d = d0; d < d0 + s.kernel[0] * s.dilation[0]; d += s.dilation[0])
+      for (auto h = h0; h < h0 + s.kernel[1] * s.dilation[1]; h += s.dilation[1]) {
         bool const inside = d >= 0 && d < s.extent[0] && h >= 0 && h < s.extent[1];
         auto const* const line = sample + (d * s.extent[1] + h) * s.extent[2] * s.inputs;
-        for (auto w = w0; w < w0 + s.kernel[2]; ++w, ++patch)
+        for (auto w = w0; w < w0 + s.kernel[2] * s.dilation[2]; w += s.dilation[2], ++patch)
           *patch = inside && w >= 0 && w < s.extent[2] ? line[w * s.inputs] : T{0};
       }
   }
 }
 
 /// dx = the sum over the patches that saw an element, in order of their places, or dx += that: a thread takes an
-/// element of x.
+/// element of x, of a group's inputs, the first of which dx starts with.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index rows, T const* patches, T* dx, Write write) {
+LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index rows, T const* patches, T* dx,
+                                      Write write) {
   using Sum = Accumulate<T>;
-  auto const taps = s.taps(), inputs = s.input_places();
-  auto const result = s.result();
-  for (auto at = grid_thread(); at < rows * inputs * s.inputs; at += grid_threads()) {
-    auto const input = at % s.inputs, place = at / s.inputs % inputs, row = at / s.inputs / inputs;
-    auto const here = place_at(s.extent, place);
-    auto const lookers = lookers_at(s, place);
-    Sum sum = write == Write::add ? static_cast<Sum>(dx[at]) : Sum{0};
-    for (auto d = lookers.begin[0]; d < lookers.end[0]; ++d)
-      for (auto h = lookers.begin[1]; h < lookers.end[1]; ++h)
-        for (auto w = lookers.begin[2]; w < lookers.end[2]; ++w) {
-          auto const output = ((row * result[0] + d) * result[1] + h) * result[2] + w;
-          auto const tap =
-              ((here[0] - d * s.stride[0] + s.padding[0]) * s.kernel[1] + here[1] - h * s.stride[1] + s.padding[1]) *
-                  s.kernel[2] +
-              here[2] - w * s.stride[2] + s.padding[2];
-          sum += static_cast<Sum>(patches[(output * s.inputs + input) * taps + tap]);
-        }
-    dx[at] = static_cast<T>(sum);
+  auto const taps = s.taps(), from_places = s.input_places(), to_places = s.output_places();
+  for (auto at = grid_thread(); at < rows * from_places * inputs; at += grid_threads()) {
+    auto const input = at % inputs, place = at / inputs % from_places, row = at / inputs / from_places;
+    auto& to = dx[(row * from_places + place) * s.inputs + input];
+    Sum sum = write == Write::add ? static_cast<Sum>(to) : Sum{0};
+    for_lookers(s, place, [&](Index output, Index tap) {
+      sum += static_cast<Sum>(patches[((row * to_places + output) * inputs + input) * taps + tap]);
+    });
+    to = static_cast<T>(sum);
   }
 }
 
@@ -90,7 +84,7 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index rows, T const* p
 
 /// Functions and shapes as on the host, queued on the stream. float is computed by cuDNN where the target
 /// lockstep::cudnn is linked and cuDNN has a deterministic algorithm for the shape; all else as products of patches by
-/// cuBLASLt, some samples at a time.
+/// cuBLASLt, some samples at a time and one group after the other, and channels by themselves without products.
 /// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically; cuDNN's bits are
 /// those of one version of it on one kind of GPU
 template <>
@@ -113,13 +107,16 @@ struct Convolution<CudaSpace> {
                       Vector<T const> bias, Vector<T> y, Plans<T>& plans, Scratch& scratch) {
     detail::check_convolution(s, x.size(), weight.size(), y.size());
     if (plans.forward(stream, s, x.data, weight.data, bias.data, y.data, scratch)) return;
-    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
-    for_samples<T>(s, [&](Index first, Index rows) {
-      gather(stream, s, rows, x.data + first * s.input_size(), patches);
-      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(patches, rows * s.output_places(), length(s)),
-                                   Transpose::no, matrix(weight.data, s.outputs, length(s)), Transpose::yes, 0,
-                                   matrix(y.data + first * s.output_size(), rows * s.output_places(), s.outputs),
-                                   bias.data);
+    if (s.is_depthwise()) return detail::depthwise_forward(stream, s, x.data, weight.data, bias.data, y.data);
+    Work<T> const work(stream, s, scratch);
+    work.for_parts([&](Part const& part) {
+      gather(stream, s, part, x.data, work.patches);
+      auto const to = work.outputs(y.data, part);
+      Gemm<CudaSpace>::multiply<T>(stream, 1, work.of_patches(part), Transpose::no, of_group(s, weight.data, part),
+                                   Transpose::yes, 0, to,
+                                   bias.data ? bias.data + part.group * s.group_outputs() : nullptr);
+      if (s.groups > 1)
+        Channels<CudaSpace>::put<T>(stream, to, part.group * s.group_outputs(), work.all_outputs(y.data, part));
     });
   }
 
@@ -128,14 +125,14 @@ struct Convolution<CudaSpace> {
                             Vector<T> dx, Write write, Plans<T>& plans, Scratch& scratch) {
     detail::check_convolution(s, dx.size(), weight.size(), dy.size());
     if (plans.backward_data(stream, s, dy.data, weight.data, dx.data, write, scratch)) return;
-    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
-    for_samples<T>(s, [&](Index first, Index rows) {
-      Gemm<CudaSpace>::multiply<T>(stream, 1,
-                                   matrix(dy.data + first * s.output_size(), rows * s.output_places(), s.outputs),
-                                   Transpose::no, matrix(weight.data, s.outputs, length(s)), Transpose::no, 0,
-                                   matrix(patches, rows * s.output_places(), length(s)));
-      detail::launch("kernel::Convolution::backward_data", stream, rows * s.input_size(), detail::sum_patches<T>, s,
-                     rows, patches, dx.data + first * s.input_size(), write);
+    if (s.is_depthwise()) return detail::depthwise_data(stream, s, dy.data, weight.data, dx.data, write);
+    Work<T> const work(stream, s, scratch);
+    work.for_parts([&](Part const& part) {
+      Gemm<CudaSpace>::multiply<T>(stream, 1, work.slopes(stream, dy.data, part), Transpose::no,
+                                   of_group(s, weight.data, part), Transpose::no, 0, work.of_patches(part));
+      detail::launch("kernel::Convolution::backward_data", stream, part.rows * s.input_places() * s.group_inputs(),
+                     detail::sum_patches<T>, s, s.group_inputs(), part.rows, work.patches,
+                     dx.data + first_input(s, part), write);
     });
   }
 
@@ -144,9 +141,13 @@ struct Convolution<CudaSpace> {
                               Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
                               Write dbias_write, Plans<T>& plans, Scratch& scratch) {
     detail::check_convolution(s, x.size(), dweight.size(), dy.size());
-    if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch))
-      multiply_patches<T>(stream, s, dy.data, x.data, matrix(dweight.data, s.outputs, length(s)), dweight_write,
-                          scratch);
+    if (!plans.backward_weight(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch)) {
+      if (s.is_depthwise())
+        detail::depthwise_weight(stream, s, dy.data, x.data, dweight.data, dweight_write,
+                                 take<Accumulate<T>>(stream, scratch, detail::depthwise_partials(s)));
+      else
+        multiply_patches<T>(stream, s, dy.data, x.data, dweight.data, dweight_write, scratch);
+    }
     if (!dbias.data) return;
     auto const places = s.rows * s.output_places();
     using Bias = ChannelBias<CudaSpace>;
@@ -161,17 +162,7 @@ struct Convolution<CudaSpace> {
   [[nodiscard]] static TensorView<T, 2, CudaSpace> matrix(T* data, Index rows, Index columns) noexcept {
     return {data, {rows, columns}};
   }
-  [[nodiscard]] static Index length(ConvolutionShape const& s) noexcept { return s.inputs * s.taps(); }
-  /// Samples whose patches are made at once.
-  template <class T>
-  [[nodiscard]] static Index together(ConvolutionShape const& s) noexcept {
-    auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
-    return std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
-  }
-  template <class T>
-  [[nodiscard]] static Index patch_elements(ConvolutionShape const& s) noexcept {
-    return together<T>(s) * s.output_places() * length(s);
-  }
+  [[nodiscard]] static Index length(ConvolutionShape const& s) noexcept { return s.group_inputs() * s.taps(); }
   /// Memory until the next call of this function: the stream uses it in order. What was too small is kept, for queued
   /// work may read it, and a stream that records takes no memory back.
   template <class T>
@@ -182,32 +173,82 @@ struct Convolution<CudaSpace> {
     if (scratch.allocations() != before) stream.memory_moved();
     return taken;
   }
-  /// f(first, rows) for all samples, in order.
-  template <class T, class F>
-  static void for_samples(ConvolutionShape const& s, F const& f) {
-    auto const rows = together<T>(s);
-    for (Index first = 0; first < s.rows; first += rows) f(first, std::min(rows, s.rows - first));
+
+  /// What is computed at once: a group of some samples.
+  struct Part {
+    Index first, rows, group;
+  };
+  [[nodiscard]] static Index first_input(ConvolutionShape const& s, Part const& part) noexcept {
+    return part.first * s.input_size() + part.group * s.group_inputs();
   }
   template <class T>
-  static void gather(Stream stream, ConvolutionShape const& s, Index rows, T const* x, T* patches) {
-    detail::launch("kernel::Convolution", stream, rows * s.output_places() * s.inputs, detail::make_patches<T>, s, rows,
-                   x, patches);
+  [[nodiscard]] static TensorView<T, 2, CudaSpace> of_group(ConvolutionShape const& s, T* weight, Part const& part) {
+    return matrix(weight + part.group * s.group_outputs() * length(s), s.group_outputs(), length(s));
+  }
+
+  /// Memory for patches and, where there are several groups, for the outputs of one of them side by side.
+  template <class T>
+  struct Work {
+    ConvolutionShape s;
+    Index together;  ///< samples whose patches are made at once
+    T *patches, *group;
+
+    Work(Stream stream, ConvolutionShape const& shape, Scratch& scratch) : s(shape) {
+      auto const bytes = std::max<Index>(1, s.output_places() * length(s) * static_cast<Index>(sizeof(T)));
+      together = std::min(s.rows, std::max<Index>(1, patch_bytes / bytes));
+      auto const places = together * s.output_places();
+      auto const of_patches = (places * length(s) + 127) / 128 * 128;  // what follows is aligned
+      patches = take<T>(stream, scratch, of_patches + (s.groups > 1 ? places * s.group_outputs() : 0));
+      group = patches + of_patches;
+    }
+    /// f(part) for all samples and groups, in order.
+    template <class F>
+    void for_parts(F const& f) const {
+      for (Index first = 0; first < s.rows; first += together)
+        for (Index g = 0; g < s.groups; ++g) f(Part{first, std::min(together, s.rows - first), g});
+    }
+    [[nodiscard]] TensorView<T, 2, CudaSpace> of_patches(Part const& part) const noexcept {
+      return matrix(patches, part.rows * s.output_places(), length(s));
+    }
+    /// A part's outputs, among those of all groups.
+    template <class U>
+    [[nodiscard]] TensorView<U, 2, CudaSpace> all_outputs(U* y, Part const& part) const noexcept {
+      return matrix(y + part.first * s.output_size(), part.rows * s.output_places(), s.outputs);
+    }
+    /// Where they are computed.
+    [[nodiscard]] TensorView<T, 2, CudaSpace> outputs(T* y, Part const& part) const noexcept {
+      if (s.groups == 1) return all_outputs(y, part);
+      return matrix(group, part.rows * s.output_places(), s.group_outputs());
+    }
+    /// What is known of their gradients, side by side.
+    [[nodiscard]] TensorView<T const, 2, CudaSpace> slopes(Stream stream, T const* dy, Part const& part) const {
+      if (s.groups == 1) return all_outputs(dy, part);
+      auto const to = matrix(group, part.rows * s.output_places(), s.group_outputs());
+      Channels<CudaSpace>::take<T>(stream, all_outputs(dy, part), part.group * s.group_outputs(), to, Write::overwrite);
+      return to;
+    }
+  };
+
+  template <class T>
+  static void gather(Stream stream, ConvolutionShape const& s, Part const& part, T const* x, T* patches) {
+    detail::launch("kernel::Convolution", stream, part.rows * s.output_places() * s.group_inputs(),
+                   detail::make_patches<T>, s, s.group_inputs(), part.rows, x + first_input(s, part), patches);
   }
   /// dweight = dy^T times the patches of x.
   template <class T>
   static void multiply_patches(Stream stream, ConvolutionShape const& s, T const* dy, T const* x,
-                               TensorView<Accumulate<T>, 2, CudaSpace> dweight, Write write, Scratch& scratch) {
-    auto* const patches = take<T>(stream, scratch, patch_elements<T>(s));
+                               Accumulate<T>* dweight, Write write, Scratch& scratch) {
     if (s.rows == 0)  // a product over nothing: zeros, or nothing to add
-      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes,
-                                   matrix<T const>(x, 0, length(s)), Transpose::no,
-                                   write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, dweight);
-    for_samples<T>(s, [&](Index first, Index rows) {
-      bool const adds = first > 0 || write == Write::add;
-      gather(stream, s, rows, x + first * s.input_size(), patches);
-      Gemm<CudaSpace>::multiply<T>(stream, 1, matrix(dy + first * s.output_size(), rows * s.output_places(), s.outputs),
-                                   Transpose::yes, matrix<T const>(patches, rows * s.output_places(), length(s)),
-                                   Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0}, dweight);
+      return Gemm<CudaSpace>::multiply<T>(
+          stream, 1, matrix<T const>(dy, 0, s.outputs), Transpose::yes, matrix<T const>(x, 0, length(s)), Transpose::no,
+          write == Write::add ? Accumulate<T>{1} : Accumulate<T>{0}, matrix(dweight, s.outputs, length(s)));
+    Work<T> const work(stream, s, scratch);
+    work.for_parts([&](Part const& part) {
+      bool const adds = part.first > 0 || write == Write::add;
+      gather(stream, s, part, x, work.patches);
+      Gemm<CudaSpace>::multiply<T>(stream, 1, work.slopes(stream, dy, part), Transpose::yes, work.of_patches(part),
+                                   Transpose::no, adds ? Accumulate<T>{1} : Accumulate<T>{0},
+                                   of_group(s, dweight, part));
     });
   }
 };

@@ -40,9 +40,9 @@ TEST_CASE("a refusal names the call, the shape and cuDNN's reason") {
   kernel::detail::CudnnPlan const plan(nullptr, s, kernel::detail::ConvolutionPass::forward);
   CHECK_NOTHROW(plan.check(CUDNN_STATUS_SUCCESS, "cudnnConvolutionForward"));
   CHECK_THROWS_WITH_AS(plan.check(CUDNN_STATUS_NOT_SUPPORTED, "cudnnConvolutionForward"),
-                       "Convolution: cudnnConvolutionForward refuses 0 samples, 3 to 4 channels, extent [1, 5, 6], "
-                       "kernel [1, 3, 2], stride [1, 1, 1], padding [0, 0, 0] (CUDNN_STATUS_NOT_SUPPORTED); built "
-                       "without lockstep::cudnn it is computed without cuDNN",
+                       "Convolution: cudnnConvolutionForward refuses 0 samples, 3 to 4 channels in 1 groups, extent "
+                       "[1, 5, 6], kernel [1, 3, 2], stride [1, 1, 1], padding [0, 0, 0], dilation [1, 1, 1] "
+                       "(CUDNN_STATUS_NOT_SUPPORTED); built without lockstep::cudnn it is computed without cuDNN",
                        CudaError);
 }
 
@@ -126,5 +126,26 @@ TEST_CASE("what cuDNN cannot count or need not do is left to products of patches
   }
   ConvolutionShape const far{.rows = 1, .stride = {1, 1, Index{1} << 32}, .padding = {0, 0, Index{1} << 31}};
   CHECK_FALSE(plans.forward(stream.view(), far, nullptr, nullptr, nullptr, nullptr, scratch));
+  ConvolutionShape const uneven{
+      .rows = 1, .extent = {1, 1, 8}, .kernel = {1, 1, 3}, .padding = {0, 0, 2}, .padding_after = {0, 0, 0}};
+  CHECK_FALSE(plans.forward(stream.view(), uneven, nullptr, nullptr, nullptr, nullptr, scratch));
   CHECK(scratch.allocations() == 0);
+}
+
+TEST_CASE("cuDNN is told of groups and dilation") {
+  if (!lockstep_test::has_gpu("convolutions by cuDNN")) return;
+  memory::CudaStream const stream;
+  CudnnConvolution plans;
+  CudnnConvolution::Scratch scratch;
+  ConvolutionShape const s{.rows = 1,
+                           .inputs = 2,
+                           .outputs = 2,
+                           .extent = {1, 1, 3},
+                           .kernel = {1, 1, 2},
+                           .dilation = {1, 1, 2},
+                           .groups = 2};
+  OnDevice<float> const x(std::vector<float>{1, 2, 3, 4, 5, 6}), weight(std::vector<float>{10, 100, 1, -1}),
+      y(std::vector<float>(2));
+  REQUIRE(plans.forward(stream.view(), s, x.view(6).data, weight.view(4).data, nullptr, y.view(2).data, scratch));
+  CHECK(y.values() == std::vector<float>{1 * 10 + 5 * 100, 2 * 1 - 6 * 1});
 }

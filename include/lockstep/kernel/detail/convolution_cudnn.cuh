@@ -22,7 +22,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// to[o, k, i] = weight[o, i, k]: cuDNN takes weights in the order of the activations.
 inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* weight,
                             float* to) {
-  auto const taps = s.taps(), inputs = s.inputs;
+  auto const taps = s.taps(), inputs = s.group_inputs();
   for_elements("kernel::Convolution", stream, s.weight_size(), [=] __device__(Index at) {
     auto const input = at % inputs, tap = at / inputs % taps, output = at / inputs / taps;
     to[at] = weight[(output * inputs + input) * taps + tap];
@@ -32,7 +32,7 @@ inline void put_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape c
 /// weight[o, i, k] = from[o, k, i], or is added to.
 inline void take_inputs_last(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, float const* from,
                              float* weight, Write write) {
-  auto const taps = s.taps(), inputs = s.inputs;
+  auto const taps = s.taps(), inputs = s.group_inputs();
   for_elements("kernel::Convolution", stream, s.weight_size(), [=] __device__(Index at) {
     auto const tap = at % taps, input = at / taps % inputs, output = at / taps / inputs;
     auto const value = from[(output * taps + tap) * inputs + input];

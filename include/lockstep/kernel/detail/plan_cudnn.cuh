@@ -82,20 +82,22 @@ class CudnnPlan {
   void check(cudnnStatus_t status, char const* call) const {
     if (status == CUDNN_STATUS_SUCCESS) return;
     throw CudaError("Convolution: " + std::string(call) + " refuses " + std::to_string(shape_.rows) + " samples, " +
-                    std::to_string(shape_.inputs) + " to " + std::to_string(shape_.outputs) + " channels, extent " +
-                    to_string(shape_.extent) + ", kernel " + to_string(shape_.kernel) + ", stride " +
-                    to_string(shape_.stride) + ", padding " + to_string(shape_.padding) + " (" +
+                    std::to_string(shape_.inputs) + " to " + std::to_string(shape_.outputs) + " channels in " +
+                    std::to_string(shape_.groups) + " groups, extent " + to_string(shape_.extent) + ", kernel " +
+                    to_string(shape_.kernel) + ", stride " + to_string(shape_.stride) + ", padding " +
+                    to_string(shape_.padding) + ", dilation " + to_string(shape_.dilation) + " (" +
                     cudnnGetErrorString(status) + "); built without lockstep::cudnn it is computed without cuDNN");
   }
 
  private:
   using Sizes = std::array<int, 5>;
 
-  /// cuDNN counts in int.
+  /// cuDNN counts in int, and pads both sides alike.
   [[nodiscard]] static bool fits(ConvolutionShape const& s) noexcept {
     Index most = std::max({s.weight_size(), s.rows * s.input_size(), s.rows * s.output_size()});
-    for (std::size_t axis = 0; axis < 3; ++axis) most = std::max({most, s.stride[axis], s.padding[axis]});
-    return s.rows > 0 && most <= std::numeric_limits<int>::max();
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      most = std::max({most, s.stride[axis], s.padding[axis], s.dilation[axis]});
+    return s.rows > 0 && s.padding == s.padding_after && most <= std::numeric_limits<int>::max();
   }
   /// cuDNN convolves over two or three axes of space, and has more algorithms for two.
   [[nodiscard]] std::size_t axes() const noexcept {
@@ -115,9 +117,9 @@ class CudnnPlan {
     int const dims = static_cast<int>(axes()) + 2;
     auto const x = tensor(shape_.rows, shape_.inputs, shape_.extent);
     auto const y = tensor(shape_.rows, shape_.outputs, shape_.result());
-    auto const weight = tensor(shape_.outputs, shape_.inputs, shape_.kernel);
-    auto const padding = in_space(shape_.padding), stride = in_space(shape_.stride);
-    constexpr Sizes dilation{1, 1, 1, 1, 1};
+    auto const weight = tensor(shape_.outputs, shape_.group_inputs(), shape_.kernel);
+    auto const padding = in_space(shape_.padding), stride = in_space(shape_.stride),
+               dilation = in_space(shape_.dilation);
     constexpr auto type = CUDNN_DATA_FLOAT;
     constexpr auto order = CUDNN_TENSOR_NHWC;
     check(cudnnSetTensorNdDescriptorEx(x_.get(), order, type, dims, x.data()), "cudnnSetTensorNdDescriptorEx");
@@ -126,6 +128,8 @@ class CudnnPlan {
     check(cudnnSetConvolutionNdDescriptor(geometry_.get(), dims - 2, padding.data(), stride.data(), dilation.data(),
                                           CUDNN_CROSS_CORRELATION, type),
           "cudnnSetConvolutionNdDescriptor");
+    check(cudnnSetConvolutionGroupCount(geometry_.get(), static_cast<int>(shape_.groups)),
+          "cudnnSetConvolutionGroupCount");
     // Of all kinds of arithmetic only this one is never TF32.
     check(cudnnSetConvolutionMathType(geometry_.get(), CUDNN_FMA_MATH), "cudnnSetConvolutionMathType");
   }

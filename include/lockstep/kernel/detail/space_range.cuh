@@ -38,16 +38,36 @@ __device__ inline SpaceRange window_of(ConvolutionShape const& s, Index output) 
   }
   return range;
 }
-/// The output places that look at a place of x.
+/// The output places whose kernel reaches over a place of x: all that look at it, and with dilation others, too.
 __device__ inline SpaceRange lookers_at(ConvolutionShape const& s, Index place) {
   auto const at = place_at(s.extent, place);
   SpaceRange range{};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    auto const last = at[axis] + s.padding[axis], first = last - s.kernel[axis] + 1;
+    auto const last = at[axis] + s.padding[axis], first = last - s.reach(axis) + 1;
     range.begin[axis] = first > 0 ? (first + s.stride[axis] - 1) / s.stride[axis] : 0;
     range.end[axis] = min(s.result(axis), last / s.stride[axis] + 1);
   }
   return range;
+}
+/// Which tap along an axis lies so far behind the first one, not beyond the last; or -1, none.
+__device__ inline Index tap_behind(ConvolutionShape const& s, std::size_t axis, Index distance) {
+  if (s.dilation[axis] == 1) return distance;
+  return distance % s.dilation[axis] == 0 ? distance / s.dilation[axis] : -1;
+}
+/// Calls f(output place, tap) for every output place that looks at a place of x, in order.
+template <class F>
+__device__ void for_lookers(ConvolutionShape const& s, Index place, F const& f) {
+  auto const here = place_at(s.extent, place);
+  auto const result = s.result();
+  auto const lookers = lookers_at(s, place);
+  for (auto d = lookers.begin[0]; d < lookers.end[0]; ++d)
+    for (auto h = lookers.begin[1]; h < lookers.end[1]; ++h)
+      for (auto w = lookers.begin[2]; w < lookers.end[2]; ++w) {
+        auto const i = tap_behind(s, 0, here[0] - d * s.stride[0] + s.padding[0]),
+                   j = tap_behind(s, 1, here[1] - h * s.stride[1] + s.padding[1]),
+                   k = tap_behind(s, 2, here[2] - w * s.stride[2] + s.padding[2]);
+        if (i >= 0 && j >= 0 && k >= 0) f((d * result[1] + h) * result[2] + w, (i * s.kernel[1] + j) * s.kernel[2] + k);
+      }
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI

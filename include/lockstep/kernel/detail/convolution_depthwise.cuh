@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/convolution_shape.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/space_range.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/cuda.cuh>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Neighbouring places of a line of y that share one row of a sum over columns: what is divided is divided once for
+/// them.
+inline constexpr Index depthwise_piece = 64;
+
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A term of a weight's gradient: what a piece of a line of y adds to a tap of a channel. Columns are [taps, channels].
+template <class T>
+struct DepthwiseTerm {
+  ConvolutionShape s;
+  Extents<3> result;
+  Index pieces;  // of a line
+  T const *x, *dy;
+
+  __device__ void operator()(Index row, Index column, Accumulate<T> (&sums)[1]) const {
+    auto const channels = s.inputs, channel = column % channels;
+    auto const tap = place_at(s.kernel, column / channels);
+    auto const line = row / pieces, first = row % pieces * depthwise_piece;
+    auto const h = line % result[1], d = line / result[1] % result[0], sample = line / result[1] / result[0];
+    auto const from_d = d * s.stride[0] + tap[0] * s.dilation[0] - s.padding[0];
+    auto const from_h = h * s.stride[1] + tap[1] * s.dilation[1] - s.padding[1];
+    if (from_d < 0 || from_d >= s.extent[0] || from_h < 0 || from_h >= s.extent[1]) return;
+    auto const stride = s.stride[2], start = tap[2] * s.dilation[2] - s.padding[2];  // of the line's first place
+    auto const begin = max(first, start < 0 ? (stride - 1 - start) / stride : Index{0});
+    auto const end = min(min(result[2], first + depthwise_piece), (s.extent[2] - start + stride - 1) / stride);
+    auto const* const from =
+        x + (((sample * s.extent[0] + from_d) * s.extent[1] + from_h) * s.extent[2] + start) * channels + channel;
+    auto const* const slopes = dy + line * result[2] * channels + channel;
+    for (auto w = begin; w < end; ++w)
+      sums[0] +=
+          static_cast<Accumulate<T>>(slopes[w * channels]) * static_cast<Accumulate<T>>(from[w * stride * channels]);
+  }
+};
+
+}  // namespace LOCKSTEP_CUDA_ABI
+
+/// y = bias + the convolution of each channel by itself: a thread takes an element of y. A null bias is none.
+template <class T>
+void depthwise_forward(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* x, T const* weight,
+                       T const* bias, T* y) {
+  auto const result = s.result();
+  auto const places = elements(result), channels = s.inputs, taps = s.taps();
+  for_elements("kernel::Convolution::forward", stream, s.rows * s.output_size(), [=] __device__(Index at) {
+    auto const channel = at % channels, place = at / channels % places, row = at / channels / places;
+    auto const to = place_at(result, place);
+    auto const d0 = to[0] * s.stride[0] - s.padding[0], h0 = to[1] * s.stride[1] - s.padding[1],
+               w0 = to[2] * s.stride[2] - s.padding[2];
+    auto const* const sample = x + row * s.input_size() + channel;
+    auto const* factor = weight + channel * taps;
+    auto sum = bias ? static_cast<Accumulate<T>>(bias[channel]) : Accumulate<T>{0};
+    for (Index i = 0, d = d0; i < s.kernel[0]; ++i, d += s.dilation[0])
+      for (Index j = 0, h = h0; j < s.kernel[1]; ++j, h += s.dilation[1]) {
+        bool const inside = d >= 0 && d < s.extent[0] && h >= 0 && h < s.extent[1];
+        auto const* const line = sample + (d * s.extent[1] + h) * s.extent[2] * channels;
+        for (Index k = 0, w = w0; k < s.kernel[2]; ++k, w += s.dilation[2], ++factor)
+          if (inside && w >= 0 && w < s.extent[2])
+            sum += static_cast<Accumulate<T>>(line[w * channels]) * static_cast<Accumulate<T>>(*factor);
+      }
+    y[at] = static_cast<T>(sum);
+  });
+}
+
+/// dx = the gradient of x, or dx += that: a thread takes an element of x, and sums in the order of places of y.
+template <class T>
+void depthwise_data(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* dy, T const* weight, T* dx,
+                    Write write) {
+  auto const result = s.result();
+  auto const inputs = s.input_places(), channels = s.inputs, taps = s.taps();
+  for_elements("kernel::Convolution::backward_data", stream, s.rows * s.input_size(), [=] __device__(Index at) {
+    using Sum = Accumulate<T>;
+    auto const channel = at % channels, place = at / channels % inputs, row = at / channels / inputs;
+    auto const* const factors = weight + channel * taps;
+    Sum sum = write == Write::add ? static_cast<Sum>(dx[at]) : Sum{0};
+    for_lookers(s, place, [&](Index output, Index tap) {
+      auto const slope = dy[(row * elements(result) + output) * channels + channel];
+      sum += static_cast<Sum>(slope) * static_cast<Sum>(factors[tap]);
+    });
+    dx[at] = static_cast<T>(sum);
+  });
+}
+
+/// Rows of the sum that a weight's gradient is, and elements that it needs for partial sums and for its own order.
+[[nodiscard]] inline Index depthwise_rows(ConvolutionShape const& s) noexcept {
+  auto const result = s.result();
+  return s.rows * result[0] * result[1] * ((result[2] + depthwise_piece - 1) / depthwise_piece);
+}
+[[nodiscard]] inline Index depthwise_partials(ConvolutionShape const& s) noexcept {
+  return s.weight_size() + column_partials(depthwise_rows(s), s.weight_size());
+}
+
+/// dweight = the gradient of the weight, or dweight += that.
+/// @shape partial [depthwise_partials(s)], overwritten
+/// @determinism bitwise: pieces of lines fixed by shape, summed in order
+template <class T>
+void depthwise_weight(memory::Stream<CudaSpace> stream, ConvolutionShape const& s, T const* dy, T const* x,
+                      Accumulate<T>* dweight, Write write, Accumulate<T>* partial) {
+  auto const result = s.result();
+  auto const channels = s.inputs, taps = s.taps(), size = s.weight_size();
+  char const* const name = "kernel::Convolution::backward_weight";
+  auto* const sums = partial;  // [taps, channels]: neighbouring threads read neighbouring channels
+  DepthwiseTerm<T> const term{s, result, (result[2] + depthwise_piece - 1) / depthwise_piece, x, dy};
+  sum_columns<Accumulate<T>, 1>(name, stream, depthwise_rows(s), size, term, partial + size, {sums, Write::overwrite});
+  for_elements(name, stream, size, [=] __device__(Index at) {
+    auto const value = sums[at % taps * channels + at / taps];
+    dweight[at] = write == Write::add ? dweight[at] + value : value;
+  });
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
