@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json
-and rotary.json: what PyTorch gives, in float64, for small inputs.
+"""Writes layers.json, losses.json, spaces.json, optimizers.json, recurrent.json, ctc.json, groups.json, upsampling.json,
+rotary.json and convolutions.json: what PyTorch gives, in float64, for small inputs.
 
 python tests/golden/generate.py [FOLDER]     (needs PyTorch 2.5 or later; the files are the same on every machine up to
                                               the last digits)
@@ -354,9 +354,19 @@ def rotary():
         yield case(name, layer, layer, {"input": (3, 5, 8)}, lengths=lengths, length=5)
 
 
+def convolutions():
+    """In groups, down to single channels, with taps that lie apart, and causal."""
+    module = fill(torch.nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(2, 1), dilation=(2, 1), groups=2))
+    yield space_case("grouped", module, module, (2, 4, 6, 5))
+    module = fill(torch.nn.Conv2d(3, 3, 3, padding=1, groups=3))
+    yield space_case("depthwise", module, module, (2, 3, 5, 4))
+    module = fill(torch.nn.Conv1d(2, 3, 3, dilation=2))
+    yield space_case("causal", module, lambda x: module(F.pad(x, (4, 0))), (2, 2, 7))
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent)
-    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary:
+    for make in layers, losses, spaces, optimizers, recurrent, ctc, groups, upsampling, rotary, convolutions:
         cases = list(make())
         text = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
         version = torch.__version__.split("+")[0]

@@ -132,6 +132,31 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are P
   CHECK(checked == 6);
 }
 
+// The longest sum is that of a weight's gradient, over at most 40 places.
+TEST_CASE_TEMPLATE("convolutions in groups, dilated and causal, and their gradients are PyTorch's", T, double, float,
+                   bfloat16) {
+  auto const file = golden::load("convolutions");
+  int checked = 0;
+  double const roundings = 2 * 40;
+  for (auto const& expected : file.at("cases").array()) {
+    auto const name = expected.at("name").string();
+    CAPTURE(name);
+    ++checked;
+    if (name == "grouped") {
+      check<T, 4>(
+          expected, roundings,
+          nn::Conv2d(4, 6, {.kernel = {3, 2}, .stride = {2, 1}, .padding = {2, 1}, .dilation = {2, 1}, .groups = 2}));
+    } else if (name == "depthwise") {
+      check<T, 4>(expected, roundings, nn::Conv2d(3, 3, {.padding = 1, .groups = 3}));
+    } else if (name == "causal") {
+      check<T, 3>(expected, roundings, nn::Conv1d(2, 3, {.dilation = 2, .causal = true}));
+    } else {
+      FAIL("no such layer");
+    }
+  }
+  CHECK(checked == 3);
+}
+
 // The longest sum is that of a weight's gradient, over all places of x.
 TEST_CASE_TEMPLATE("transposed convolutions, upsampling and their gradients are PyTorch's", T, double, float,
                    bfloat16) {
