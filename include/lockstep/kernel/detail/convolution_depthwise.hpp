@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <limits>
 
@@ -25,50 +24,24 @@ class DepthwiseConvolution {
   /// y = the convolution of x.
   template <class T>
   void forward(T const* x, T const* weight, T const* bias, T* y) const {
-    with_best_instructions([=, s = s_](auto vectors) {
-      for_meetings<Towards::y>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
-        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
-          sum<places, V>(met, channels, x + c, weight + c, bias ? bias + c : nullptr, y + target * channels + c);
-        });
-      });
+    for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met,
+                                                          Index c) __attribute__((always_inline)) {
+      sum<V, places>(met, x + c, weight + c, bias ? bias + c : nullptr, y + target * met.channels + c);
     });
   }
   /// dx = the gradient of x from that of y.
   template <class T>
   void data(T const* dy, T const* weight, T* dx) const {
-    with_best_instructions([=, s = s_](auto vectors) {
-      for_meetings<Towards::x>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
-        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
-          sum<places, V>(met, channels, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * channels + c);
-        });
-      });
+    for_vectors<T, Towards::x>([=]<class V, Index places>(Index target, Meetings const& met,
+                                                          Index c) __attribute__((always_inline)) {
+      sum<V, places>(met, dy + c, weight + c, static_cast<T const*>(nullptr), dx + target * met.channels + c);
     });
   }
   /// dweight += the gradient of the weight.
   template <class T>
   void weight(T const* x, T const* dy, T* dweight) const {
-    with_best_instructions([=, s = s_](auto vectors) {
-      for_meetings<Towards::y>(s, [=]<Index places>(Index target, Meetings const& met, Index channels) {
-        for_column_lanes<T>(vectors, channels, [=, &met]<class V>(Index c) {
-          fetch_ahead<V>(x + met.newest() * channels + c, met.source_step * channels);
-          fetch_ahead<V>(dy + target * channels + c, channels);
-          V slopes[static_cast<std::size_t>(places)], total, next;
-#pragma GCC unroll 8
-          for (Index i = 0; i < places; ++i) load(slopes[i], dy + (target + i) * channels + c);
-          for (Index m = 0; m < met.count; ++m) {
-            auto* const to = dweight + met.tap[static_cast<std::size_t>(m)] * channels + c;
-            auto const* const from = x + met.source[static_cast<std::size_t>(m)] * channels + c;
-            load(total, to);
-#pragma GCC unroll 8
-            for (Index i = 0; i < places; ++i) {
-              load(next, from + i * met.source_step * channels);
-              total += slopes[i] * next;
-            }
-            store(to, total);
-          }
-        });
-      });
-    });
+    for_vectors<T, Towards::y>([=]<class V, Index places>(Index target, Meetings const& met, Index c) __attribute__((
+        always_inline)) { add_products<V, places>(met, x + c, dy + target * met.channels + c, dweight + c); });
   }
 
  private:
@@ -80,13 +53,14 @@ class DepthwiseConvolution {
   /// Which sources some neighbouring targets meet, and under which taps: of the first target; the next one's are
   /// `source_step` further on. Many taps come in several portions, all but the first of which add to what is there.
   struct Meetings {
-    std::array<Index, 32> source, tap;
-    Index count = 0, source_step = 1, target_step = 1;
+    static constexpr Index most = 32;
+    Index source[most], tap[most];
+    Index count = 0, channels = 0, source_step = 1, target_step = 1;
     bool adds = false;
 
     /// Of the sources that are met, one of the row that was met last.
-    [[nodiscard]] Index newest() const noexcept {
-      return count == 0 ? 0 : std::max(source[0], source[static_cast<std::size_t>(count - 1)]);
+    [[nodiscard, gnu::always_inline]] Index newest() const noexcept {
+      return count == 0 ? 0 : std::max(source[0], source[count - 1]);
     }
   };
 
@@ -101,22 +75,36 @@ class DepthwiseConvolution {
     return steps % stride == 0 ? steps / stride : std::numeric_limits<Index>::min() / 2;
   }
 
-  /// Calls f.template operator()<places>(target, meetings, channels) so that every target is among the `places` from
-  /// one `target` on exactly once, or several times in a row where taps come in portions.
+  /// Calls f.template operator()<V, places>(target, meetings, channel) for all targets and channels: V is of so many
+  /// channels from `channel` on, and `places` of so many targets from `target` on.
+  template <class T, Towards side, class F>
+  void for_vectors(F const& f) const {
+    with_best_instructions([f, s = s_](auto vectors) {
+      for_meetings<side>(
+          s, [=]<Index places>(Index target, Meetings const& met) __attribute__((always_inline)) {
+            for_column_lanes<T>(
+                vectors, met.channels, [&]<class V>(Index c) __attribute__((always_inline)) {
+                  f.template operator()<V, places>(target, met, c);
+                });
+          });
+    });
+  }
+  /// Calls f.template operator()<places>(target, meetings) so that every target is among the `places` from one `target`
+  /// on exactly once, or several times in a row where taps come in portions.
   template <Towards side, class F>
   [[gnu::always_inline]] static void for_meetings(ConvolutionShape const& s, F const& f) {
     auto const targets = side == Towards::y ? s.result() : s.extent;
     auto const sources = side == Towards::y ? s.extent : s.result();
-    Index const channels = s.inputs;
     // Targets meet neighbouring sources under the same taps when they are a stride apart in x.
     Meetings met;
+    met.channels = s.inputs;
     met.source_step = side == Towards::y ? s.stride[2] : 1;
     met.target_step = side == Towards::y ? 1 : s.stride[2];
     auto const portion = [&](Index target, bool several) __attribute__((always_inline)) {
       if (several)
-        f.template operator()<together>(target, met, channels);
+        f.template operator()<together>(target, met);
       else
-        f.template operator()<1>(target, met, channels);
+        f.template operator()<1>(target, met);
       met.count = 0;
       met.adds = true;
     };
@@ -135,10 +123,9 @@ class DepthwiseConvolution {
                 for (Index kw = 0; kw < s.kernel[2]; ++kw, ++tap) {
                   Index const from_w = source_of<side>(s, 2, w, kw);
                   if (!inside || from_w < 0 || from_w >= sources[2]) continue;
-                  if (met.count == static_cast<Index>(met.source.size())) portion(target, several);
-                  auto const next = static_cast<std::size_t>(met.count++);
-                  met.source[next] = (from_d * sources[1] + from_h) * sources[2] + from_w;
-                  met.tap[next] = tap;
+                  if (met.count == Meetings::most) portion(target, several);
+                  met.source[met.count] = (from_d * sources[1] + from_h) * sources[2] + from_w;
+                  met.tap[met.count++] = tap;
                 }
               }
             if (met.count > 0 || !met.adds) portion(target, several);
@@ -166,31 +153,50 @@ class DepthwiseConvolution {
     }
   }
   /// to = start + the sum over meetings of source times weight, at each of `places`. A null start is none.
-  template <Index places, class V, class T>
-  [[gnu::always_inline]] static void sum(Meetings const& met, Index channels, T const* from, T const* weight,
-                                         T const* start, T* to) noexcept {
+  template <class V, Index places, class T>
+  [[gnu::always_inline]] static void sum(Meetings const& met, T const* from, T const* weight, T const* start,
+                                         T* to) noexcept {
     V sums[static_cast<std::size_t>(places)], factor, next;
+    Index const from_step = met.source_step * met.channels, to_step = met.target_step * met.channels;
+    fetch_ahead<V>(from + met.newest() * met.channels, from_step);
 #pragma GCC unroll 8
     for (Index i = 0; i < places; ++i) {
       if (met.adds)
-        load(sums[i], to + i * met.target_step * channels);
+        load(sums[i], to + i * to_step);
       else if (start)
         load(sums[i], start);
       else
         clear(sums[i]);
     }
-    fetch_ahead<V>(from + met.newest() * channels, met.source_step * channels);
     for (Index m = 0; m < met.count; ++m) {
-      auto const at = static_cast<std::size_t>(m);
-      load(factor, weight + met.tap[at] * channels);
+      load(factor, weight + met.tap[m] * met.channels);
 #pragma GCC unroll 8
       for (Index i = 0; i < places; ++i) {
-        load(next, from + (met.source[at] + i * met.source_step) * channels);
+        load(next, from + met.source[m] * met.channels + i * from_step);
         sums[i] += next * factor;
       }
     }
 #pragma GCC unroll 8
-    for (Index i = 0; i < places; ++i) store(to + i * met.target_step * channels, sums[i]);
+    for (Index i = 0; i < places; ++i) store(to + i * to_step, sums[i]);
+  }
+  /// to += source times dy for every meeting, under its tap, over `places` of y.
+  template <class V, Index places, class T>
+  [[gnu::always_inline]] static void add_products(Meetings const& met, T const* from, T const* dy, T* to) noexcept {
+    V slopes[static_cast<std::size_t>(places)], total, next;
+    Index const from_step = met.source_step * met.channels;
+    fetch_ahead<V>(from + met.newest() * met.channels, from_step);
+    fetch_ahead<V>(dy, met.channels);
+#pragma GCC unroll 8
+    for (Index i = 0; i < places; ++i) load(slopes[i], dy + i * met.channels);
+    for (Index m = 0; m < met.count; ++m) {
+      load(total, to + met.tap[m] * met.channels);
+#pragma GCC unroll 8
+      for (Index i = 0; i < places; ++i) {
+        load(next, from + met.source[m] * met.channels + i * from_step);
+        total += slopes[i] * next;
+      }
+      store(to + met.tap[m] * met.channels, total);
+    }
   }
 
   ConvolutionShape s_;
