@@ -25,9 +25,10 @@ void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
     Index const h = place / width % height * s.stride[1] - s.padding[1];
     Index const w = place % width * s.stride[2] - s.padding[2];
     Index const begin = w < 0 ? taps_over(-w) : 0, end = std::min(s.kernel[2], taps_over(s.extent[2] - w));
-    for (Index kd = 0; kd < s.kernel[0]; ++kd) {
-      for (Index kh = 0; kh < s.kernel[1]; ++kh, ++row) {
-        Index const from_d = d + kd * s.dilation[0], from_h = h + kh * s.dilation[1];
+    Index from_d = d;
+    for (Index kd = 0; kd < s.kernel[0]; ++kd, from_d += s.dilation[0]) {
+      Index from_h = h;
+      for (Index kh = 0; kh < s.kernel[1]; ++kh, ++row, from_h += s.dilation[1]) {
         bool const inside = from_d >= 0 && from_d < s.extent[0] && from_h >= 0 && from_h < s.extent[1] && begin < end;
         Index const line = (from_d * s.extent[1] + from_h) * s.extent[2];
         f(row, inside ? TapRow{line + w + begin * apart, begin, end - begin} : TapRow{0, 0, 0});
@@ -36,44 +37,48 @@ void for_tap_rows(ConvolutionShape const& s, Index first, Index count, F&& f) {
   }
 }
 
-/// How the channels of a group under a row of taps lie in the input: so many pieces of so many elements, `step` apart.
-/// They are one piece where there is one group and no dilation.
-struct TapPieces {
-  Index channels, step;
-  explicit TapPieces(ConvolutionShape const& s) noexcept : channels(s.group_inputs()), step(s.dilation[2] * s.inputs) {}
-  [[nodiscard]] bool are_one() const noexcept { return channels == step; }
-  [[nodiscard]] Index count(TapRow const& taps) const noexcept { return are_one() ? 1 : taps.count; }
-  [[nodiscard]] Index size(TapRow const& taps) const noexcept { return are_one() ? taps.count * channels : channels; }
-};
+/// Whether the channels of a group under a row of taps are one piece of the input: otherwise each tap's are one.
+[[nodiscard]] inline bool taps_are_one_piece(ConvolutionShape const& s) noexcept {
+  return s.groups == 1 && s.dilation[2] == 1;
+}
 
 /// patches[i] = what the kernel sees of one sample's channels from `x` on at the output place first + i, zeros in the
 /// padding.
 /// @shape x [places, inputs], from a group's first channel on   @shape patches [count, taps * inputs / groups]
 template <class T>
 void gather_patches(ConvolutionShape const& s, T const* x, Index first, Index count, T* patches) {
-  TapPieces const pieces(s);
-  Index const c = pieces.channels, length = s.kernel[2] * c;
-  for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
-    auto* const to = patches + row * length;
-    std::fill_n(to, taps.tap * c, T{0});
-    auto const* const from = x + taps.place * s.inputs;
-    for (Index piece = 0; piece < pieces.count(taps); ++piece)
-      std::copy_n(from + piece * pieces.step, pieces.size(taps), to + (taps.tap + piece) * c);
-    std::fill(to + (taps.tap + taps.count) * c, to + length, T{0});
-  });
+  Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
+  auto const gather = [&](auto const& copy) {
+    for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
+      auto* const to = patches + row * length;
+      std::fill_n(to, taps.tap * c, T{0});
+      copy(taps, x + taps.place * s.inputs, to + taps.tap * c);
+      std::fill(to + (taps.tap + taps.count) * c, to + length, T{0});
+    });
+  };
+  if (taps_are_one_piece(s))
+    gather([&](TapRow const& taps, T const* from, T* to) { std::copy_n(from, taps.count * c, to); });
+  else
+    gather([&](TapRow const& taps, T const* from, T* to) {
+      for (Index tap = 0; tap < taps.count; ++tap) std::copy_n(from + tap * step, c, to + tap * c);
+    });
 }
 
 /// The adjoint: adds every patch to the places of x that it was gathered from, in the order of output places.
 template <class T>
 void scatter_patches(ConvolutionShape const& s, T const* patches, Index first, Index count, T* x) {
-  TapPieces const pieces(s);
-  Index const c = pieces.channels, length = s.kernel[2] * c;
+  Index const c = s.group_inputs(), length = s.kernel[2] * c, step = s.dilation[2] * s.inputs;
+  if (taps_are_one_piece(s))
+    return for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
+      auto const* const from = patches + row * length + taps.tap * c;
+      auto* const to = x + taps.place * c;
+      for (Index i = 0; i < taps.count * c; ++i) to[i] += from[i];
+    });
   for_tap_rows(s, first, count, [&](Index row, TapRow const& taps) {
-    for (Index piece = 0; piece < pieces.count(taps); ++piece) {
-      auto const* const from = patches + row * length + (taps.tap + piece) * c;
-      auto* const to = x + taps.place * s.inputs + piece * pieces.step;
-      for (Index i = 0; i < pieces.size(taps); ++i) to[i] += from[i];
-    }
+    auto const* const from = patches + row * length + taps.tap * c;
+    auto* const to = x + taps.place * s.inputs;
+    for (Index tap = 0; tap < taps.count; ++tap)
+      for (Index i = 0; i < c; ++i) to[tap * step + i] += from[tap * c + i];
   });
 }
 
