@@ -374,7 +374,7 @@ TEST_CASE("a folder for checkpoints is made before the first step, with those ab
   lockstep_test::write_file(folder / "file", "");
   Steps none;
   for (auto const& [path, why] :
-       {std::pair{"file", "file: no folder to write checkpoints to: Not a directory"},
+       {std::pair{"file", "file: checkpoints cannot be written there: Not a directory"},
         std::pair{"file/deep/er", "file/deep/er: cannot make the folder for checkpoints: Not a directory"}}) {
     FitOptions const options{.checkpoints = {.folder = folder / path}, .observers = {&none}};
     CHECK_THROWS_WITH_AS(fit(parallel::SingleDevice{.threads = 1}, options), doctest::Contains(why), DataError);

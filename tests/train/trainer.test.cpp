@@ -119,8 +119,8 @@ TEST_CASE("a fit of no epochs takes no step, and blames no parameter for it") {
 TEST_CASE("a fit that has nothing to train on says so") {
   auto loader = line::loader(0, 4);
   Trainer trainer{line::Model{}, sgd(), parallel::SingleDevice{.threads = 1}};
-  CHECK_THROWS_WITH_AS(trainer.fit(loader), doctest::Contains("nothing to train on: 0 samples give batches of 4 on 1"),
-                       DataError);
+  CHECK_THROWS_WITH_AS(trainer.fit(loader),
+                       doctest::Contains("nothing to train on: 0 samples make no step of batches of 4"), DataError);
 }
 
 TEST_CASE("more steps may be planned than could ever be taken, or counted") {

@@ -306,7 +306,7 @@ inline void make_folder(std::string const& folder) {
   }
   if (there && ::access((folder + "/.").c_str(), W_OK | X_OK) == 0) return;
   throw DataError(folder + ": " +
-                  (there ? "no folder to write checkpoints to: " : "cannot make the folder for checkpoints: ") +
+                  (there ? "checkpoints cannot be written there: " : "cannot make the folder for checkpoints: ") +
                   std::strerror(errno));
 }
 }  // namespace detail

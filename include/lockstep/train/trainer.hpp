@@ -246,10 +246,10 @@ class Trainer {
     if constexpr (train::detail::agrees<Session>)
       session_.agree(train::detail::agreement_of(options, loader, evaluation, record.batch_size));
     if (loader.steps(split()) == 0)
-      throw DataError(
-          "fit: there is nothing to train on: " + std::to_string(loader.samples()) + " samples give batches of " +
-          std::to_string(record.batch_size) + " on " + std::to_string(record.world_size * record.devices) +
-          " ranks or devices no step; look at what the dataset found, or leave the loader's `tail` at exact");
+      throw DataError("fit: there is nothing to train on: " + std::to_string(loader.samples()) +
+                      " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
+                      std::to_string(record.world_size * record.devices) +
+                      " devices; look at what the dataset found, or leave the loader's `tail` at exact");
     train::detail::FitPlan plan = train::detail::plan_of(loader, split(), options);
     plan.before = {done_.steps - train::detail::loss_scale_of(session_).skipped, done_.epochs};
     train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, optimizer_, seed_, loader, split(),
