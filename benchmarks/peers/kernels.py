@@ -126,6 +126,27 @@ def group_norm_backward(rows, places, channels, groups):
                                                              mask)
 
 
+def convolution_operands(rows, height, width, channels, kernel_h, kernel_w, dilation, groups):
+    """Channels last, PyTorch's faster format. One axis of space is two of which the first has a single place."""
+    last = torch.channels_last
+    x = torch.randn(rows, channels, height, width).to(memory_format=last)
+    weight = torch.randn(channels, channels // groups, kernel_h, kernel_w).to(memory_format=last)
+    padding = [(kernel_h - 1) // 2, dilation * (kernel_w - 1) // 2]
+    arguments = ([1, 1], padding, [1, dilation], False, [0, 0], groups)
+    return x, weight, torch.zeros(channels), arguments
+
+
+def convolution_forward(*sizes):
+    x, weight, bias, arguments = convolution_operands(*sizes)
+    return lambda: torch.ops.aten.convolution(x, weight, bias, *arguments)
+
+
+def convolution_backward(*sizes):
+    x, weight, bias, arguments = convolution_operands(*sizes)
+    dy = torch.randn_like(torch.ops.aten.convolution(x, weight, bias, *arguments))
+    return lambda: torch.ops.aten.convolution_backward(dy, x, weight, list(bias.shape), *arguments, [True, True, True])
+
+
 def cross_entropy(rows, classes):
     """Loss and gradient of the logits."""
     logits, labels = torch.randn(rows, classes, requires_grad=True), torch.arange(rows) % classes
