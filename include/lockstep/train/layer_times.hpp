@@ -99,15 +99,18 @@ struct LayerTime {
 /// @throws DataError when it cannot be written
 inline void write_layer_times(std::string const& path, std::vector<LayerTime> const& times) {
   std::string text = "layer,operation,calls,forward_ms,backward_ms,share,activation_bytes,parameter_bytes\n";
+  auto const add = [&](double number, std::chars_format format, int digits) {  // the same in any locale
+    char all[400];
+    text += ',';
+    text.append(all, std::to_chars(all, all + sizeof all, number, format, digits).ptr);
+  };
   for (auto const& time : times) {
     text += detail::csv_quoted(time.layer) + "," + detail::csv_quoted(time.operation);
-    for (double const number : {time.calls, time.forward_ms, time.backward_ms, time.share, time.activation_bytes,
-                                static_cast<double>(time.parameter_bytes)}) {
-      char digits[64];  // the same in any locale
-      text += ',';
-      text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
-    }
-    text += '\n';
+    add(time.calls, std::chars_format::general, 6);
+    for (double const number : {time.forward_ms, time.backward_ms, time.share})
+      add(number, std::chars_format::fixed, 6);
+    add(time.activation_bytes, std::chars_format::fixed, 0);
+    text += "," + std::to_string(time.parameter_bytes) + "\n";
   }
   AtomicFile file(path);
   file.write(text);
