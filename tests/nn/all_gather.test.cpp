@@ -58,6 +58,26 @@ TEST_CASE("what all replicas meet for is what one with all their samples does, b
   CHECK(farthest(apart.values, single.values) > 1000 * rounding);
 }
 
+TEST_CASE_TEMPLATE("so they do in blocks that are computed again, and in what comes first", Model,
+                   meeting_model::Recomputed, meeting_model::Gathering) {
+  auto const single = fit(parallel::SingleDevice{.threads = 1}, Model());
+  for (int replicas : {2, 4}) {
+    auto const dp = fit(parallel::DataParallel{.devices = replicas, .threads = 1}, Model());
+    CHECK(farthest(dp.values, single.values) <= rounding);
+    CHECK(farthest(dp.losses, single.losses) <= rounding);
+    auto const ddp = fit_ranks<Model>(replicas);
+    CHECK(ddp.values == dp.values);
+    CHECK(ddp.losses == dp.losses);
+  }
+}
+
+TEST_CASE("where ranks skip a layer, those that they meet in come in one order") {
+  auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, meeting_model::Skipping());
+  auto const ddp = fit_ranks<meeting_model::Skipping>(2);
+  CHECK(ddp.values == dp.values);
+  CHECK(ddp.losses == dp.losses);
+}
+
 TEST_CASE("in 16 bits, too, dp and ddp have equal bits") {
   nn::InBfloat16 const model{meeting_model::Model()};
   auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, model);

@@ -21,8 +21,8 @@ using namespace lockstep;
 
 namespace {
 
-/// What meets while a batch's first input says so: 1 meets, 2 fails where others meet, 0 passes by. The loss is a sum
-/// over all that were met.
+/// What meets while a batch's first input says so: 1 meets, 2 fails where others meet, 3 comes to another exchange, 0
+/// passes by. The loss is a sum over all that were met.
 class Model {
  public:
   void visit(auto&& each) { each("scale", scale_); }
@@ -31,6 +31,10 @@ class Model {
     auto const y = toy::multiply(context, scale_, toy::inputs(context, batch));
     auto const what = batch.inputs.empty() ? 1 : batch.inputs[0];
     if (what == 2) throw DataError("sample 7 is damaged");
+    if (what == 3) {
+      std::vector<char> bytes(9);
+      context.group()->all_gather(bytes.data(), bytes.data() + 3, 3);
+    }
     if (what == 1) {
       auto* const group = context.group();
       REQUIRE(group);
@@ -96,6 +100,15 @@ TEST_CASE("one that passes by where others meet is an error, not a hang") {
     f.step({1, 1, 1});
     f.step({0, 0, 0});
   }
+}
+
+TEST_CASE("those that come to different exchanges are told which") {
+  Fixture f(2);
+  CHECK_THROWS_WITH_AS(f.step({1, 3}),
+                       doctest::Contains("device 1 has come to an exchange (all_gather) of 3 bytes and device 0 to an "
+                                         "exchange (all_gather) of 8 bytes"),
+                       CollectiveMismatch);
+  f.step({1, 1});
 }
 
 TEST_CASE("a replica alone has no group") {

@@ -14,6 +14,7 @@
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
+#include <lockstep/nn/add.hpp>
 #include <lockstep/nn/all_gather.hpp>
 #include <lockstep/nn/batch_norm.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
@@ -21,6 +22,8 @@
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/recompute.hpp>
+#include <lockstep/nn/relu.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -50,7 +53,13 @@ class Model {
   template <class Context>
   nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
     auto const x = norm_.forward(context, lift_.forward(context, context.input(batch[&Point::at].values)));
-    auto const logits = head_.forward(context, x);
+    return loss(context, head_.forward(context, x), batch);
+  }
+
+ protected:
+  template <class Context>
+  nn::Loss<typename Context::Space> loss(Context& context, typename Context::template Variable<2> logits,
+                                         auto const& batch) const {
     auto const own = nn::l2_normalize(context, logits);
     auto const all = nn::all_gather(context, own);
     auto const products = nn::dot_products(context, own, all.rows);
@@ -58,10 +67,51 @@ class Model {
         .with_auxiliary(nn::elementwise_loss(context, Apart{}, products, 0.1));
   }
 
- private:
   nn::Linear lift_{4, 6};
   nn::BatchNorm norm_;
   nn::Linear head_{6, 3};
+};
+
+/// The same with what replicas meet in computed again in backward.
+class Recomputed : public Model {
+ public:
+  Recomputed() : again_(nn::BatchNorm(6, {.activation = nn::Activation::relu, .synchronized = true})) {}
+  void visit(auto&& each) { each("lift", lift_), each("again", again_), each("head", head_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = lift_.forward(context, context.input(batch[&Point::at].values));
+    return loss(context, head_.forward(context, again_.forward(context, x)), batch);
+  }
+
+ private:
+  nn::Recompute<nn::BatchNorm> again_;
+};
+
+/// In which rows are gathered before anything else is exchanged.
+class Gathering : public Model {
+ public:
+  void visit(auto&& each) { each("lift", lift_), each("head", head_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = nn::relu(context, lift_.forward(context, context.input(batch[&Point::at].values)));
+    return loss(context, head_.forward(context, x), batch);
+  }
+};
+
+/// With a head that is skipped by some batches, whose gradients would leave before others meet.
+class Skipping : public Model {
+ public:
+  void visit(auto&& each) { Model::visit(each), each("other", other_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = norm_.forward(context, lift_.forward(context, context.input(batch[&Point::at].values)));
+    auto const logits = head_.forward(context, x);
+    bool const needs = batch.rows() > 0 && batch.positions()(0) % 3 == 0;
+    return loss(context, needs ? nn::add(context, logits, other_.forward(context, x)) : logits, batch);
+  }
+
+ private:
+  nn::Linear other_{6, 3};
 };
 
 inline std::vector<Point> points(int count) {

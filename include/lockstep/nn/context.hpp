@@ -232,7 +232,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     auto const random = random_operations_;
     auto const made = f(*this);
     auto const made_tokens = detail::tokens_of(made);
-    bool const is_input = (false || ... || (made_tokens.value.data == inputs.value.data));
+    bool const is_input = (false || ... || made_tokens.is(inputs));
     bool const no_backward = tape_.size() == start.tape.entries || !made_tokens.slot;
     if (is_input || (recording() && no_backward)) {
       memory_.keep(start.memory);

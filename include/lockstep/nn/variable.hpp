@@ -47,6 +47,12 @@ struct Variable {
     for (int axis = 0; axis < Rank - 1; ++axis) rows *= extent(axis);
     return reshape(std::array<Index, 2>{rows, extent(Rank - 1)});
   }
+  /// Whether it is the same activation, perhaps under other extents. One of no elements may share its memory with
+  /// others.
+  template <int R>
+  [[nodiscard]] bool is(Variable<Scalar, R, Space> const& other) const noexcept {
+    return value.data == other.value.data && slot == other.slot;
+  }
   /// In a backward closure: the gradient of this layer's output, complete.
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
 };

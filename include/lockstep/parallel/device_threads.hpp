@@ -26,6 +26,9 @@ class DeviceThreads {
       stop();
       throw ConfigError("DataParallel: the system refused the thread of device " + std::to_string(threads_.size() + 1) +
                         " of " + std::to_string(devices) + " (" + error.what() + "); ask for fewer devices");
+    } catch (...) {
+      stop();
+      throw;
     }
   }
   ~DeviceThreads() { stop(); }

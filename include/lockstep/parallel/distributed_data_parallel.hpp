@@ -122,13 +122,12 @@ struct DistributedDataParallel {
       if constexpr (on_device)
         if (step.last) return queued_->run(batches[0], step);
       if (step.last) buckets_.begin_step();
-      if (!step.last || !Space::host_accessible) {
-        replica_.run_shards(batches, step);
-        return;
-      }
+      group_.begin_pass();
+      if (!step.last || !Space::host_accessible) return static_cast<void>(replica_.run_shards(batches, step));
       replica_.run_shards(batches, step, {[](void* self) { static_cast<Session*>(self)->loss_is_known(); }, this},
                           {[](void* self, Index offset, Index count) {
                              auto& session = *static_cast<Session*>(self);
+                             if (session.group_.has_met()) return;  // or ranks that skip a layer had another order
                              session.buckets_.ready(session.communicator_, offset, count, session.wire_);
                            },
                            this});

@@ -35,12 +35,23 @@ class Meeting {
     if (arrived_ > 0) fail(parted());
   }
 
+  /// What a thread gives: so many bytes, for an exchange of a kind.
+  struct Given {
+    void const* data = nullptr;
+    std::size_t bytes = 0;
+    char const* kind = "";
+  };
   /// f(given) once all threads are here, with what each has given; nobody goes on before all are done with it.
-  /// @throws what ended another thread's pass; CollectiveMismatch when one came to its end without failing
+  /// @throws what ended another thread's pass; CollectiveMismatch when one came to its end without failing, or to
+  /// another exchange
   template <class F>
-  void exchange(int rank, void const* mine, F&& f) {
+  void exchange(int rank, Given const& mine, F&& f) {
     given_[static_cast<std::size_t>(rank)] = mine;
     meet();
+    for (auto const& other : given_)  // alike on all
+      if (other.kind != given_[0].kind || other.bytes != given_[0].bytes)
+        throw CollectiveMismatch("DataParallel: device " + std::to_string(&other - given_.data()) + " has come to " +
+                                 text(other) + " and device 0 to " + text(given_[0]) + rule);
     f(given_);
     meet();
   }
@@ -73,15 +84,21 @@ class Meeting {
   }
   static std::exception_ptr parted() noexcept {
     return std::make_exception_ptr(CollectiveMismatch(
-        "DataParallel: a device's pass is over, and another's has come to a layer in which they meet, as a "
-        "synchronized BatchNorm or nn::all_gather: all devices must run the same layers, whatever their samples are"));
+        std::string("DataParallel: a device's pass is over, and another's has come to a layer in which they meet") +
+        rule));
   }
+  static std::string text(Given const& given) {
+    return "an exchange (" + std::string(given.kind) + ") of " + std::to_string(given.bytes) + " bytes";
+  }
+  static constexpr char const* rule =
+      ", as a synchronized BatchNorm or nn::all_gather: all devices must run the same layers, whatever their samples "
+      "are";
 
   std::mutex mutex_;
   Signal<> round_;
   int arrived_ = 0, left_ = 0;
   std::exception_ptr failure_;
-  std::vector<void const*> given_;
+  std::vector<Given> given_;
 };
 
 /// How the threads at a Meeting exchange what lies on the host.
@@ -91,20 +108,21 @@ class ByThreads {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return meeting_->size(); }
   void all_gather(void const* mine, void* all, std::size_t bytes) {
-    meeting_->exchange(rank_, mine, [&](auto const& given) {
+    meeting_->exchange(rank_, {mine, bytes, "all_gather"}, [&](auto const& given) {
       auto* to = static_cast<std::byte*>(all);
-      for (auto const* from : given) {
-        if (bytes > 0) std::memcpy(to, from, bytes);
+      for (auto const& from : given) {
+        if (bytes > 0) std::memcpy(to, from.data, bytes);
         to += bytes;
       }
     });
   }
   template <class T>
   void reduce_scatter(T const* in, T* out, Index count) {
-    meeting_->exchange(rank_, in, [&](auto const& given) {
+    auto const bytes = static_cast<std::size_t>(size()) * static_cast<std::size_t>(count) * sizeof(T);
+    meeting_->exchange(rank_, {in, bytes, "reduce_scatter"}, [&](auto const& given) {
       for (Index i = 0; i < count; ++i)
         out[i] = tree_sum(size(), [&](int r) {
-          return static_cast<T const*>(given[static_cast<std::size_t>(r)])[rank_ * count + i];
+          return static_cast<T const*>(given[static_cast<std::size_t>(r)].data)[rank_ * count + i];
         });
     });
   }
@@ -157,6 +175,8 @@ class ReplicaGroup final : public nn::ReplicaGroup {
     exchange(mine, bytes, all, replicas * bytes, [&](void const* from, void* to) { by_.all_gather(from, to, bytes); });
   }
   void all_gather(Index mine, Index* all) override {
+    device_->expect_not_recorded(who);
+    met_ = true;
     auto const begin = Clock::seconds();
     by_.all_gather(&mine, all, sizeof mine);
     seconds_ += Clock::seconds() - begin;
@@ -164,7 +184,13 @@ class ReplicaGroup final : public nn::ReplicaGroup {
   void reduce_scatter(float const* in, float* out, Index count) override { sum(in, out, count); }
   void reduce_scatter(double const* in, double* out, Index count) override { sum(in, out, count); }
 
+  /// A pass begins; whether there was an exchange in it until now.
+  void begin_pass() noexcept { met_ = false; }
+  [[nodiscard]] bool has_met() const noexcept { return met_; }
+
  private:
+  static constexpr char const* who = "layers that exchange numbers with other replicas";
+
   template <class T>
   void sum(T const* in, T* out, Index count) {
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
@@ -174,7 +200,8 @@ class ReplicaGroup final : public nn::ReplicaGroup {
   }
   template <class F>
   void exchange(void const* in, std::size_t in_bytes, void* out, std::size_t out_bytes, F const& f) {
-    device_->expect_not_recorded("layers that exchange numbers with other replicas");
+    device_->expect_not_recorded(who);
+    met_ = true;
     device_->stream().synchronize();
     auto const begin = Clock::seconds();
     if constexpr (as_it_is) {
@@ -191,6 +218,7 @@ class ReplicaGroup final : public nn::ReplicaGroup {
 
   By by_;
   Device* device_;
+  bool met_ = false;
   std::vector<std::byte> in_host_, out_host_;
 };
 
