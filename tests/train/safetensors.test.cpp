@@ -96,6 +96,22 @@ TEST_CASE("another model's parameters are refused by name, and nothing is change
   CHECK(half.values == std::vector<float>(half.values.size(), 0.0f));
 }
 
+TEST_CASE("shapes that differ in extents of 1 are the same numbers, and 64 bits become 32") {
+  TemporaryFolder folder;
+  Arena<Model> model;  // weight [2, 3], bias [2]
+  std::vector<double> const numbers{1, 2, 3, 4, 5, 6, 7, 8};
+  std::string const header =
+      "{\"weight\":{\"dtype\":\"F64\",\"shape\":[2,3,1,1],\"data_offsets\":[0,48]},"
+      "\"bias\":{\"dtype\":\"F64\",\"shape\":[1,2],\"data_offsets\":[48,64]}}";
+  auto bytes = file_of(header, 64, header.size());
+  std::memcpy(&bytes[bytes.size() - 64], numbers.data(), 64);
+  lockstep_test::write_file(folder / "p", bytes);
+  train::load_parameters(folder / "p", model.layout, model.values);
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(model.values[static_cast<std::size_t>(model.model.weight.offset) + i] == static_cast<float>(i + 1));
+  CHECK(model.values[static_cast<std::size_t>(model.model.bias.offset)] == 7);
+}
+
 TEST_CASE("parameters of 16 bits are read as floats") {
   TemporaryFolder folder;
   Arena<Other> other;
@@ -130,7 +146,7 @@ TEST_CASE("damaged and hostile files are refused with a sentence, never read pas
   refuses(whole("{"), "p");
   refuses(whole("[]"), "an object is needed");
   refuses(whole("{}"), "no parameter \"scale\"");
-  refuses(whole(tensor("[0,4]", "I32")), "is of type I32; F32, F16 or BF16 is needed");
+  refuses(whole(tensor("[0,4]", "I32")), "is of type I32; F32, F16, BF16 or F64 is needed");
   refuses(whole(tensor("[0,4]", "F16")), "[0, 4) of 4; 2 bytes inside the file are needed");
   refuses(whole(tensor("[4,8]")), "[4, 8), and the file ends with 4: it is cut off");
   refuses(whole(tensor("[-4,0]")), "[-4, 0)");

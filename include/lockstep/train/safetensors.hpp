@@ -204,9 +204,22 @@ struct SafetensorsFile {
     void copy(std::span<float> out) const {
       if (type == "F16") return widen<float16>(bytes, out);
       if (type == "BF16") return widen<bfloat16>(bytes, out);
+      if (type == "F64") return narrow(out);
       std::memcpy(out.data(), bytes.data(), bytes.size());
     }
+    void narrow(std::span<float> out) const {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        double number = 0;
+        std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
+        out[i] = static_cast<float>(number);
+      }
+    }
   };
+  /// Without extents of 1: what one library calls a scalar, or a map of each place, has some in another.
+  [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape) {
+    std::erase(shape, Index{1});
+    return shape;
+  }
 
   /// The tensor of that name and shape.
   [[nodiscard]] Tensor tensor(std::string const& path, std::string const& name,
@@ -216,16 +229,16 @@ struct SafetensorsFile {
       throw DataError(path + ": has no parameter \"" + name + "\"; it was saved from another model" + other_name(name));
     auto const what = path + ": parameter \"" + name + "\"";
     auto const& type = tensor->at("dtype").string();
-    if (type != "F32" && type != "F16" && type != "BF16")
-      throw DataError(what + " is of type " + type + "; F32, F16 or BF16 is needed");
+    if (type != "F32" && type != "F16" && type != "BF16" && type != "F64")
+      throw DataError(what + " is of type " + type + "; F32, F16, BF16 or F64 is needed");
     std::vector<Index> shape;
     for (auto const& extent : tensor->at("shape").array()) shape.push_back(extent.integer());
-    if (shape != entry.shape)
+    if (without_ones(shape) != without_ones(entry.shape))
       throw DataError(what + " has shape " + to_string(shape) + "; the model needs " + to_string(entry.shape) +
-                      ": make it with the sizes, and the vocabulary, of the run that saved it");
+                      ": make it with the sizes of the run that saved it, such as the same vocabulary");
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
-    auto const bytes = entry.size * (type == "F32" ? 4 : 2);
+    auto const bytes = entry.size * (type == "F64" ? 8 : type == "F32" ? 4 : 2);
     auto const place = what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
     if (begin < 0 || end < begin || end - begin != bytes)
       throw DataError(place + " of " + std::to_string(data.size()) + "; " + std::to_string(bytes) +
