@@ -86,7 +86,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     return y;
   }
   /// Of sequences, padded to one length: a series whose tokens see each other and nothing of the padding, so that a
-  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it.
+  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it. One that is
+  /// causal, with a stride of 1, goes on with sequences token by token.
   /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result as above of the length
   /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than what the kernel reaches
   /// over
@@ -94,7 +95,12 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   requires(Dims == 1) [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
     using Kernel = kernel::ClearPadding<typename Context::Space>;
-    if constexpr (Context::Space::host_accessible) context.expect_whole_sequences("Convolution");
+    if constexpr (Context::Space::host_accessible) {
+      bool const goes_on = this->stride_.values[0] == 1 && before() == reach(0) - 1 && behind() == 0;
+      if (!goes_on) context.expect_whole_sequences("a convolution that is not causal, or has a stride");
+      if (context.earlier_tokens() > 0) return next(context, x);
+      if (context.keeps_tokens()) keep_last(context, x);
+    }
     expect<ShapeError>(!x.layout.is_ragged(), [&] {
       return weight_.layer("Convolution") +
              ": the sequences lie end to end, and it takes them padded to one length: let data::PadCollate make "
@@ -106,8 +112,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     layout.length = y.extent(1), layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
-      Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0],
-                      this->padding_.values[0] + this->padding_after_.values[0], layout.length, lengths);
+      Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0], before() + behind(),
+                      layout.length, lengths);
       layout.lengths = {lengths.data, lengths.extent};
     }
     return {y.as_rows(), layout};
@@ -139,6 +145,51 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     });
     return o.groups;
   }
+  [[nodiscard]] Index before() const noexcept { return this->padding_.values[0]; }
+  [[nodiscard]] Index behind() const noexcept { return this->padding_after_.values[0]; }
+
+  /// Keeps the last tokens of each sequence, as many as the next one sees: zeros stand before the first.
+  template <class Context>
+  void keep_last(Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    auto const kept = context.carried(x.layout, before() * inputs());
+    for (Index row = 0; row < x.layout.rows; ++row)
+      keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
+                kept.data + row * before() * inputs());
+  }
+  /// The same of one sequence, of which `tokens` come next.
+  template <class Scalar, class Real>
+  void keep_last(Scalar const* x, Index tokens, Real* kept) const {
+    auto const width = inputs(), stay = std::max<Index>(0, before() - tokens), added = before() - stay;
+    std::copy_n(kept + (before() - stay) * width, stay * width, kept);
+    std::transform(x + (tokens - added) * width, x + tokens * width, kept + stay * width,
+                   [](Scalar value) { return static_cast<Real>(value); });
+  }
+  /// One token more of each sequence, of what was kept and itself.
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> next(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    using Scalar = typename Context::Scalar;
+    using Kernel = kernel::Convolution<typename Context::Space>;
+    auto const rows = x.layout.rows, past = before() * inputs(), all = past + inputs();
+    auto const kept = context.carried(x.layout, past);
+    auto const window = context.template temporary<Scalar>(Extents<2>{rows, all});
+    for (Index row = 0; row < rows; ++row) {
+      auto const* const token = x.tokens.value.data + row * inputs();
+      std::transform(kept.data + row * past, kept.data + (row + 1) * past, window.data + row * all,
+                     [](auto value) { return static_cast<Scalar>(value); });
+      std::copy_n(token, inputs(), window.data + row * all + past);
+      keep_last(token, 1, kept.data + row * past);
+    }
+    auto shape = this->shape_of(rows, reach(0), inputs(), outputs());
+    shape.padding = shape.padding_after = {0, 0, 0};
+    auto const y = context.template variable<2>({rows, outputs()});
+    Staging work(context);
+    Kernel::template forward<Operand<Context>>(context.stream(), shape, flat(work.read(window)), this->weight(work),
+                                               this->bias(work), flat(work.write(y.value)), this->plans(context),
+                                               this->scratch(context));
+    return x.with(y);
+  }
+
   /// Places from the kernel's first element to its last.
   [[nodiscard]] Index reach(std::size_t axis) const noexcept {
     return this->dilation_.values[axis] * (this->kernel_.values[axis] - 1) + 1;

@@ -88,10 +88,10 @@ class Predictor {
     return run(batch);
   }
 
-  /// The same, for sequences that are to go on token by token: what causal attention and recurrent layers have made of
-  /// these tokens is kept, and what nn::encode_once made, in place of what was kept before. The sequences are equally
-  /// long.
-  /// @throws ConfigError when the model has neither causal attention nor a recurrent layer, or a layer that takes whole
+  /// The same, for sequences that are to go on token by token: what causal attention, recurrent layers and causal
+  /// convolutions have made of these tokens is kept, and what nn::encode_once made, in place of what was kept before.
+  /// The sequences are equally long.
+  /// @throws ConfigError when the model has none of these, or a layer that takes whole
   /// sequences, such as another attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
@@ -125,7 +125,8 @@ class Predictor {
     auto prediction = run(batch);
     expect<ConfigError>(context_.added_tokens() > 0, [] {
       return "Predictor: nothing was kept of this batch that others could go on with, for the model has neither "
-             "causal attention nor a recurrent layer, or the sequences have no tokens; use predict";
+             "causal attention nor a recurrent layer nor a causal convolution, or the sequences have no tokens; use "
+             "predict";
     });
     tokens_ = earlier + context_.added_tokens();
     return prediction;

@@ -15,8 +15,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 /// What a context keeps of tokens from pass to pass, for who predicts sequences token by token: the keys and values of
-/// causal attention, memories and their keys and values, the states of recurrent layers. Usually nothing: a pass is one
-/// over whole sequences.
+/// causal attention, memories and their keys and values, the states of recurrent layers and convolutions. Usually
+/// nothing: a pass is one over whole sequences.
 template <class Scalar>
 class EarlierTokens {
   using Layout = kernel::SequenceLayout<HostSpace>;
@@ -108,8 +108,9 @@ class EarlierTokens {
     expect<ConfigError>(!keeps_, [&] {
       return std::string(who) +
              ": the model is to predict token by token, by Predictor::begin and next, and this takes " +
-             "whole sequences: causal attention of tokens to each other can go on with them, a recurrent layer that " +
-             "reads forwards, and attention to a memory that nn::encode_once made; use Predictor::predict";
+             "whole sequences: causal attention of tokens to each other can go on with them, a causal convolution, a " +
+             "recurrent layer that reads forwards, and attention to a memory that nn::encode_once made; use " +
+             "Predictor::predict";
     });
   }
 
