@@ -7,6 +7,7 @@
 #include <lockstep/kernel/batch_norm.cuh>
 #include <lockstep/kernel/binary_operation.cuh>
 #include <lockstep/kernel/channel_bias.cuh>
+#include <lockstep/kernel/channel_scale.cuh>
 #include <lockstep/kernel/channels.cuh>
 #include <lockstep/kernel/clear_padding.cuh>
 #include <lockstep/kernel/convert.cuh>

@@ -75,6 +75,7 @@
 #include <lockstep/kernel/batch_norm.hpp>
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/channel_bias.hpp>
+#include <lockstep/kernel/channel_scale.hpp>
 #include <lockstep/kernel/channels.hpp>
 #include <lockstep/kernel/clear_padding.hpp>
 #include <lockstep/kernel/convert.hpp>
@@ -165,6 +166,7 @@
 #include <lockstep/nn/kl_to_standard_normal.hpp>
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/layer_norm.hpp>
+#include <lockstep/nn/layer_scale.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/leaky_relu.hpp>
 #include <lockstep/nn/linear.hpp>

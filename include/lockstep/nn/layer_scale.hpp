@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/channel_scale.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// y = weight * x, with a learned factor for each channel that starts near zero: what ends a residual branch of a deep
+/// model, which thus starts as nearly the identity.
+/// @shape weight [channels]
+/// @determinism bitwise, for any number of threads
+/// @source Touvron et al.: Going deeper with Image Transformers (2021)
+class LayerScale {
+ public:
+  /// @throws ConfigError unless channels is at least 1 and start is finite
+  explicit LayerScale(Index channels, double start = 1e-6) : weight_{{channels}, Initializer::constant(start)} {
+    expect<ConfigError>(channels >= 1 && std::isfinite(start), [&] {
+      return "LayerScale: " + std::to_string(channels) + " channels and the start " + std::to_string(start) +
+             "; there must be at least 1 channel, and the start must be finite";
+    });
+  }
+
+  void visit(auto&& each) { each("weight", weight_); }
+
+  [[nodiscard]] Index channels() const noexcept { return weight_.shape[0]; }
+
+  /// @shape x [rows, …, channels]   @shape returns as x
+  /// @throws ShapeError when x has another number of channels
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+    return multiply(context, x.as_rows()).reshape(x.value.extent);
+  }
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(multiply(context, x.tokens));
+  }
+
+ private:
+  template <class Context>
+  typename Context::template Variable<2> multiply(Context& context, typename Context::template Variable<2> x) const {
+    using Operand = nn::Operand<Context>;
+    using Kernel = kernel::ChannelScale<typename Context::Space>;
+    expect<ShapeError>(x.extent(1) == channels(), [&] {
+      return weight_.layer("LayerScale") + ": the input is " + to_string(x.value.extent) + " and weight is [" +
+             std::to_string(channels()) + "]; the input needs " + std::to_string(channels()) + " columns";
+    });
+    auto const y = context.template variable<2>(x.value.extent);
+    {
+      Staging work(context);
+      Kernel::template run<Operand>(context.stream(), context.template value<1>(weight_), work.read(x.value),
+                                    work.write(y.value), Write::overwrite);
+    }
+    context.on_backward(y, std::tie(weight_), [this, x, y](Context& c) {
+      Staging back(c);
+      auto const dy = back.read(y.gradient());
+      auto const dweight = c.gradient(weight_);
+      auto const partial = back.temporary(Extents<1>{Kernel::partial_elements(x.extent(0), channels())});
+      Kernel::template factors_backward<Operand>(c.stream(), dy, back.read(c.value_of(x)), {dweight.data, {channels()}},
+                                                 dweight.write, partial.data);
+      if (auto const dx = back.gradient_in_place(x, y))
+        Kernel::template run<Operand>(c.stream(), c.template value<1>(weight_), dy, {dx.data, x.value.extent},
+                                      dx.write);
+    });
+    return y;
+  }
+
+  Parameter weight_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
