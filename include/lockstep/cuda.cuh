@@ -37,6 +37,7 @@
 #include <lockstep/kernel/rms_norm.cuh>
 #include <lockstep/kernel/rotary.cuh>
 #include <lockstep/kernel/row_numbers.cuh>
+#include <lockstep/kernel/sample_dropout.cuh>
 #include <lockstep/kernel/scale.cuh>
 #include <lockstep/kernel/shift.cuh>
 #include <lockstep/kernel/soft_cross_entropy.cuh>

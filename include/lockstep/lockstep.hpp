@@ -115,6 +115,7 @@
 #include <lockstep/kernel/rotary.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/row_numbers.hpp>
+#include <lockstep/kernel/sample_dropout.hpp>
 #include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/shift.hpp>
@@ -205,6 +206,7 @@
 #include <lockstep/nn/space_pooling.hpp>
 #include <lockstep/nn/staging.hpp>
 #include <lockstep/nn/standard_normal.hpp>
+#include <lockstep/nn/stochastic_depth.hpp>
 #include <lockstep/nn/subtract.hpp>
 #include <lockstep/nn/tanh.hpp>
 #include <lockstep/nn/transformer_decoder.hpp>

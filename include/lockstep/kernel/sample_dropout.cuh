@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/mask_bits.cuh>
+#include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/sample_dropout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+namespace detail {
+inline namespace LOCKSTEP_CUDA_ABI {
+
+/// A thread takes neighbouring channels of a slot, and makes its sample's random bits once for all of them.
+template <class T>
+LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpace> layout, Index width, T const* x,
+                                       T* y, Write write) {
+  using Number = Accumulate<T>;
+  auto const groups = mask_groups(width);
+  auto const scale = static_cast<Number>(mask.scale());
+  for (auto i = grid_thread(); i < layout.slots * groups; i += grid_threads()) {
+    auto const slot = i / groups;
+    bool const keeps = MaskBits(mask, layout.positions.data[layout.row_of(slot)]).keeps(0);
+    if (!keeps && write == Write::add) continue;
+    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    MaskedNeighbours::Values<Number> values = {};
+    if (keeps) {
+      here.load_as(x + slot * width, values);
+      for (auto& value : values) value = product(value, scale);
+    }
+    here.put(values, y + slot * width, write);
+  }
+}
+
+}  // namespace LOCKSTEP_CUDA_ABI
+}  // namespace detail
+
+template <>
+struct SampleDropout<CudaSpace> {
+  /// As on the host, bit for bit; queued on `stream`.
+  template <class T>
+  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
+                    TensorView<T const, 2, CudaSpace> x, TensorView<T, 2, CudaSpace> y, Write write) {
+    auto const width = x.extent[1];
+    detail::launch("kernel::SampleDropout", stream, layout.slots * detail::mask_groups(width), detail::drop_samples<T>,
+                   mask, layout, width, x.data, y.data, write);
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

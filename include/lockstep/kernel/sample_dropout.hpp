@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/dropout_mask.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Dropout of whole samples: forward and backward are the same operation.
+template <class Space>
+struct SampleDropout {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct SampleDropout<HostSpace> {
+  /// y = keep * scale * x, or y += that; keep is 0 or 1 by `mask` for element 0 of the sample that a slot belongs to,
+  /// padding included. What is dropped is not read.
+  /// @shape x [layout.slots, width]   @shape y as x; may be x itself
+  /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
+  template <class T>
+  static void apply(memory::Stream<HostSpace> stream, DropoutMask mask, SequenceLayout<HostSpace> layout,
+                    TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y, Write write) {
+    auto const width = x.extent[1];
+    auto const scale = static_cast<T>(mask.scale());
+    stream.pool().for_ranges(layout.slots, slots_per_task(width), [=](Index begin, Index end) {
+      with_best_instructions([=] {
+        for (Index row = layout.row_of(begin), slot = begin, next = begin; slot < end; ++row, slot = next) {
+          next = std::min(layout.end(row), end);
+          auto const at = slot * width, count = (next - slot) * width;
+          if (mask.keeps(static_cast<std::uint64_t>(layout.positions.data[row]), 0)) {
+            detail::maybe_in_place(x.data + at, y.data + at, [=](T const* from, T* to) {
+              if (write == Write::overwrite) {
+                for (Index i = 0; i < count; ++i) to[i] = from[i] * scale;
+              } else {
+                for (Index i = 0; i < count; ++i) to[i] += from[i] * scale;
+              }
+            });
+          } else if (write == Write::overwrite) {
+            std::fill_n(y.data + at, count, T{0});
+          }
+        }
+      });
+    });
+  }
+
+ private:
+  [[nodiscard]] static Index slots_per_task(Index width) noexcept {
+    return std::max<Index>(1, 8192 / std::max<Index>(1, width));
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <tuple>
+
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/kernel/sample_dropout.hpp>
+#include <lockstep/nn/context.hpp>
+#include <lockstep/nn/dropout.hpp>
+#include <lockstep/nn/sequence.hpp>
+#include <lockstep/nn/staging.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn {
+
+/// In training, y = x / (1 - p) for a random 1 - p of the samples and 0 for the others, new in every forward pass: what
+/// ends a residual branch, which these samples go past. In evaluation, and with p = 0, the identity.
+/// @determinism bitwise: a sample keeps its branch or not on any rank, in any row, with any padding alike
+/// @source Huang et al.: Deep Networks with Stochastic Depth (2016); by sample as in torchvision's mode "row"
+class StochasticDepth {
+ public:
+  /// @throws ConfigError unless 0 <= probability < 1
+  explicit StochasticDepth(double probability) : dropout_(checked(probability)) {}
+
+  void visit(auto&&) {}
+
+  /// Each sequence as a whole.
+  /// @throws ShapeError when the sequences have no positions
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(drop(context, x.tokens, x.layout));
+  }
+
+  /// Each vector, picture, clip or series as a whole.
+  /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
+  /// @throws ShapeError when there are more or fewer positions than rows
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+      TensorView<Index const, 1, typename Context::Space> positions) const {
+    auto const tokens = detail::as_tokens(x, positions);
+    return drop(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
+  }
+
+ private:
+  [[nodiscard]] static double checked(double probability) {
+    expect<ConfigError>(probability >= 0 && probability < 1, [&] {
+      return "StochasticDepth: probability " + std::to_string(probability) + "; it must lie in [0, 1), 0 for none";
+    });
+    return probability;
+  }
+
+  template <class Context>
+  typename Context::template Variable<2> drop(Context& context, typename Context::template Variable<2> x,
+                                              kernel::SequenceLayout<typename Context::Space> layout) const {
+    using Kernel = kernel::SampleDropout<typename Context::Space>;
+    using Operand = nn::Operand<Context>;
+    auto const mask = dropout_.mask(context);
+    if (!mask.active()) return x;
+    expect<ShapeError>(layout.positions.size() == layout.rows, [&] {
+      return "StochasticDepth: the input has " + std::to_string(layout.rows) + " samples and there are " +
+             std::to_string(layout.positions.size()) + " positions; each sample needs one: batch.positions()";
+    });
+    auto const y = context.template variable<2>(x.value.extent);
+    {
+      Staging work(context);
+      Kernel::template apply<Operand>(context.stream(), mask, layout, work.read(x.value), work.write(y.value),
+                                      Write::overwrite);
+    }
+    context.on_backward(y, std::tuple{}, [=](Context& c) {
+      Staging back(c);
+      auto const dy = back.read(y.gradient());
+      if (auto const dx = back.gradient_in_place(x, y))
+        Kernel::template apply<Operand>(c.stream(), mask, layout, dy, {dx.data, x.value.extent}, dx.write);
+    });
+    return y;
+  }
+
+  Dropout dropout_;  // whose mask decides by each sample's first element
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn
