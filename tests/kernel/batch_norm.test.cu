@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 
+#include "kernel/device_layout.hpp"
 #include "kernel/values.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
 using kernel::Activation;
 using lockstep_test::OnDevice;
+using lockstep_test::TwinLayout;
 using lockstep_test::values;
 
 namespace batch_norm_on_cuda {
@@ -86,7 +90,7 @@ Results<double> reference(Case<double> const& c, Activation activation, Write wr
 
 template <class T>
 std::vector<std::vector<T>> on_device(memory::CudaStream const& stream, Case<T> const& c, Activation activation,
-                                      Write write) {
+                                      Write write, kernel::SequenceLayout<CudaSpace> const& layout = {}) {
   using Kernel = kernel::BatchNorm<CudaSpace>;
   Results<T> start(c, write);
   OnDevice<T> const running_mean(start.running_mean), running_variance(start.running_variance), mean(start.mean),
@@ -99,10 +103,10 @@ std::vector<std::vector<T>> on_device(memory::CudaStream const& stream, Case<T> 
   auto* const scratch = partial.view(0).data;
   typename Kernel::template Statistics<T> const statistics{vector(mean), vector(reciprocal), vector(scale)};
   typename Kernel::template Running<T> const running{vector(running_mean), vector(running_variance)};
-  Kernel::measure<T>(stream.view(), matrix(x), vector(weight), 1e-5, 0.1, running, statistics, scratch);
-  Kernel::forward<T>(stream.view(), matrix(x), statistics, vector(bias), activation, matrix(y));
+  Kernel::measure<T>(stream.view(), matrix(x), vector(weight), 1e-5, 0.1, running, statistics, scratch, layout);
+  Kernel::forward<T>(stream.view(), matrix(x), statistics, vector(bias), activation, matrix(y), layout);
   Kernel::backward<T>(stream.view(), matrix(dy), matrix(x), statistics, vector(bias), activation, matrix(dx), write,
-                      vector(dweight), write, vector(dbias), write, scratch);
+                      vector(dweight), write, vector(dbias), write, scratch, layout);
   Kernel::recall<T>(stream.view(), running, vector(weight), 1e-5,
                     {vector(recalled_mean), vector(recalled_reciprocal), vector(recalled)});
   std::vector<std::vector<T>> all;
@@ -111,6 +115,44 @@ std::vector<std::vector<T>> on_device(memory::CudaStream const& stream, Case<T> 
     all.push_back(v->values());
   return all;
 }
+
+/// What is left where padding, in which each row has to be `expected`, is taken out; in a matrix nothing else either.
+template <class T>
+std::vector<T> of_tokens(kernel::SequenceLayout<HostSpace> const& layout, Index width, std::vector<T> const& all,
+                         T expected) {
+  std::vector<T> out;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (layout.is_token(static_cast<Index>(i) / width))
+      out.push_back(all[i]);
+    else if (all[i] != expected)
+      return {};
+  return out;
+}
+
+/// The matrix of tokens with nan in padding.
+template <class T>
+std::vector<T> with_padding(kernel::SequenceLayout<HostSpace> const& layout, Index width,
+                            std::vector<T> const& tokens) {
+  std::vector<T> out;
+  auto next = tokens.begin();
+  for (Index i = 0; i < layout.slots * width; ++i)
+    out.push_back(layout.is_token(i / width) ? *next++ : std::numeric_limits<T>::quiet_NaN());
+  return out;
+}
+
+template <class T>
+struct Padded {
+  TwinLayout twin;
+  Case<T> padded, tokens;
+
+  Padded(std::vector<std::int32_t> const& lengths, Index width)
+      : twin(TwinLayout::Kind::padded, lengths),
+        padded{twin.slots(), width},
+        tokens{std::accumulate(lengths.begin(), lengths.end(), Index{0}), width} {
+    padded.x = with_padding(twin.host(), width, tokens.x);
+    padded.dy = with_padding(twin.host(), width, tokens.dy);
+  }
+};
 
 }  // namespace
 
@@ -143,6 +185,102 @@ TEST_CASE_TEMPLATE("batch norm on CUDA is the host's, but for roundings", T, flo
             CHECK(near);
           });
         }
+}
+
+TEST_CASE_TEMPLATE("sequences on CUDA give what the matrix of their tokens gives", T, float, double) {
+  if (!lockstep_test::has_gpu("kernel::BatchNorm<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  std::vector<std::int32_t> many;  // over several chunks, some of which are padding altogether
+  for (int i = 0; i < 20; ++i) many.push_back(i % 5 == 4 ? 150 : i * 7 % 40);
+  auto cases = lockstep_test::some_lengths;
+  cases.insert(cases.end(), {many, std::vector<std::int32_t>(9, 40), {0, 0, 2}});
+  for (auto const& lengths : cases)
+    for (Index width : {1, 33})
+      for (auto activation : {Activation::none, Activation::relu})
+        for (auto write : {Write::overwrite, Write::add}) {
+          CAPTURE(lengths.size());
+          CAPTURE(width);
+          Padded<T> const k(lengths, width);
+          auto const host = k.twin.host();
+          auto got = on_device(stream, k.padded, activation, write, k.twin.device());
+          auto expected = on_device(stream, k.tokens, activation, write);
+          got[5] = of_tokens(host, width, got[5], T(0));
+          got[6] = of_tokens(host, width, got[6], write == Write::add ? T(1) : T(0));
+          bool const full = host.slots == k.tokens.rows;  // then rows are added in the same order
+          double largest = 1;
+          for (T r : expected[3]) largest = std::max(largest, static_cast<double>(r));
+          double const unit = static_cast<double>(std::numeric_limits<T>::epsilon()),  // of both as in the first case
+              bound = full ? 0 : 2 * unit * 4 * static_cast<double>(k.tokens.rows + 16) * largest * largest;
+          for (std::size_t number = 0; number < expected.size(); ++number) {
+            CAPTURE(number);
+            bool near = got[number].size() == expected[number].size();
+            for (std::size_t i = 0; i < expected[number].size() && near; ++i) {
+              auto const exact = static_cast<double>(expected[number][i]);
+              near = std::abs(static_cast<double>(got[number][i]) - exact) <= bound * std::max(1.0, std::abs(exact));
+            }
+            CHECK(near);
+          }
+        }
+}
+
+TEST_CASE("tokens on several replicas count as one on CUDA, whatever their padding") {
+  if (!lockstep_test::has_gpu("kernel::BatchNorm<CudaSpace>")) return;
+  using Kernel = kernel::BatchNorm<CudaSpace>;
+  memory::CudaStream const stream;
+  Index const width = 33, each = Kernel::moment_elements(width);
+  Padded<double> const first({5, 0, 70}, width), second({9, 40}, width);
+  Case<double> all{first.tokens.rows + second.tokens.rows, width};
+  all.x = first.tokens.x, all.dy = first.tokens.dy;
+  all.x.insert(all.x.end(), second.tokens.x.begin(), second.tokens.x.end());
+  all.dy.insert(all.dy.end(), second.tokens.dy.begin(), second.tokens.dy.end());
+  auto const whole = reference(all, Activation::relu, Write::overwrite);
+  Results<double> const start(all, Write::overwrite);
+  OnDevice<double> const running_mean(start.running_mean), running_variance(start.running_variance), mean(start.mean),
+      reciprocal(start.mean), scale(start.mean), dweight(start.mean), dbias(start.mean), weight(all.weight),
+      bias(all.bias), means(std::vector<double>(2 * all.bias.size())), sums(std::vector<double>(4 * all.bias.size())),
+      moments(std::vector<double>(static_cast<std::size_t>(2 * each))),
+      partial(std::vector<double>(static_cast<std::size_t>(Kernel::partial_elements(300, width))));
+  auto const vector = [&](OnDevice<double> const& v) { return v.view(width); };
+  auto* const scratch = partial.view(0).data;
+  Kernel::Statistics<double> const s{vector(mean), vector(reciprocal), vector(scale)};
+  for (auto const* k : {&first, &second}) {
+    OnDevice<double> const x(k->padded.x);
+    Kernel::moments<double>(stream.view(), x.view(k->padded.rows, width), scratch,
+                            moments.view(0).data + (k == &first ? 0 : each), k->twin.device());
+    stream.view().synchronize();
+  }
+  Kernel::measure_all<double>(stream.view(), 2, moments.view(0).data, vector(weight), 1e-5, 0.1,
+                              {vector(running_mean), vector(running_variance)}, s);
+  for (auto const* k : {&first, &second}) {
+    OnDevice<double> const x(k->padded.x), dy(k->padded.dy);
+    Kernel::sums<double>(stream.view(), dy.view(k->padded.rows, width), x.view(k->padded.rows, width), s, vector(bias),
+                         Activation::relu, vector(dweight), Write::add, vector(dbias), Write::add, scratch,
+                         sums.view(0).data + (k == &first ? 0 : 2 * width), k->twin.device());
+    stream.view().synchronize();
+  }
+  Kernel::means<double>(stream.view(), 2, width, sums.view(0).data, moments.view(0).data, means.view(0).data);
+  std::vector<double> dx_of_all;
+  for (auto const* k : {&first, &second}) {
+    OnDevice<double> const x(k->padded.x), dy(k->padded.dy), dx(k->padded.x);
+    Kernel::input_gradient<double>(stream.view(), dy.view(k->padded.rows, width), x.view(k->padded.rows, width), s,
+                                   vector(bias), Activation::relu, means.view(0).data, dx.view(k->padded.rows, width),
+                                   Write::overwrite, k->twin.device());
+    auto const here = of_tokens(k->twin.host(), width, dx.values(), 0.0);
+    dx_of_all.insert(dx_of_all.end(), here.begin(), here.end());
+  }
+  double const largest = *std::max_element(whole.reciprocal.begin(), whole.reciprocal.end()),  // as in the first case
+      bound = 0x1p-52 * 4 * static_cast<double>(all.rows + 16) * std::max(1.0, largest * largest);
+  auto const near = [&](std::vector<double> const& got, std::vector<double> const& expected) {
+    for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i)
+      if (!(std::abs(got[i] - expected[i]) <= bound * std::max(1.0, std::abs(expected[i])))) return false;
+    return got.size() == expected.size();
+  };
+  CHECK(near(scale.values(), whole.scale));
+  CHECK(near(running_mean.values(), whole.running_mean));
+  CHECK(near(running_variance.values(), whole.running_variance));
+  CHECK(near(dweight.values(), whole.dweight));
+  CHECK(near(dbias.values(), whole.dbias));
+  CHECK(near(dx_of_all, whole.dx));
 }
 
 }  // namespace batch_norm_on_cuda

@@ -8,6 +8,8 @@
 #include <lockstep/kernel/detail/moments.hpp>
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
+#include <lockstep/kernel/detail/tokens_between.hpp>
+#include <lockstep/kernel/detail/warp.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 namespace detail {
@@ -25,19 +27,26 @@ struct RunningAverages {
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
-/// A block takes 32 columns of a chunk of rows: their mean, and the squares of the differences from it.
+/// A block takes 32 columns of a chunk of rows: their mean, and the squares of the differences from it. How many rows
+/// were counted follows behind those of all chunks.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, Accumulate<T>* partial) {
+LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x, SequenceLayout<CudaSpace> layout,
+                                            Accumulate<T>* partial) {
   using Sum = Accumulate<T>;
   auto const tiles = (width + warp - 1) / warp;
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
   auto const begin = chunk * column_chunk(rows), end = min(rows, begin + column_chunk(rows));
   auto const first = begin + Index{threadIdx.x} / warp;
-  Sum sum = 0, squares = 0;
-  for (auto row = first; column < width && row < end; row += warps_per_block)
-    sum += static_cast<Sum>(x[row * width + column]);
-  Sum const mean = sum_of_column(sum) / static_cast<Sum>(end - begin);
+  Sum sum = 0, squares = 0, count = 0;
   for (auto row = first; column < width && row < end; row += warps_per_block) {
+    if (!layout.is_token(row)) continue;
+    sum += static_cast<Sum>(x[row * width + column]);
+    ++count;
+  }
+  count = has_padding(layout) ? sum_of_column(count) : static_cast<Sum>(end - begin);
+  Sum const mean = sum_of_column(sum) / count;  // of no rows a nan, which is merged nowhere
+  for (auto row = first; column < width && row < end; row += warps_per_block) {
+    if (!layout.is_token(row)) continue;
     Sum const difference = static_cast<Sum>(x[row * width + column]) - mean;
     squares += difference * difference;
   }
@@ -45,16 +54,17 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   if (threadIdx.x >= warp || column >= width) return;
   partial[2 * chunk * width + column] = mean;
   partial[(2 * chunk + 1) * width + column] = squares;
+  if (column == 0) partial[2 * column_chunks(rows) * width + chunk] = count;
 }
 
 /// The chunks' moments as one, by a warp: each lane merges every 32nd in order, then lanes meet in a fixed tree.
 template <class Sum>
 [[nodiscard]] __device__ Moments moments_of_column(Sum const* partial, Index rows, Index width, Index column) noexcept {
   Moments moments;
-  auto const chunk_rows = column_chunk(rows);
-  for (auto begin = lane() * chunk_rows; begin < rows; begin += Index{warp} * chunk_rows) {
-    auto const* const of_chunk = partial + 2 * (begin / chunk_rows) * width + column;
-    moments.merge({static_cast<double>(min(chunk_rows, rows - begin)), static_cast<double>(of_chunk[0]),
+  auto const chunks = column_chunks(rows);
+  for (Index chunk = lane(); chunk < chunks; chunk += warp) {
+    auto const* const of_chunk = partial + 2 * chunk * width + column;
+    moments.merge({static_cast<double>(partial[2 * chunks * width + chunk]), static_cast<double>(of_chunk[0]),
                    static_cast<double>(of_chunk[width])});
   }
   for (unsigned distance = warp / 2; distance > 0; distance /= 2) {
@@ -64,6 +74,35 @@ template <class Sum>
   }
   return moments;  // lanes may differ in the last bit
 }
+
+/// How many of so many rows are tokens: padding is counted by a warp.
+[[nodiscard]] __device__ inline Index count_tokens(SequenceLayout<CudaSpace> const& layout, Index rows) noexcept {
+  if (!has_padding(layout)) return rows;
+  Index count = 0;
+  for (Index row = lane(); row < layout.rows; row += warp) count += layout.tokens(row);
+  return warp_sum(count);
+}
+
+/// A step through a matrix, element by element.
+class MatrixStep {
+ public:
+  __device__ MatrixStep(SequenceLayout<CudaSpace> const& layout, Index width, Index at) noexcept
+      : layout_(layout), width_(width), row_(at / width), column_(at % width), token_(layout.is_token(row_)) {}
+
+  [[nodiscard]] __device__ Index column() const noexcept { return column_; }
+  [[nodiscard]] __device__ bool is_token() const noexcept { return token_; }
+  __device__ void next() noexcept {
+    if (++column_ < width_) return;
+    column_ = 0;
+    ++row_;
+    token_ = !has_padding(layout_) || (row_ < layout_.slots && layout_.is_token(row_));
+  }
+
+ private:
+  SequenceLayout<CudaSpace> const& layout_;
+  Index width_, row_, column_;
+  bool token_;
+};
 
 template <class Sum>
 __device__ void set_channel(ChannelStatistics<Sum> to, Index c, double mean, double variance, double weight,
@@ -91,11 +130,12 @@ __device__ void settle_channel(ChannelStatistics<Sum> to, RunningAverages<Sum> r
 template <class T>
 void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<T const, 2, CudaSpace> dy,
                  TensorView<T const, 2, CudaSpace> x, ChannelStatistics<Accumulate<T>> of, Accumulate<T> const* bias,
-                 Activation activation, Accumulate<T>* partial, Accumulate<T>* sums) {
+                 Activation activation, SequenceLayout<CudaSpace> layout, Accumulate<T>* partial, Accumulate<T>* sums) {
   using Sum = Accumulate<T>;
   auto const width = x.extent[1];
   sum_columns<Sum, 2>(name, stream, x.extent[0], width,
                       [=] __device__(Index row, Index c, Sum * to) {
+                        if (!layout.is_token(row)) return;
                         auto const centred = static_cast<Sum>(x.data[row * width + c]) - of.mean[c];
                         auto const y = product(centred, of.scale[c]) + bias[c];
                         if (activation == Activation::relu && !(y > 0)) return;
@@ -119,6 +159,7 @@ struct BatchNorm<CudaSpace> {
   using Matrix = TensorView<T, 2, CudaSpace>;
   template <class T>
   using Vector = TensorView<T, 1, CudaSpace>;
+  using Layout = SequenceLayout<CudaSpace>;
 
   template <class T>
   struct Statistics {
@@ -130,17 +171,17 @@ struct BatchNorm<CudaSpace> {
   };
 
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
-    return 2 * (detail::column_chunks(rows) + 1) * channels;
+    return 2 * (detail::column_chunks(rows) + 1) * channels + detail::column_chunks(rows);
   }
   [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
   template <class T>
   static void measure(Stream stream, Matrix<T const> x, Vector<Accumulate<T> const> weight, double epsilon,
                       double momentum, Running<Accumulate<T>> running, Statistics<Accumulate<T>> statistics,
-                      Accumulate<T>* partial) {
+                      Accumulate<T>* partial, Layout const& layout = {}) {
     auto const name = "kernel::BatchNorm::measure";
     auto const rows = x.extent[0], width = x.extent[1];
-    measure_chunks(name, stream, x, partial);
+    measure_chunks(name, stream, x, layout, partial);
     auto const to = channels_of(statistics);
     detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
       auto const c = i / detail::warp;
@@ -152,15 +193,15 @@ struct BatchNorm<CudaSpace> {
   }
 
   template <class T>
-  static void moments(Stream stream, Matrix<T const> x, Accumulate<T>* partial, double* to) {
+  static void moments(Stream stream, Matrix<T const> x, Accumulate<T>* partial, double* to, Layout const& layout = {}) {
     auto const name = "kernel::BatchNorm::moments";
     auto const rows = x.extent[0], width = x.extent[1];
-    measure_chunks(name, stream, x, partial);
+    measure_chunks(name, stream, x, layout, partial);
     detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
       auto const c = i / detail::warp;
       auto const all = detail::moments_of_column(partial, rows, width, c);
       if (detail::lane() != 0) return;
-      if (c == 0) to[0] = static_cast<double>(rows);
+      if (c == 0) to[0] = all.count;
       to[1 + c] = all.mean;
       to[1 + width + c] = all.squares;
     });
@@ -193,18 +234,19 @@ struct BatchNorm<CudaSpace> {
 
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
-                      Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> y) {
+                      Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> y, Layout const& layout = {}) {
     using Sum = Accumulate<T>;
     auto const of = channels_of(statistics);
     auto const name = "kernel::BatchNorm::forward";
     detail::for_neighbours<T>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> values;
       here.load_as(x.data, values);
-      auto c = here.first() % x.extent[1];
+      detail::MatrixStep at(layout, x.extent[1], here.first());
       for (auto& value : values) {
+        auto const c = at.column();
         auto const out = detail::product(value - of.mean[c], of.scale[c]) + bias.data[c];
-        value = activation == Activation::relu && out < 0 ? Sum{0} : out;
-        c = c + 1 < x.extent[1] ? c + 1 : 0;
+        value = !at.is_token() || (activation == Activation::relu && out < 0) ? Sum{0} : out;
+        at.next();
       }
       here.put(values, y.data);
     });
@@ -214,31 +256,33 @@ struct BatchNorm<CudaSpace> {
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
                        Vector<Accumulate<T> const> bias, Activation activation, Matrix<T> dx, Write dx_write,
                        Vector<Accumulate<T>> dweight, Write dweight_write, Vector<Accumulate<T>> dbias,
-                       Write dbias_write, Accumulate<T>* partial) {
+                       Write dbias_write, Accumulate<T>* partial, Layout const& layout = {}) {
     using Sum = Accumulate<T>;
     auto const rows = x.extent[0], width = x.extent[1];
     auto* const sums = partial + 2 * detail::column_chunks(rows) * width;  // of g, and of g z; then their means
     auto const name = "kernel::BatchNorm::backward";
-    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, partial, sums);
-    detail::for_elements(name, stream, width, [=] __device__(Index c) {
+    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, layout, partial, sums);
+    detail::for_elements(name, stream, width * detail::warp, [=] __device__(Index i) {
+      auto const c = i / detail::warp, tokens = detail::count_tokens(layout, rows);
+      if (detail::lane() != 0) return;
       Sum const g = sums[c], gz = sums[width + c];
-      auto const count = static_cast<Sum>(rows > 0 ? rows : 1);
+      auto const count = static_cast<Sum>(tokens > 0 ? tokens : 1);
       dbias.data[c] = dbias_write == Write::add ? dbias.data[c] + g : g;
       dweight.data[c] = dweight_write == Write::add ? dweight.data[c] + gz : gz;
       sums[c] = g / count;
       sums[width + c] = gz / count;
     });
-    input_gradient(stream, dy, x, statistics, bias, activation, sums, dx, dx_write);
+    input_gradient(stream, dy, x, statistics, bias, activation, sums, dx, dx_write, layout);
   }
 
   template <class T>
   static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
                    Vector<Accumulate<T> const> bias, Activation activation, Vector<Accumulate<T>> dweight,
                    Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial,
-                   Accumulate<T>* to) {
+                   Accumulate<T>* to, Layout const& layout = {}) {
     auto const width = x.extent[1];
     auto const name = "kernel::BatchNorm::sums";
-    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, partial, to);
+    detail::sum_of_rows(name, stream, dy, x, channels_of(statistics), bias.data, activation, layout, partial, to);
     detail::for_elements(name, stream, width, [=] __device__(Index c) {
       dbias.data[c] = dbias_write == Write::add ? dbias.data[c] + to[c] : to[c];
       dweight.data[c] = dweight_write == Write::add ? dweight.data[c] + to[width + c] : to[width + c];
@@ -258,7 +302,7 @@ struct BatchNorm<CudaSpace> {
   template <class T>
   static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<Accumulate<T>> statistics,
                              Vector<Accumulate<T> const> bias, Activation activation, Accumulate<T> const* means,
-                             Matrix<T> dx, Write dx_write) {
+                             Matrix<T> dx, Write dx_write, Layout const& layout = {}) {
     using Sum = Accumulate<T>;
     if (!dx.data) return;
     auto const width = x.extent[1];
@@ -268,13 +312,15 @@ struct BatchNorm<CudaSpace> {
       detail::NumbersOf<T> inputs, gradients;
       here.load_as(x.data, inputs);
       here.load_as(dy.data, gradients);
-      auto c = here.first() % width;
+      detail::MatrixStep at(layout, width, here.first());
       for (int j = 0; j < here.size; ++j) {
+        auto const c = at.column();
         auto const centred = inputs[j] - of.mean[c];
         auto const y = detail::product(centred, of.scale[c]) + bias.data[c];
         auto const g = activation == Activation::relu && !(y > 0) ? Sum{0} : gradients[j];
-        gradients[j] = of.scale[c] * (g - means[c] - centred * (means[width + c] * of.reciprocal[c]));
-        c = c + 1 < width ? c + 1 : 0;
+        gradients[j] =
+            at.is_token() ? of.scale[c] * (g - means[c] - centred * (means[width + c] * of.reciprocal[c])) : Sum{0};
+        at.next();
       }
       here.put(gradients, dx.data, dx_write);
     });
@@ -282,11 +328,12 @@ struct BatchNorm<CudaSpace> {
 
  private:
   template <class T>
-  static void measure_chunks(char const* name, Stream stream, Matrix<T const> x, Accumulate<T>* partial) {
+  static void measure_chunks(char const* name, Stream stream, Matrix<T const> x, Layout const& layout,
+                             Accumulate<T>* partial) {
     auto const tiles = (x.extent[1] + detail::warp - 1) / detail::warp;
     detail::launch_grid(name, stream, static_cast<unsigned>(tiles * detail::column_chunks(x.extent[0])),
                         detail::threads_per_block, detail::moments_of_chunks<T>, x.extent[0], x.extent[1], x.data,
-                        partial);
+                        layout, partial);
   }
   template <class T>
   [[nodiscard]] static detail::ChannelStatistics<T> channels_of(Statistics<T> const& s) noexcept {

@@ -13,12 +13,15 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/detail/moments.hpp>
+#include <lockstep/kernel/detail/tokens_between.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// Normalisation of each channel over all samples and places.
+/// Normalisation of each channel over all samples and places. Where a layout is given, rows that are no tokens of it
+/// are not read and count nowhere.
 template <class Space>
 struct BatchNorm {
   static_assert(sizeof(Space) == 0, "Lockstep: BatchNorm in this space needs lockstep/cuda.cuh, compiled with nvcc");
@@ -31,6 +34,7 @@ struct BatchNorm<HostSpace> {
   using Matrix = TensorView<T, 2, HostSpace>;
   template <class T>
   using Vector = TensorView<T, 1, HostSpace>;
+  using Layout = SequenceLayout<HostSpace>;
 
   /// What normalises each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight * reciprocal.
   template <class T>
@@ -45,21 +49,22 @@ struct BatchNorm<HostSpace> {
 
   /// How many elements `measure`, `moments`, `backward` and `sums` need for their partial sums.
   [[nodiscard]] static constexpr Index partial_elements(Index rows, Index channels) noexcept {
-    return 2 * chunks(rows, channels) * channels;
+    return chunks(rows, channels) * (2 * channels + 1);
   }
   /// How many numbers the moments of one replica are: of rows, then each channel's mean, then its squares.
   [[nodiscard]] static constexpr Index moment_elements(Index channels) noexcept { return 1 + 2 * channels; }
 
   /// The statistics of x, variance = sum (x - mean)^2 / rows, without cancellation: each chunk of rows is centred on
   /// its own mean while in cache, and the chunks are merged in order, in double. The running averages move by
-  /// `momentum` towards mean and variance * rows / (rows - 1), but not for fewer than two rows.
+  /// `momentum` towards mean and variance * rows / (rows - 1), but not for fewer than two rows. All rows count, or the
+  /// tokens of the layout.
   /// @shape x [rows, channels]   @shape weight [channels]   @shape partial [partial_elements(rows, channels)]
   /// @determinism bitwise, for any number of threads
   /// @source Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances (1979)
   template <class T>
   static void measure(Stream stream, Matrix<T const> x, Vector<T const> weight, double epsilon, double momentum,
-                      Running<T> running, Statistics<T> statistics, T* partial) {
-    measure_chunks(stream, x, partial);
+                      Running<T> running, Statistics<T> statistics, T* partial, Layout const& layout = {}) {
+    measure_chunks(stream, x, partial, layout);
     for (Index c = 0; c < x.extent[1]; ++c)
       settle(c, merged<T>(x.extent, partial, c), weight, epsilon, momentum, running, statistics);
   }
@@ -67,10 +72,10 @@ struct BatchNorm<HostSpace> {
   /// The same in two halves, where rows of several replicas count as one: what each has seen,
   /// @shape to [moment_elements(channels)]
   template <class T>
-  static void moments(Stream stream, Matrix<T const> x, T* partial, double* to) {
-    measure_chunks(stream, x, partial);
+  static void moments(Stream stream, Matrix<T const> x, T* partial, double* to, Layout const& layout = {}) {
+    measure_chunks(stream, x, partial, layout);
     auto const width = x.extent[1];
-    to[0] = static_cast<double>(x.extent[0]);
+    to[0] = static_cast<double>(detail::TokensBetween(layout, 0, x.extent[0]).count());
     for (Index c = 0; c < width; ++c) {
       auto const here = merged<T>(x.extent, partial, c);
       to[1 + c] = here.mean;
@@ -102,13 +107,14 @@ struct BatchNorm<HostSpace> {
   }
 
   /// y = activation((x - mean) * scale + bias).
-  /// @shape x, y [rows, channels]; y may be x   @shape bias [channels]
+  /// @shape x, y [rows, channels]; y may be x, and is zero in padding   @shape bias [channels]
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Statistics<T> statistics, Vector<T const> bias,
-                      Activation activation, Matrix<T> y) {
+                      Activation activation, Matrix<T> y, Layout const& layout = {}) {
     auto const rows = x.extent[0], width = x.extent[1];
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
+      clear_padding(layout, begin, end, y);
       with_best_instructions([=](auto vectors) {
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, out, zero;
@@ -116,12 +122,13 @@ struct BatchNorm<HostSpace> {
           detail::load(center, statistics.mean.data + c);
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(out, x.data + r * width + c);
-            out = (out - center) * factor + shift;
-            if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
-            detail::store(y.data + r * width + c, out);
-          }
+          for (auto const run : detail::TokensBetween(layout, begin, end))
+            for (Index r = run.begin; r < run.end; ++r) {
+              detail::load(out, x.data + r * width + c);
+              out = (out - center) * factor + shift;
+              if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
+              detail::store(y.data + r * width + c, out);
+            }
         });
       });
     });
@@ -130,25 +137,25 @@ struct BatchNorm<HostSpace> {
   /// With g = dy where the activation let y pass, else 0, over n rows, and z = (x - mean) * reciprocal:
   /// dbias = sum g; dweight = sum g z; dx = scale * (g - dbias / n - z dweight / n); each overwritten or added to. A
   /// null dx is left out. What the activation let pass is computed anew, so y is not kept.
-  /// @shape dy, x, dx [rows, channels]; dx may be dy   @shape bias, dweight, dbias [channels]
+  /// @shape dy, x, dx [rows, channels]; dx may be dy, and is zero in padding   @shape bias, dweight, dbias [channels]
   /// @shape partial [partial_elements(rows, channels)], overwritten
   /// @determinism bitwise, for any number of threads
   template <class T>
   static void backward(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
                        Vector<T const> bias, Activation activation, Matrix<T> dx, Write dx_write, Vector<T> dweight,
-                       Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial) {
-    auto const rows = x.extent[0], width = x.extent[1];
-    sum_chunks(stream, dy, x, statistics, bias, activation, partial);
+                       Write dweight_write, Vector<T> dbias, Write dbias_write, T* partial, Layout const& layout = {}) {
+    auto const width = x.extent[1], count = detail::TokensBetween(layout, 0, x.extent[0]).count();
+    sum_chunks(stream, dy, x, statistics, bias, activation, partial, layout);
     auto* const means = partial;  // of g, and of g z: they take the place of the first chunk's sums
     for (Index c = 0; c < width; ++c) {
       auto const [sum, products] = summed<T>(x.extent, partial, c);
       write(dbias.data[c], static_cast<T>(sum), dbias_write);
       write(dweight.data[c], static_cast<T>(products), dweight_write);
-      if (rows == 0) continue;
-      means[c] = static_cast<T>(sum / static_cast<double>(rows));
-      means[width + c] = static_cast<T>(products / static_cast<double>(rows));
+      if (count == 0) continue;
+      means[c] = static_cast<T>(sum / static_cast<double>(count));
+      means[width + c] = static_cast<T>(products / static_cast<double>(count));
     }
-    input_gradient(stream, dy, x, statistics, bias, activation, means, dx, dx_write);
+    input_gradient(stream, dy, x, statistics, bias, activation, means, dx, dx_write, layout);
   }
 
   /// The same in three steps, where rows of several replicas count as one. Each replica's sums are its dbias and
@@ -157,9 +164,9 @@ struct BatchNorm<HostSpace> {
   template <class T>
   static void sums(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics, Vector<T const> bias,
                    Activation activation, Vector<T> dweight, Write dweight_write, Vector<T> dbias, Write dbias_write,
-                   T* partial, T* to) {
+                   T* partial, T* to, Layout const& layout = {}) {
     auto const width = x.extent[1];
-    sum_chunks(stream, dy, x, statistics, bias, activation, partial);
+    sum_chunks(stream, dy, x, statistics, bias, activation, partial, layout);
     for (Index c = 0; c < width; ++c) {
       auto const [sum, products] = summed<T>(x.extent, partial, c);
       to[c] = static_cast<T>(sum);
@@ -183,11 +190,12 @@ struct BatchNorm<HostSpace> {
   /// @shape means [2, channels]
   template <class T>
   static void input_gradient(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
-                             Vector<T const> bias, Activation activation, T const* means, Matrix<T> dx,
-                             Write dx_write) {
+                             Vector<T const> bias, Activation activation, T const* means, Matrix<T> dx, Write dx_write,
+                             Layout const& layout = {}) {
     if (!dx.data) return;
     auto const rows = x.extent[0], width = x.extent[1];
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
+      if (dx_write == Write::overwrite) clear_padding(layout, begin, end, dx);
       with_best_instructions([=](auto vectors) {
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
@@ -199,46 +207,52 @@ struct BatchNorm<HostSpace> {
           detail::load(mean_g, means + c);
           detail::load(slope, means + width + c);
           slope *= reciprocal;
-          for (Index r = begin; r < end; ++r) {
-            detail::load(in, x.data + r * width + c);
-            detail::load(g, dy.data + r * width + c);
-            in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
-            g = factor * (g - mean_g - in * slope);
-            auto* const to = dx.data + r * width + c;
-            if (dx_write == Write::add) {
-              detail::load(in, to);
-              g += in;
+          for (auto const run : detail::TokensBetween(layout, begin, end))
+            for (Index r = run.begin; r < run.end; ++r) {
+              detail::load(in, x.data + r * width + c);
+              detail::load(g, dy.data + r * width + c);
+              in -= center;
+              if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
+              g = factor * (g - mean_g - in * slope);
+              auto* const to = dx.data + r * width + c;
+              if (dx_write == Write::add) {
+                detail::load(in, to);
+                g += in;
+              }
+              detail::store(to, g);
             }
-            detail::store(to, g);
-          }
         });
       });
     });
   }
 
  private:
-  /// Of each chunk of rows: the mean, and the squares of the differences from it.
+  /// Of each chunk of rows: the mean, and the squares of the differences from it; then how many rows each has counted.
   template <class T>
-  static void measure_chunks(Stream stream, Matrix<T const> x, T* partial) {
-    auto const width = x.extent[1], each = chunk_rows(width);
-    stream.pool().for_ranges(x.extent[0], each, [=](Index begin, Index end) {
+  static void measure_chunks(Stream stream, Matrix<T const> x, T* partial, Layout const& layout) {
+    auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
+    auto* const counts = partial + 2 * chunks(rows, width) * width;
+    stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
+      auto const counted = detail::TokensBetween(layout, begin, end).count();
+      counts[begin / each] = static_cast<T>(counted);
       with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
           V sum, squares, next;
           detail::clear(sum);
           detail::clear(squares);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            sum += next;
-          }
-          V const center = sum / static_cast<T>(end - begin);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(next, x.data + r * width + c);
-            next -= center;
-            squares += next * next;
-          }
+          for (auto const run : detail::TokensBetween(layout, begin, end))
+            for (Index r = run.begin; r < run.end; ++r) {
+              detail::load(next, x.data + r * width + c);
+              sum += next;
+            }
+          V const center = sum / static_cast<T>(std::max<Index>(1, counted));
+          for (auto const run : detail::TokensBetween(layout, begin, end))
+            for (Index r = run.begin; r < run.end; ++r) {
+              detail::load(next, x.data + r * width + c);
+              next -= center;
+              squares += next * next;
+            }
           detail::store(sums + c, center);
           detail::store(sums + width + c, squares);
         });
@@ -248,11 +262,11 @@ struct BatchNorm<HostSpace> {
   /// A channel's moments of all chunks, in order.
   template <class T>
   [[nodiscard]] static detail::Moments merged(Extents<2> x, T const* partial, Index c) noexcept {
-    auto const rows = x[0], width = x[1], each = chunk_rows(width);
+    auto const width = x[1], count = chunks(x[0], width);
     detail::Moments all;
-    for (Index begin = 0; begin < rows; begin += each) {
-      auto const* const sums = partial + 2 * (begin / each) * width + c;
-      all.merge({static_cast<double>(std::min(each, rows - begin)), static_cast<double>(sums[0]),
+    for (Index chunk = 0; chunk < count; ++chunk) {
+      auto const* const sums = partial + 2 * chunk * width + c;
+      all.merge({static_cast<double>(partial[2 * count * width + chunk]), static_cast<double>(sums[0]),
                  static_cast<double>(sums[width])});
     }
     return all;
@@ -271,7 +285,7 @@ struct BatchNorm<HostSpace> {
   /// Of each chunk of rows: the sums of g, and of g z.
   template <class T>
   static void sum_chunks(Stream stream, Matrix<T const> dy, Matrix<T const> x, Statistics<T> statistics,
-                         Vector<T const> bias, Activation activation, T* partial) {
+                         Vector<T const> bias, Activation activation, T* partial, Layout const& layout) {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
       with_best_instructions([=](auto vectors) {
@@ -285,14 +299,15 @@ struct BatchNorm<HostSpace> {
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
           detail::load(reciprocal, statistics.reciprocal.data + c);
-          for (Index r = begin; r < end; ++r) {
-            detail::load(in, x.data + r * width + c);
-            detail::load(g, dy.data + r * width + c);
-            in -= center;
-            if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
-            sum += g;
-            products += g * in;
-          }
+          for (auto const run : detail::TokensBetween(layout, begin, end))
+            for (Index r = run.begin; r < run.end; ++r) {
+              detail::load(in, x.data + r * width + c);
+              detail::load(g, dy.data + r * width + c);
+              in -= center;
+              if (activation == Activation::relu) g = in * factor + shift > zero ? g : zero;
+              sum += g;
+              products += g * in;
+            }
           products *= reciprocal;
           detail::store(sums + c, sum);
           detail::store(sums + width + c, products);
@@ -309,6 +324,15 @@ struct BatchNorm<HostSpace> {
       products += static_cast<double>(partial[(2 * chunk + 1) * x[1] + c]);
     }
     return {sum, products};
+  }
+  /// Zeros in the rows that are no tokens.
+  template <class T>
+  static void clear_padding(Layout const& layout, Index begin, Index end, Matrix<T> y) noexcept {
+    for (auto const width = y.extent[1]; begin < end;) {
+      auto const run = detail::next_tokens(layout, begin, end);
+      std::fill_n(y.data + begin * width, (run.begin - begin) * width, T{0});
+      begin = run.end;
+    }
   }
   /// Rows that share a partial sum: what stays in the first two caches for a second pass.
   [[nodiscard]] static constexpr Index chunk_rows(Index channels) noexcept {

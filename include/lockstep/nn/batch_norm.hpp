@@ -12,6 +12,7 @@
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/replica_group.hpp>
+#include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::nn {
@@ -37,6 +38,9 @@ struct BatchNormOptions {
 ///
 /// With `synchronized` mean and variance are those of all replicas' micro-batches: outputs, gradients and buffers are,
 /// but for roundings, those of one device with all their samples, and alike on all replicas.
+///
+/// Of a Sequence mean and variance are those of its tokens alone: padding is left out, of whatever length, and gives
+/// zeros.
 /// @shape weight, bias, running_mean, running_var [channels]
 /// @determinism bitwise for one split of the batch, for any number of threads
 /// @collective in training, with `synchronized`: all ranks run it as often
@@ -74,6 +78,26 @@ class BatchNorm {
   template <class Context, int Rank>
   [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
       Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+    return normalize(context, x, {});
+  }
+  /// Over the tokens of all sequences.
+  template <class Context>
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
+      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+    return x.with(normalize(context, x.tokens, x.layout));
+  }
+  /// Says that it takes a Variable.
+  template <class Context, detail::OfBatch X>
+  typename Context::template Variable<2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<typename Context::template Variable<2>>(x);
+  }
+
+ private:
+  /// Rows that are no tokens of the layout are left out.
+  template <class Context, int Rank>
+  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> normalize(
+      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
+      SequenceLayout<typename Context::Space> const& layout) const {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
@@ -82,10 +106,10 @@ class BatchNorm {
     Extents<2> const matrix{x.value.size() / channels(), channels()};
     Staging work(context);
     auto const from = work.read(x.value).reshape(matrix);
-    auto const by = statistics(context, from);
+    auto const by = statistics(context, from, layout);
     Kernel::template forward<Operand>(context.stream(), from, by.statistics, context.template value<1>(bias_),
-                                      options_.activation, work.write(y.value).reshape(matrix));
-    context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by](Context& c) {
+                                      options_.activation, work.write(y.value).reshape(matrix), layout);
+    context.on_backward(y, std::tie(weight_, bias_), [this, x, y, matrix, by, layout](Context& c) {
       Staging back(c);
       auto const dy = back.read(y.gradient()).reshape(matrix);
       auto const dx = back.gradient_in_place(x, y);
@@ -98,25 +122,19 @@ class BatchNorm {
       auto* const partial = back.temporary(Extents<1>{Kernel::partial_elements(matrix[0], channels())}).data;
       if (!by.group)
         return Kernel::template backward<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, to,
-                                                  dx.write, dweight, weight.write, dbias, bias.write, partial);
+                                                  dx.write, dweight, weight.write, dbias, bias.write, partial, layout);
       auto const sums = back.temporary(Extents<2>{1 + by.group->size(), 2 * channels()});  // of all, then their means
       auto* const means = sums.data + by.group->size() * 2 * channels();
       Kernel::template sums<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, dweight,
-                                     weight.write, dbias, bias.write, partial, means);
+                                     weight.write, dbias, bias.write, partial, means, layout);
       by.group->all_gather(means, sums.data, static_cast<std::size_t>(2 * channels()) * sizeof(Real));
       Kernel::template means<Real>(c.stream(), by.group->size(), channels(), sums.data, by.moments, means);
       Kernel::template input_gradient<Operand>(c.stream(), dy, values, by.statistics, shift, options_.activation, means,
-                                               to, dx.write);
+                                               to, dx.write, layout);
     });
     return y;
   }
-  /// Says that it takes a Variable.
-  template <class Context, detail::OfBatch X>
-  typename Context::template Variable<2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<2>>(x);
-  }
 
- private:
   /// What normalises a micro-batch. Of a group, which is null for a replica alone, the moments of all as well.
   template <class Context>
   struct Measured {
@@ -125,10 +143,11 @@ class BatchNorm {
     double const* moments = nullptr;
   };
 
-  /// Those of the rows at hand, towards which the running ones move, or the running ones themselves.
+  /// Those of the tokens at hand, towards which the running ones move, or the running ones themselves.
   template <class Context>
   [[nodiscard]] Measured<Context> statistics(Context& context,
-                                             TensorView<Operand<Context> const, 2, typename Context::Space> x) const {
+                                             TensorView<Operand<Context> const, 2, typename Context::Space> x,
+                                             SequenceLayout<typename Context::Space> const& layout) const {
     using Real = typename Context::Real;
     using Kernel = kernel::BatchNorm<typename Context::Space>;
     auto const make = [&] { return context.template temporary<Real>(Extents<1>{channels()}); };
@@ -146,13 +165,13 @@ class BatchNorm {
     if (options_.synchronized) measured.group = context.group();
     if (!measured.group) {
       Kernel::template measure<Operand<Context>>(context.stream(), x, weight, options_.epsilon, momentum, running,
-                                                 measured.statistics, partial);
+                                                 measured.statistics, partial, layout);
       return measured;
     }
     auto const each = Kernel::moment_elements(channels());
     auto* const mine = work.template temporary<double>(Extents<1>{each}).data;
     auto* const all = context.template temporary<double>(Extents<2>{measured.group->size(), each}).data;
-    Kernel::template moments<Operand<Context>>(context.stream(), x, partial, mine);
+    Kernel::template moments<Operand<Context>>(context.stream(), x, partial, mine, layout);
     measured.group->all_gather(mine, all, static_cast<std::size_t>(each) * sizeof(double));
     Kernel::template measure_all<Real>(context.stream(), measured.group->size(), all, weight, options_.epsilon,
                                        momentum, running, measured.statistics);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <iterator>
+
+#include <lockstep/kernel/sequence_layout.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
+
+/// Slots from `begin` up to `end`.
+struct SlotRun {
+  Index begin, end;
+};
+
+/// False where every slot is a token, as in a matrix, whose layout is the default one.
+template <class Space>
+[[nodiscard]] constexpr bool has_padding(SequenceLayout<Space> const& layout) noexcept {
+  return !layout.is_ragged() && !layout.lengths.empty();
+}
+
+/// The first run of tokens among the slots from `begin` up to `end`, without padding all of them; empty, at `end`,
+/// where none is left.
+template <class Space>
+[[nodiscard]] constexpr SlotRun next_tokens(SequenceLayout<Space> const& layout, Index begin, Index end) noexcept {
+  if (!has_padding(layout)) return {begin, end};
+  while (begin < end) {
+    auto const row = begin / layout.length, border = std::min(end, layout.start(row) + layout.tokens(row));
+    if (begin < border) return {begin, border};
+    begin = layout.end(row);
+  }
+  return {end, end};
+}
+
+/// The runs of tokens among the slots from `begin` up to `end`, for a loop over them: in a matrix one.
+template <class Space>
+class TokensBetween {
+ public:
+  constexpr TokensBetween(SequenceLayout<Space> const& layout, Index begin, Index end) noexcept
+      : layout_(layout), begin_(begin), end_(end) {}
+
+  class Iterator {
+   public:
+    constexpr Iterator(TokensBetween const& all, SlotRun run) noexcept : all_(all), run_(run) {}
+    [[nodiscard]] constexpr SlotRun operator*() const noexcept { return run_; }
+    constexpr void operator++() noexcept { run_ = next_tokens(all_.layout_, run_.end, all_.end_); }
+    [[nodiscard]] constexpr bool operator!=(std::default_sentinel_t) const noexcept { return run_.begin < run_.end; }
+
+   private:
+    TokensBetween const& all_;
+    SlotRun run_;
+  };
+  [[nodiscard]] constexpr Iterator begin() const noexcept { return {*this, next_tokens(layout_, begin_, end_)}; }
+  [[nodiscard]] constexpr std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// How many tokens they are.
+  [[nodiscard]] constexpr Index count() const noexcept {
+    Index all = 0;
+    for (auto const run : *this) all += run.end - run.begin;
+    return all;
+  }
+
+ private:
+  SequenceLayout<Space> const& layout_;
+  Index begin_, end_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
