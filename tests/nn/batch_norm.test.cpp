@@ -6,6 +6,7 @@
 #include <cmath>
 #include <lockstep/nn/recompute.hpp>
 
+#include "nn/sequence_model.hpp"
 #include "nn/space_check.hpp"
 
 using namespace space_check;
@@ -18,6 +19,68 @@ auto const twice = [](auto& context, auto const& layer, auto const& x) {  // par
 nn::BatchNorm rectified(Index channels) { return nn::BatchNorm(channels, {.activation = nn::Activation::relu}); }
 float buffer(auto const& t, std::size_t which, Index c) {
   return static_cast<float>(t.buffers[static_cast<std::size_t>(t.layout.buffers()[which].offset + c)]);
+}
+
+/// Sequences of so many tokens, padded to `length` or ragged.
+struct SequenceBatch {
+  lockstep_test::TokenBatch padded;
+  std::vector<Index> offsets{0};
+  bool ragged;
+
+  SequenceBatch(std::vector<std::int32_t> const& lengths, Index length, bool end_to_end = false)
+      : padded(lengths, length, 11), ragged(end_to_end) {
+    for (auto n : lengths) offsets.push_back(offsets.back() + n);
+  }
+  [[nodiscard]] nn::SequenceLayout<HostSpace> layout() const {
+    if (!ragged) return padded.layout();
+    return nn::SequenceLayout<HostSpace>::ragged(offsets.back(), padded.length, {offsets.data(), {padded.rows + 1}},
+                                                 padded.places());
+  }
+};
+
+/// A layer over them as a model. The loss is an irregular combination of what it makes of the tokens, whose gradient
+/// in padding is no number.
+template <class Layer>
+struct SequenceModel {
+  nn::Parameter x;
+  Layer layer;
+
+  SequenceModel(SequenceBatch const& batch, Layer of, Index width)
+      : x{{batch.layout().slots, width}, nn::Initializer::normal(1)}, layer(std::move(of)) {}
+  void visit(auto&& each) { each("x", x), each("layer", layer); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, SequenceBatch const& batch) const {
+    using Scalar = typename Context::Scalar;
+    nn::Sequence<Scalar, HostSpace> const in{lockstep_test::learned(context, x), batch.layout()};
+    auto const y = layer.forward(context, in).tokens;
+    auto const dy = context.gradient(y);
+    nn::Loss<HostSpace> loss{0, 1};
+    Index next = 0;
+    bool clear = true;
+    for (Index i = 0; i < y.value.size(); ++i) {
+      bool const token = in.layout.is_token(i / y.extent(1));
+      double const w = token ? number(99, next++) : std::numeric_limits<double>::quiet_NaN(),
+                   value = static_cast<double>(y.value.data[i]);
+      if (token) loss.sum += w * value + value * value / 2;
+      clear = clear && (token || value == 0);
+      if (dy) dy.data[i] = static_cast<Scalar>(w + value);
+    }
+    CHECK(clear);
+    return loss;
+  }
+};
+
+/// The part of a vector of parameters or gradients that is the model's input.
+template <class T>
+T* input_of(auto const& trial, std::vector<T>& all) {
+  return all.data() + trial.layout.entries()[0].offset;
+}
+/// The same tokens in both, with numbers in padding that would be seen.
+template <class Trial>
+void share_tokens(SequenceBatch const& batch, Trial& padded, Trial& ragged, Index width) {
+  auto const* from = input_of(ragged, ragged.values);
+  for (Index i = 0; i < batch.layout().slots * width; ++i)
+    input_of(padded, padded.values)[i] = batch.layout().is_token(i / width) ? *from++ : 1000;
 }
 }  // namespace
 
@@ -36,6 +99,77 @@ TEST_CASE("gradients in training mode, with and without the rectifier") {
   auto const shared = trial<double>(nn::BatchNorm(3), Extents<2>{7, 3}, twice).check();
   CAPTURE(shared.where);
   CHECK(shared.ok());
+}
+
+TEST_CASE("gradients of sequences of unequal lengths, padded and ragged, with and without the rectifier") {
+  for (bool ragged : {false, true})
+    for (Index channels : {1, 8, 17})
+      for (auto const& layer : {nn::BatchNorm(channels), rectified(channels)}) {
+        CAPTURE(ragged);
+        CAPTURE(channels);
+        SequenceBatch const batch({5, 0, 1, 9, 3}, 9, ragged);
+        auto const result = lockstep_test::check_model(SequenceModel{batch, layer, channels}, batch);
+        CAPTURE(result.where);
+        CHECK(result.ok());
+      }
+}
+
+TEST_CASE("padded sequences give what ragged ones give, but for roundings, however long the padding") {
+  std::vector<std::int32_t> const lengths{5, 0, 1, 9, 3};
+  SequenceBatch const ragged(lengths, 9, true);
+  for (Index length : {9, 30})
+    for (auto const& layer : {nn::BatchNorm(8), rectified(8)}) {
+      SequenceBatch const padded(lengths, length);
+      lockstep_test::Trial<SequenceModel<nn::BatchNorm>, double> a(SequenceModel{padded, layer, 8}),
+          b(SequenceModel{ragged, layer, 8});
+      share_tokens(padded, a, b, 8);
+      auto const same = [](double of_a, double of_b) { return std::abs(of_a - of_b) <= 1e3 * 0x1p-52; };
+      // Sums of up to 144 terms of size one to ten, each rounded by a unit of that.
+      CHECK(same(a.step(padded).sum, b.step(ragged).sum));
+      for (Index i = 0; i < b.layout.buffer_size(); ++i)
+        CHECK(same(a.buffers[static_cast<std::size_t>(i)], b.buffers[static_cast<std::size_t>(i)]));
+      auto const* next = input_of(b, b.gradients);
+      for (Index i = 0; i < padded.layout().slots * 8; ++i) {
+        auto const here = input_of(a, a.gradients)[i];
+        if (padded.layout().is_token(i / 8))
+          CHECK(same(here, *next++));
+        else
+          CHECK(here == 0);
+      }
+      for (std::size_t p : {1u, 2u})
+        for (Index c = 0; c < 8; ++c)
+          CHECK(same(a.gradients[static_cast<std::size_t>(a.layout.entries()[p].offset + c)],
+                     b.gradients[static_cast<std::size_t>(b.layout.entries()[p].offset + c)]));
+      CHECK(same(a.evaluate(padded).sum, b.evaluate(ragged).sum));
+    }
+}
+
+TEST_CASE("the running statistics of sequences are those of their tokens, also where they are computed again") {
+  SequenceBatch const batch({1, 0, 3}, 4);
+  auto const check = [&](auto layer) {
+    lockstep_test::Trial<SequenceModel<decltype(layer)>, float> t(SequenceModel{batch, std::move(layer), 1});
+    auto* const x = input_of(t, t.values);
+    x[0] = 1, x[8] = 2, x[9] = 3, x[10] = 6;
+    for (auto padding : {1, 4, 7, 11}) x[padding] = 1000;
+    t.step(batch);
+    CHECK(buffer(t, 0, 0) == doctest::Approx(0.3).epsilon(1e-6));  // as of the matrix below
+    CHECK(buffer(t, 1, 0) == doctest::Approx(0.9 + 1.4 / 3).epsilon(1e-6));
+  };
+  check(nn::BatchNorm(1));
+  check(nn::Recompute{nn::BatchNorm(1)});
+}
+
+TEST_CASE("sequences without tokens, and one token alone, leave the running statistics as they are") {
+  for (auto const& lengths : {std::vector<std::int32_t>{0, 0}, {0, 1}, {}}) {
+    SequenceBatch const batch(lengths, 3);
+    lockstep_test::Trial<SequenceModel<nn::BatchNorm>, float> t(SequenceModel{batch, rectified(5), 5});
+    auto const before = t.buffers;
+    t.gradients.assign(t.gradients.size(), 7.0f);
+    t.step(batch);
+    CHECK(t.buffers == before);
+    for (Index c = 0; c < 5; ++c) CHECK(t.gradients[static_cast<std::size_t>(t.layout.entries()[1].offset + c)] == 0);
+    for (Index i = 0; i < batch.layout().slots * 5; ++i) CHECK(input_of(t, t.gradients)[i] == 0);
+  }
 }
 
 TEST_CASE("one value per channel is normalised to zero and leaves the running statistics alone") {
