@@ -58,6 +58,24 @@ TEST_CASE("what all replicas meet for is what one with all their samples does, b
   CHECK(farthest(apart.values, single.values) > 1000 * rounding);
 }
 
+TEST_CASE("so are statistics of sequences, though each replica pads them otherwise") {
+  using meeting_model::OfSequences;
+  auto const single = fit(parallel::SingleDevice{.threads = 1}, OfSequences());
+  CHECK(single.losses.back() < 0.9 * single.losses.front());
+  for (int replicas : {2, 4}) {
+    CAPTURE(replicas);
+    auto const dp = fit(parallel::DataParallel{.devices = replicas, .threads = 1}, OfSequences());
+    CHECK(farthest(dp.values, single.values) <= rounding);
+    CHECK(farthest(dp.buffers, single.buffers) <= rounding);
+    CHECK(farthest(dp.losses, single.losses) <= rounding);
+    auto const ddp = fit_ranks<OfSequences>(replicas);
+    CHECK(ddp.values == dp.values);
+    CHECK(ddp.buffers == dp.buffers);
+  }
+  auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, OfSequences(false));
+  CHECK(farthest(apart.values, single.values) > 1000 * rounding);
+}
+
 TEST_CASE_TEMPLATE("so they do in blocks that are computed again, and in what comes first", Model,
                    meeting_model::Recomputed, meeting_model::Gathering) {
   auto const single = fit(parallel::SingleDevice{.threads = 1}, Model());

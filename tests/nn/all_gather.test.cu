@@ -58,6 +58,8 @@ TEST_CASE("on CUDA, too, replicas meet within a pass, by threads, over the host 
   check_alike(fit(OnCuda{parallel::DataParallel{.devices = 2}}, meeting_model::Gathering()), gathering);
   check_alike(fit(OnCuda{parallel::DataParallel{.devices = 4}}, meeting_model::Recomputed()),
               fit(parallel::SingleDevice{.threads = 1}, meeting_model::Recomputed()));
+  check_alike(fit(OnCuda{parallel::DataParallel{.devices = 2}}, meeting_model::OfSequences()),
+              fit(parallel::SingleDevice{.threads = 1}, meeting_model::OfSequences()));
   for (auto const& rank : fit_ranks([](launch::World& world) { return comm::connect(world); })) {
     CHECK(rank.values == dp.values);
     CHECK(rank.losses == dp.losses);

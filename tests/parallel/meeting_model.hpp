@@ -22,8 +22,10 @@
 #include <lockstep/nn/elementwise_loss.hpp>
 #include <lockstep/nn/l2_normalize.hpp>
 #include <lockstep/nn/linear.hpp>
+#include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/recompute.hpp>
 #include <lockstep/nn/relu.hpp>
+#include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -34,6 +36,7 @@ using namespace lockstep;
 struct Point {
   std::array<float, 4> at;
   int label;
+  std::vector<std::array<float, 4>> steps{};  ///< of some points none
 };
 
 /// Draws a row's products with all rows to zero.
@@ -87,6 +90,18 @@ class Recomputed : public Model {
   nn::Recompute<nn::BatchNorm> again_;
 };
 
+/// Over sequences, which are padded to the longest of each replica's.
+class OfSequences : public Model {
+ public:
+  using Model::Model;
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const steps = nn::sequence_of(context, batch[&Point::steps], batch.positions());
+    auto const x = nn::mean_pool(context, norm_.forward(context, lift_.forward(context, steps)));
+    return loss(context, head_.forward(context, x), batch);
+  }
+};
+
 /// In which rows are gathered before anything else is exchanged.
 class Gathering : public Model {
  public:
@@ -122,6 +137,11 @@ inline std::vector<Point> points(int count) {
     for (std::size_t k = 0; k < 4; ++k)
       point.at[k] = static_cast<float>(draw(k) % 1000) / 500 - 1 + (k == 0 ? 0.3f : 0);
     point.at[static_cast<std::size_t>(point.label)] += 1;
+    for (std::uint64_t step = 0, steps = draw(10) % 7; step < steps; ++step) {
+      point.steps.push_back(point.at);
+      for (std::size_t k = 0; k < 4; ++k)
+        point.steps.back()[k] += static_cast<float>(draw(20 + 4 * step + k) % 1000) / 1000;
+    }
     all.push_back(point);
   }
   return all;
