@@ -232,14 +232,14 @@ TEST_CASE_TEMPLATE("rows that lie on several replicas count as one", T, float, d
 TEST_CASE_TEMPLATE("sequences give what the matrix of their tokens gives, and nothing in padding", T, float, double) {
   std::vector<std::int32_t> many;  // over several chunks, some of which are padding altogether
   for (int i = 0; i < 20; ++i) many.push_back(i % 5 == 4 ? 1100 : i * 7 % 40);
-  for (auto const& [lengths, length] :
+  for (auto const& of :
        {std::pair{std::vector<std::int32_t>{5, 0, 1, 9, 3}, Index{9}}, {{0, 0, 2, 0}, 3}, {{1}, 4}, {many, 1100}})
     for (Index width : {1, 17, 33})
       for (auto activation : {Activation::none, Activation::relu})
         for (auto how : {Write::overwrite, Write::add}) {
-          CAPTURE(lengths.size());
+          CAPTURE(of.first.size());
           CAPTURE(width);
-          Sequences<T> const k(lengths, length, width);
+          Sequences<T> const k(of.first, of.second, width);
           auto const got = k.padded.run(activation, how), expected = k.tokens.run(activation, how);
           // Within one chunk the sums have the same terms in the same order; of several, those of the first case.
           bool const one = k.padded.rows * width <= 16384;

@@ -115,22 +115,22 @@ struct BatchNorm<HostSpace> {
     auto const rows = x.extent[0], width = x.extent[1];
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
       clear_padding(layout, begin, end, y);
-      with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V center, factor, shift, out, zero;
-          detail::clear(zero);
-          detail::load(center, statistics.mean.data + c);
-          detail::load(factor, statistics.scale.data + c);
-          detail::load(shift, bias.data + c);
-          for (auto const run : detail::TokensBetween(layout, begin, end))
+      for (auto const run : detail::TokensBetween(layout, begin, end))
+        with_best_instructions([=](auto vectors) {
+          detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
+            V center, factor, shift, out, zero;
+            detail::clear(zero);
+            detail::load(center, statistics.mean.data + c);
+            detail::load(factor, statistics.scale.data + c);
+            detail::load(shift, bias.data + c);
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(out, x.data + r * width + c);
               out = (out - center) * factor + shift;
               if (activation == Activation::relu) out = out < zero ? zero : out;  // a nan stays
               detail::store(y.data + r * width + c, out);
             }
+          });
         });
-      });
     });
   }
 
@@ -196,18 +196,18 @@ struct BatchNorm<HostSpace> {
     auto const rows = x.extent[0], width = x.extent[1];
     stream.pool().for_ranges(rows, chunk_rows(width), [=](Index begin, Index end) {
       if (dx_write == Write::overwrite) clear_padding(layout, begin, end, dx);
-      with_best_instructions([=](auto vectors) {
-        detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
-          detail::clear(zero);
-          detail::load(center, statistics.mean.data + c);
-          detail::load(factor, statistics.scale.data + c);
-          detail::load(shift, bias.data + c);
-          detail::load(reciprocal, statistics.reciprocal.data + c);
-          detail::load(mean_g, means + c);
-          detail::load(slope, means + width + c);
-          slope *= reciprocal;
-          for (auto const run : detail::TokensBetween(layout, begin, end))
+      for (auto const run : detail::TokensBetween(layout, begin, end))
+        with_best_instructions([=](auto vectors) {
+          detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
+            V center, factor, shift, reciprocal, mean_g, slope, in, g, zero;
+            detail::clear(zero);
+            detail::load(center, statistics.mean.data + c);
+            detail::load(factor, statistics.scale.data + c);
+            detail::load(shift, bias.data + c);
+            detail::load(reciprocal, statistics.reciprocal.data + c);
+            detail::load(mean_g, means + c);
+            detail::load(slope, means + width + c);
+            slope *= reciprocal;
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(in, x.data + r * width + c);
               detail::load(g, dy.data + r * width + c);
@@ -221,8 +221,8 @@ struct BatchNorm<HostSpace> {
               }
               detail::store(to, g);
             }
+          });
         });
-      });
     });
   }
 
@@ -233,7 +233,8 @@ struct BatchNorm<HostSpace> {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
     auto* const counts = partial + 2 * chunks(rows, width) * width;
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
-      auto const counted = detail::TokensBetween(layout, begin, end).count();
+      detail::TokensBetween const tokens(layout, begin, end);
+      auto const counted = tokens.count();
       counts[begin / each] = static_cast<T>(counted);
       with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
@@ -241,13 +242,13 @@ struct BatchNorm<HostSpace> {
           V sum, squares, next;
           detail::clear(sum);
           detail::clear(squares);
-          for (auto const run : detail::TokensBetween(layout, begin, end))
+          for (auto const run : tokens)
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(next, x.data + r * width + c);
               sum += next;
             }
           V const center = sum / static_cast<T>(std::max<Index>(1, counted));
-          for (auto const run : detail::TokensBetween(layout, begin, end))
+          for (auto const run : tokens)
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(next, x.data + r * width + c);
               next -= center;
@@ -288,6 +289,7 @@ struct BatchNorm<HostSpace> {
                          Vector<T const> bias, Activation activation, T* partial, Layout const& layout) {
     auto const rows = x.extent[0], width = x.extent[1], each = chunk_rows(width);
     stream.pool().for_ranges(rows, each, [=](Index begin, Index end) {
+      detail::TokensBetween const tokens(layout, begin, end);
       with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
@@ -299,7 +301,7 @@ struct BatchNorm<HostSpace> {
           detail::load(factor, statistics.scale.data + c);
           detail::load(shift, bias.data + c);
           detail::load(reciprocal, statistics.reciprocal.data + c);
-          for (auto const run : detail::TokensBetween(layout, begin, end))
+          for (auto const run : tokens)
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(in, x.data + r * width + c);
               detail::load(g, dy.data + r * width + c);

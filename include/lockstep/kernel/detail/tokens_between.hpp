@@ -31,25 +31,28 @@ template <class Space>
   return {end, end};
 }
 
-/// The runs of tokens among the slots from `begin` up to `end`, for a loop over them: in a matrix one.
+/// The runs of tokens among the slots from `begin` up to `end`, for loops over them: in a matrix one. The first is
+/// found once for all loops. The layout must live as long.
 template <class Space>
 class TokensBetween {
  public:
   constexpr TokensBetween(SequenceLayout<Space> const& layout, Index begin, Index end) noexcept
-      : layout_(layout), begin_(begin), end_(end) {}
+      : layout_(layout), first_(next_tokens(layout, begin, end)), end_(end) {}
 
   class Iterator {
    public:
-    constexpr Iterator(TokensBetween const& all, SlotRun run) noexcept : all_(all), run_(run) {}
+    constexpr explicit Iterator(TokensBetween const& all) noexcept : all_(all), run_(all.first_) {}
     [[nodiscard]] constexpr SlotRun operator*() const noexcept { return run_; }
-    constexpr void operator++() noexcept { run_ = next_tokens(all_.layout_, run_.end, all_.end_); }
+    constexpr void operator++() noexcept {
+      run_ = run_.end < all_.end_ ? next_tokens(all_.layout_, run_.end, all_.end_) : SlotRun{all_.end_, all_.end_};
+    }
     [[nodiscard]] constexpr bool operator!=(std::default_sentinel_t) const noexcept { return run_.begin < run_.end; }
 
    private:
     TokensBetween const& all_;
     SlotRun run_;
   };
-  [[nodiscard]] constexpr Iterator begin() const noexcept { return {*this, next_tokens(layout_, begin_, end_)}; }
+  [[nodiscard]] constexpr Iterator begin() const noexcept { return Iterator(*this); }
   [[nodiscard]] constexpr std::default_sentinel_t end() const noexcept { return {}; }
 
   /// How many tokens they are.
@@ -61,7 +64,8 @@ class TokensBetween {
 
  private:
   SequenceLayout<Space> const& layout_;
-  Index begin_, end_;
+  SlotRun first_;
+  Index end_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
