@@ -298,7 +298,7 @@ TEST_CASE_TEMPLATE("tokens on several replicas count as one, whatever their padd
     all.x.insert(all.x.end(), r.tokens.x.begin(), r.tokens.x.end());
     all.dy.insert(all.dy.end(), r.tokens.dy.begin(), r.tokens.dy.end());
   }
-  auto const whole = all.run(Activation::relu, Write::overwrite);
+  auto const whole = all.run(Activation::none, Write::overwrite);
   ThreadPool pool(2);
   memory::Stream<HostSpace> const stream(pool);
   auto const count = std::ssize(replicas), each = Kernel::moment_elements(width);
@@ -322,7 +322,7 @@ TEST_CASE_TEMPLATE("tokens on several replicas count as one, whatever their padd
                          {view(running_mean, width), view(running_variance, width)}, s);
   for (std::size_t r = 0; r < replicas.size(); ++r)
     Kernel::sums<T>(stream, of(replicas[r].padded.dy, r), of(replicas[r].padded.x, r), s,
-                    view(std::as_const(all.bias), width), Activation::relu, view(dweight, width), Write::add,
+                    view(std::as_const(all.bias), width), Activation::none, view(dweight, width), Write::add,
                     view(dbias, width), Write::add, partial.data(), sums.data() + r * means.size(),
                     replicas[r].padded.layout);
   Kernel::means<T>(stream, count, width, sums.data(), moments.data(), means.data());
@@ -333,7 +333,7 @@ TEST_CASE_TEMPLATE("tokens on several replicas count as one, whatever their padd
     auto const& k = replicas[r];
     std::vector<T> here(k.padded.x.size(), std::numeric_limits<T>::quiet_NaN());
     Kernel::input_gradient<T>(stream, of(k.padded.dy, r), of(k.padded.x, r), s, view(std::as_const(all.bias), width),
-                              Activation::relu, means.data(), view(here, k.padded.rows, width), Write::overwrite,
+                              Activation::none, means.data(), view(here, k.padded.rows, width), Write::overwrite,
                               k.padded.layout);
     auto const of_tokens = k.of_tokens(here, 0);
     CHECK(of_tokens.size() == k.tokens.x.size());

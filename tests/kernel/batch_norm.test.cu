@@ -233,7 +233,7 @@ TEST_CASE("tokens on several replicas count as one on CUDA, whatever their paddi
   all.x = first.tokens.x, all.dy = first.tokens.dy;
   all.x.insert(all.x.end(), second.tokens.x.begin(), second.tokens.x.end());
   all.dy.insert(all.dy.end(), second.tokens.dy.begin(), second.tokens.dy.end());
-  auto const whole = reference(all, Activation::relu, Write::overwrite);
+  auto const whole = reference(all, Activation::none, Write::overwrite);
   Results<double> const start(all, Write::overwrite);
   OnDevice<double> const running_mean(start.running_mean), running_variance(start.running_variance), mean(start.mean),
       reciprocal(start.mean), scale(start.mean), dweight(start.mean), dbias(start.mean), weight(all.weight),
@@ -254,7 +254,7 @@ TEST_CASE("tokens on several replicas count as one on CUDA, whatever their paddi
   for (auto const* k : {&first, &second}) {
     OnDevice<double> const x(k->padded.x), dy(k->padded.dy);
     Kernel::sums<double>(stream.view(), dy.view(k->padded.rows, width), x.view(k->padded.rows, width), s, vector(bias),
-                         Activation::relu, vector(dweight), Write::add, vector(dbias), Write::add, scratch,
+                         Activation::none, vector(dweight), Write::add, vector(dbias), Write::add, scratch,
                          sums.view(0).data + (k == &first ? 0 : 2 * width), k->twin.device());
     stream.view().synchronize();
   }
@@ -263,7 +263,7 @@ TEST_CASE("tokens on several replicas count as one on CUDA, whatever their paddi
   for (auto const* k : {&first, &second}) {
     OnDevice<double> const x(k->padded.x), dy(k->padded.dy), dx(k->padded.x);
     Kernel::input_gradient<double>(stream.view(), dy.view(k->padded.rows, width), x.view(k->padded.rows, width), s,
-                                   vector(bias), Activation::relu, means.view(0).data, dx.view(k->padded.rows, width),
+                                   vector(bias), Activation::none, means.view(0).data, dx.view(k->padded.rows, width),
                                    Write::overwrite, k->twin.device());
     auto const here = of_tokens(k->twin.host(), width, dx.values(), 0.0);
     dx_of_all.insert(dx_of_all.end(), here.begin(), here.end());
