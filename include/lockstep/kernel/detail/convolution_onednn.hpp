@@ -25,7 +25,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// A pass of a convolution by oneDNN, version 2 or 3. Primitives, streams and memory objects are made once per shape;
 /// each tile of samples is computed by the thread that asks for it, alone. The functions have the meaning of
 /// PortableConvolution's; `pack` also says which weight `run` takes. Channels by themselves are left to that one where
-/// oneDNN would compute them as any other groups, many times slower, as over one axis of space.
+/// oneDNN would compute them as any other groups, many times slower, as where they are dilated.
 class OneDnnConvolution {
  public:
   /// @throws Error when oneDNN refuses; names the shape
@@ -34,7 +34,8 @@ class OneDnnConvolution {
       OneOpenmpThread const alone;
       auto const tiles = (shape.rows + tile_rows - 1) / tile_rows, rest = shape.rows - (tiles - 1) * tile_rows;
       Choice const full(shape, tile_rows, pass, engine_, nullptr);
-      if (shape.is_depthwise() && !full.is_by_channel) {
+      bool const slow = pass == ConvolutionPass::weight && shape.kernel[0] == 1 && shape.kernel[1] == 1;
+      if (shape.is_depthwise() && (!full.is_by_channel || slow)) {
         portable_.emplace(shape, pass, tile_rows);
         return;
       }
@@ -98,10 +99,13 @@ class OneDnnConvolution {
   [[nodiscard]] static constexpr Index floats(std::size_t bytes) noexcept {
     return static_cast<Index>((bytes + sizeof(float) - 1) / sizeof(float));
   }
-  /// Leading axes of space that say nothing: the library has faster code for fewer dimensions.
+  /// Leading axes of space that say nothing: the library has faster code for fewer dimensions, and that for channels by
+  /// themselves over two.
   [[nodiscard]] static std::size_t trivial_axes(ConvolutionShape const& s) noexcept {
+    std::size_t const most = s.is_depthwise() ? 1 : 2;
     std::size_t axes = 0;
-    while (axes < 2 && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0 && s.padding_after[axes] == 0)
+    while (axes < most && s.extent[axes] == 1 && s.kernel[axes] == 1 && s.padding[axes] == 0 &&
+           s.padding_after[axes] == 0)
       ++axes;
     return axes;
   }
