@@ -18,11 +18,13 @@
 using namespace lockstep;
 using meeting_model::farthest;
 using meeting_model::fit;
+using meeting_model::Kind;
+using meeting_model::Model;
 using meeting_model::Outcome;
 using meeting_model::rounding;
 
 namespace {
-template <class Trained = meeting_model::Model>
+template <class Trained = Model>
 Outcome fit_ranks(int ranks, Trained const& model = Trained()) {
   std::vector<Outcome> all(static_cast<std::size_t>(ranks));
   launch::run({.threads = ranks}, [&](launch::World& world) {
@@ -54,50 +56,38 @@ TEST_CASE("what all replicas meet for is what one with all their samples does, b
     CHECK(ddp.losses == dp.losses);
   }
   // What each replica does by itself is something else.
-  auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, meeting_model::Model(false));
+  auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::apart));
   CHECK(farthest(apart.values, single.values) > 1000 * rounding);
 }
 
-TEST_CASE("so are statistics of sequences, though each replica pads them otherwise") {
-  using meeting_model::OfSequences;
-  auto const single = fit(parallel::SingleDevice{.threads = 1}, OfSequences());
-  CHECK(single.losses.back() < 0.9 * single.losses.front());
-  for (int replicas : {2, 4}) {
-    CAPTURE(replicas);
-    auto const dp = fit(parallel::DataParallel{.devices = replicas, .threads = 1}, OfSequences());
-    CHECK(farthest(dp.values, single.values) <= rounding);
-    CHECK(farthest(dp.buffers, single.buffers) <= rounding);
-    CHECK(farthest(dp.losses, single.losses) <= rounding);
-    auto const ddp = fit_ranks<OfSequences>(replicas);
-    CHECK(ddp.values == dp.values);
-    CHECK(ddp.buffers == dp.buffers);
-  }
-  auto const apart = fit(parallel::DataParallel{.devices = 2, .threads = 1}, OfSequences(false));
-  CHECK(farthest(apart.values, single.values) > 1000 * rounding);
-}
-
-TEST_CASE_TEMPLATE("so they do in blocks that are computed again, and in what comes first", Model,
-                   meeting_model::Recomputed, meeting_model::Gathering) {
-  auto const single = fit(parallel::SingleDevice{.threads = 1}, Model());
-  for (int replicas : {2, 4}) {
-    auto const dp = fit(parallel::DataParallel{.devices = replicas, .threads = 1}, Model());
-    CHECK(farthest(dp.values, single.values) <= rounding);
-    CHECK(farthest(dp.losses, single.losses) <= rounding);
-    auto const ddp = fit_ranks<Model>(replicas);
-    CHECK(ddp.values == dp.values);
-    CHECK(ddp.losses == dp.losses);
+TEST_CASE("so they do over sequences that each pads otherwise, in what is computed again, and in what comes first") {
+  for (auto kind : {Kind::of_sequences, Kind::recomputed, Kind::gathering}) {
+    CAPTURE(static_cast<int>(kind));
+    auto const single = fit(parallel::SingleDevice{.threads = 1}, Model(kind));
+    CHECK(single.losses.back() < 0.9 * single.losses.front());
+    for (int replicas : {2, 4}) {
+      CAPTURE(replicas);
+      auto const dp = fit(parallel::DataParallel{.devices = replicas, .threads = 1}, Model(kind));
+      CHECK(farthest(dp.values, single.values) <= rounding);
+      CHECK(farthest(dp.buffers, single.buffers) <= rounding);
+      CHECK(farthest(dp.losses, single.losses) <= rounding);
+      auto const ddp = fit_ranks(replicas, Model(kind));
+      CHECK(ddp.values == dp.values);
+      CHECK(ddp.buffers == dp.buffers);
+      CHECK(ddp.losses == dp.losses);
+    }
   }
 }
 
 TEST_CASE("where ranks skip a layer, those that they meet in come in one order") {
-  auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, meeting_model::Skipping());
-  auto const ddp = fit_ranks<meeting_model::Skipping>(2);
+  auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, Model(Kind::skipping));
+  auto const ddp = fit_ranks(2, Model(Kind::skipping));
   CHECK(ddp.values == dp.values);
   CHECK(ddp.losses == dp.losses);
 }
 
 TEST_CASE("in 16 bits, too, dp and ddp have equal bits") {
-  nn::InBfloat16 const model{meeting_model::Model()};
+  nn::InBfloat16 const model{Model()};
   auto const dp = fit(parallel::DataParallel{.devices = 2, .threads = 1}, model);
   CHECK(dp.losses.back() < 0.8 * dp.losses.front());
   auto const ddp = fit_ranks(2, model);

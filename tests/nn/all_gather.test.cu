@@ -23,6 +23,8 @@ namespace {
 
 using meeting_model::farthest;
 using meeting_model::fit;
+using meeting_model::Kind;
+using meeting_model::Model;
 using meeting_model::Outcome;
 using parallel::OnCuda;
 
@@ -53,13 +55,11 @@ TEST_CASE("on CUDA, too, replicas meet within a pass, by threads, over the host 
   check_alike(fit(OnCuda{parallel::SingleDevice{}}), host);
   auto const dp = fit(OnCuda{parallel::DataParallel{.devices = 2}});
   check_alike(dp, host);
-  // Rows that are gathered first, of batches some of which come back and others do not.
-  auto const gathering = fit(parallel::SingleDevice{.threads = 1}, meeting_model::Gathering());
-  check_alike(fit(OnCuda{parallel::DataParallel{.devices = 2}}, meeting_model::Gathering()), gathering);
-  check_alike(fit(OnCuda{parallel::DataParallel{.devices = 4}}, meeting_model::Recomputed()),
-              fit(parallel::SingleDevice{.threads = 1}, meeting_model::Recomputed()));
-  check_alike(fit(OnCuda{parallel::DataParallel{.devices = 2}}, meeting_model::OfSequences()),
-              fit(parallel::SingleDevice{.threads = 1}, meeting_model::OfSequences()));
+  // Sequences, what is computed again, and rows that are gathered first, of batches some of which come back.
+  for (auto kind : {Kind::of_sequences, Kind::recomputed, Kind::gathering})
+    for (int devices : {2, 4})
+      check_alike(fit(OnCuda{parallel::DataParallel{.devices = devices}}, Model(kind)),
+                  fit(parallel::SingleDevice{.threads = 1}, Model(kind)));
   for (auto const& rank : fit_ranks([](launch::World& world) { return comm::connect(world); })) {
     CHECK(rank.values == dp.values);
     CHECK(rank.losses == dp.losses);

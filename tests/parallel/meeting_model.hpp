@@ -48,21 +48,29 @@ struct Apart {
   }
 };
 
+enum class Kind {
+  plain,
+  apart,         ///< statistics are each replica's own
+  recomputed,    ///< what replicas meet in is computed again in backward
+  gathering,     ///< rows are gathered before anything else is exchanged
+  of_sequences,  ///< which are padded to the longest of each replica's
+  skipping,      ///< some batches skip a head, whose gradients would leave before others meet; on the host
+};
+
 class Model {
  public:
-  explicit Model(bool synchronized = true)
-      : norm_(6, {.activation = nn::Activation::relu, .synchronized = synchronized}) {}
-  void visit(auto&& each) { each("lift", lift_), each("norm", norm_), each("head", head_); }
+  explicit Model(Kind kind = Kind::plain)
+      : kind_(kind), norm_(6, options(kind != Kind::apart)), again_(nn::BatchNorm(6, options(true))) {}
+  void visit(auto&& each) {
+    each("lift", lift_), each("norm", norm_), each("again", again_), each("head", head_), each("other", other_);
+  }
   template <class Context>
   nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const x = norm_.forward(context, lift_.forward(context, context.input(batch[&Point::at].values)));
-    return loss(context, head_.forward(context, x), batch);
-  }
-
- protected:
-  template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, typename Context::template Variable<2> logits,
-                                         auto const& batch) const {
+    auto const x = lifted(context, batch);
+    auto logits = head_.forward(context, x);
+    if constexpr (Context::Space::host_accessible)
+      if (kind_ == Kind::skipping && batch.rows() > 0 && batch.positions()(0) % 3 == 0)
+        logits = nn::add(context, logits, other_.forward(context, x));
     auto const own = nn::l2_normalize(context, logits);
     auto const all = nn::all_gather(context, own);
     auto const products = nn::dot_products(context, own, all.rows);
@@ -70,63 +78,26 @@ class Model {
         .with_auxiliary(nn::elementwise_loss(context, Apart{}, products, 0.1));
   }
 
+ private:
+  static nn::BatchNormOptions options(bool synchronized) {
+    return {.activation = nn::Activation::relu, .synchronized = synchronized};
+  }
+  template <class Context>
+  typename Context::template Variable<2> lifted(Context& context, auto const& batch) const {
+    if (kind_ == Kind::of_sequences) {
+      auto const steps = nn::sequence_of(context, batch[&Point::steps], batch.positions());
+      return nn::mean_pool(context, norm_.forward(context, lift_.forward(context, steps)));
+    }
+    auto const x = lift_.forward(context, context.input(batch[&Point::at].values));
+    if (kind_ == Kind::gathering) return nn::relu(context, x);
+    return kind_ == Kind::recomputed ? again_.forward(context, x) : norm_.forward(context, x);
+  }
+
+  Kind kind_;
   nn::Linear lift_{4, 6};
   nn::BatchNorm norm_;
-  nn::Linear head_{6, 3};
-};
-
-/// The same with what replicas meet in computed again in backward.
-class Recomputed : public Model {
- public:
-  Recomputed() : again_(nn::BatchNorm(6, {.activation = nn::Activation::relu, .synchronized = true})) {}
-  void visit(auto&& each) { each("lift", lift_), each("again", again_), each("head", head_); }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const x = lift_.forward(context, context.input(batch[&Point::at].values));
-    return loss(context, head_.forward(context, again_.forward(context, x)), batch);
-  }
-
- private:
   nn::Recompute<nn::BatchNorm> again_;
-};
-
-/// Over sequences, which are padded to the longest of each replica's.
-class OfSequences : public Model {
- public:
-  using Model::Model;
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const steps = nn::sequence_of(context, batch[&Point::steps], batch.positions());
-    auto const x = nn::mean_pool(context, norm_.forward(context, lift_.forward(context, steps)));
-    return loss(context, head_.forward(context, x), batch);
-  }
-};
-
-/// In which rows are gathered before anything else is exchanged.
-class Gathering : public Model {
- public:
-  void visit(auto&& each) { each("lift", lift_), each("head", head_); }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const x = nn::relu(context, lift_.forward(context, context.input(batch[&Point::at].values)));
-    return loss(context, head_.forward(context, x), batch);
-  }
-};
-
-/// With a head that is skipped by some batches, whose gradients would leave before others meet.
-class Skipping : public Model {
- public:
-  void visit(auto&& each) { Model::visit(each), each("other", other_); }
-  template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
-    auto const x = norm_.forward(context, lift_.forward(context, context.input(batch[&Point::at].values)));
-    auto const logits = head_.forward(context, x);
-    bool const needs = batch.rows() > 0 && batch.positions()(0) % 3 == 0;
-    return loss(context, needs ? nn::add(context, logits, other_.forward(context, x)) : logits, batch);
-  }
-
- private:
-  nn::Linear other_{6, 3};
+  nn::Linear head_{6, 3}, other_{6, 3};
 };
 
 inline std::vector<Point> points(int count) {
