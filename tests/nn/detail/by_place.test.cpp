@@ -26,7 +26,8 @@ void check(Layer const& layer, std::array<Index, Rank> extent, auto const& on_pi
   auto const result = trial<double>(layer, extent, on_picture).check();
   CAPTURE(result.where);
   CHECK(result.ok());
-  auto picture = trial<float>(layer, extent, on_picture), rows = trial<float>(layer, extent, on_row);
+  auto picture = trial<float>(layer, extent, on_picture);
+  auto rows = trial<float>(layer, extent, on_row);
   CHECK(picture.run(1) == rows.run(1));
   CHECK(same_bits(picture.gradients, rows.gradients));
 }
