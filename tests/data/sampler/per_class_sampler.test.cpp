@@ -114,12 +114,19 @@ TEST_CASE("fewer samples than a batch has rows make one batch; none make none") 
   CHECK(data::PerClassSampler{.classes = {}}.over(Dataset{0}).size() == 0);
 }
 
+TEST_CASE("numbers of classes may lie far apart") {
+  auto const order =
+      data::PerClassSampler{.classes = {2147483647, 5, 5}, .classes_per_batch = 2, .samples_per_class = 1}.over(
+          Dataset{3});
+  CHECK(order.batches() == 1);
+}
+
 TEST_CASE("what cannot be is refused") {
   auto const says = [](data::PerClassSampler const& sampler, Index samples, char const* text) {
     CHECK_THROWS_WITH_AS(static_cast<void>(sampler.over(Dataset{samples})), doctest::Contains(text), ConfigError);
   };
   says({.classes = {0, 1}}, 3, "2 classes for 3 samples");
-  says({.classes = {0, -1}}, 2, "the class of sample 1 is negative");
+  says({.classes = {0, -1}}, 2, "the class of sample 1 is -1");
   says({.classes = {0, 1}, .classes_per_batch = 3}, 2, "classes_per_batch is 3, and the samples are of 2 classes");
   says({.classes = {0, 1}, .samples_per_class = 0}, 2, "samples_per_class 0; both must be within [1, 2^20]");
 }

@@ -101,6 +101,8 @@ TEST_CASE("a fault of somebody else's goes to who handled the signal before") {
   if (child == 0) {
     ::signal(SIGBUS, [](int) { ::_exit(42); });
     data::MappedReads const leave;
+    { data::MappedReads const second; }  // such as a library's
+    data::MappedReads const third;
     data::detail::DataFile const open(file.path);
     auto const* const theirs =
         static_cast<char const*>(::mmap(nullptr, width, PROT_READ, MAP_SHARED, open.descriptor(), 0));
@@ -132,7 +134,7 @@ TEST_CASE("whoever else meets the signal ends by it, and what was done about it 
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGBUS);
-  { data::MappedReads const leave; }
+  { data::MappedReads const leave, second; }
   ::sigaction(SIGBUS, nullptr, &after);
   bool const as_before = before.sa_handler == after.sa_handler;
   CHECK(as_before);

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/sampler.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -34,19 +34,13 @@ struct ClassBalancedSampler {
   template <class = void>
   class OrderOf {
    public:
-    explicit OrderOf(ClassBalancedSampler const& sampler) : seed_(sampler.seed) {
-      auto const largest =
-          sampler.classes.empty() ? -1 : *std::max_element(sampler.classes.begin(), sampler.classes.end());
-      std::vector<std::vector<Index>> all(static_cast<std::size_t>(largest + 1));
-      for (std::size_t i = 0; i < sampler.classes.size(); ++i)
-        all[static_cast<std::size_t>(sampler.classes[i])].push_back(static_cast<Index>(i));
-      all.erase(std::remove_if(all.begin(), all.end(), [](auto const& each) { return each.empty(); }), all.end());
+    OrderOf(ClassBalancedSampler const& sampler, detail::SamplesByClass all) : seed_(sampler.seed) {
       auto const by_size = [](auto const& a, auto const& b) { return a.size() < b.size(); };
       if (!all.empty()) {
         auto const [least, most] = std::minmax_element(all.begin(), all.end(), by_size);
         rounds_ = static_cast<Index>((sampler.balance == Balance::repeat_small ? *most : *least).size());
       }
-      members_ = std::make_shared<std::vector<std::vector<Index>> const>(std::move(all));
+      members_ = std::make_shared<detail::SamplesByClass const>(std::move(all));
     }
 
     [[nodiscard]] Index size() const noexcept { return rounds_ * static_cast<Index>(members_->size()); }
@@ -72,22 +66,13 @@ struct ClassBalancedSampler {
 
     std::uint64_t seed_;
     Index rounds_ = 0;
-    std::shared_ptr<std::vector<std::vector<Index>> const> members_;
+    std::shared_ptr<detail::SamplesByClass const> members_;
   };
 
   using Order = OrderOf<>;
 
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
-    if (static_cast<Index>(classes.size()) != static_cast<Index>(dataset.size())) {
-      throw ConfigError("ClassBalancedSampler: " + std::to_string(classes.size()) + " classes for " +
-                        std::to_string(dataset.size()) + " samples; give the class of each sample");
-    }
-    auto const negative = std::find_if(classes.begin(), classes.end(), [](auto each) { return each < 0; });
-    if (negative != classes.end()) {
-      throw ConfigError("ClassBalancedSampler: the class of sample " + std::to_string(negative - classes.begin()) +
-                        " is " + std::to_string(*negative) + "; classes are numbered from 0");
-    }
-    return Order(*this);
+    return Order(*this, detail::samples_by_class("ClassBalancedSampler", classes, static_cast<Index>(dataset.size())));
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/sampler.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -34,13 +36,13 @@ struct PerClassSampler {
   template <class = void>
   class OrderOf {
    public:
-    explicit OrderOf(PerClassSampler const& sampler)
+    OrderOf(PerClassSampler const& sampler, detail::SamplesByClass all)
         : seed_(sampler.seed),
           each_(sampler.samples_per_class),
           rows_(sampler.classes_per_batch * each_),
-          batches_(std::max<Index>(std::ssize(sampler.classes) > 0 ? 1 : 0, std::ssize(sampler.classes) / rows_)),
-          members_(std::make_shared<Members const>(members_of(sampler.classes))),
-          turns_(std::max<Index>(1, std::ssize(*members_) / sampler.classes_per_batch)) {}
+          batches_(std::max<Index>(all.empty() ? 0 : 1, std::ssize(sampler.classes) / rows_)),
+          turns_(std::max<Index>(1, std::ssize(all) / sampler.classes_per_batch)),
+          members_(std::make_shared<detail::SamplesByClass const>(std::move(all))) {}
 
     [[nodiscard]] Index size() const noexcept { return batches_ * rows_; }
     [[nodiscard]] Index samples() const noexcept { return size(); }
@@ -62,16 +64,6 @@ struct PerClassSampler {
     }
 
    private:
-    using Members = std::vector<std::vector<Index>>;
-
-    [[nodiscard]] static Members members_of(std::vector<std::int32_t> const& classes) {
-      Members all(classes.empty() ? 0
-                                  : static_cast<std::size_t>(*std::max_element(classes.begin(), classes.end())) + 1);
-      for (std::size_t i = 0; i < classes.size(); ++i)
-        all[static_cast<std::size_t>(classes[i])].push_back(static_cast<Index>(i));
-      std::erase_if(all, [](auto const& each) { return each.empty(); });
-      return all;
-    }
     [[nodiscard]] std::uint64_t key(char const* what, Index first, Index second) const noexcept {
       return mix(mix("lockstep.data.per_class_sampler"), mix(std::string_view(what)), seed_,
                  static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));
@@ -79,33 +71,25 @@ struct PerClassSampler {
 
     std::uint64_t seed_;
     Index each_, rows_, batches_;
-    std::shared_ptr<Members const> members_;
     Index turns_;  // batches in which every class comes at most once
+    std::shared_ptr<detail::SamplesByClass const> members_;
   };
 
   using Order = OrderOf<>;
 
   [[nodiscard]] Order over(Dataset auto const& dataset) const {
+    auto members = detail::samples_by_class("PerClassSampler", classes, static_cast<Index>(dataset.size()));
     auto const require = [](bool holds, std::string const& what) {
       if (!holds) throw ConfigError("PerClassSampler: " + what);
     };
-    require(static_cast<Index>(classes.size()) == static_cast<Index>(dataset.size()),
-            std::to_string(classes.size()) + " classes for " + std::to_string(dataset.size()) +
-                " samples; give the class of each sample");
-    auto const negative = std::find_if(classes.begin(), classes.end(), [](auto each) { return each < 0; });
-    require(negative == classes.end(), "the class of sample " + std::to_string(negative - classes.begin()) +
-                                           " is negative; classes are numbered from 0");
     constexpr Index most = 1 << 20;
     require(classes_per_batch >= 1 && classes_per_batch <= most && samples_per_class >= 1 && samples_per_class <= most,
             "classes_per_batch is " + std::to_string(classes_per_batch) + " and samples_per_class " +
                 std::to_string(samples_per_class) + "; both must be within [1, 2^20]");
-    auto sorted = classes;
-    std::sort(sorted.begin(), sorted.end());
-    auto const present = static_cast<Index>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
-    require(classes.empty() || classes_per_batch <= present,
+    require(members.empty() || classes_per_batch <= std::ssize(members),
             "classes_per_batch is " + std::to_string(classes_per_batch) + ", and the samples are of " +
-                std::to_string(present) + " classes; it must be at most that");
-    return Order(*this);
+                std::to_string(members.size()) + " classes; it must be at most that");
+    return Order(*this, std::move(members));
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <signal.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 
@@ -18,17 +19,24 @@ class [[nodiscard]] MappedReads {
  public:
   /// @throws Error when the system refuses
   MappedReads() {
+    if (lives_.fetch_add(1) > 0) return;
     struct ::sigaction action {};
     action.sa_sigaction = detail::survive_shortened_file;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     ::sigemptyset(&action.sa_mask);
-    if (::sigaction(SIGBUS, &action, &detail::sigbus_before) != 0)
-      throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
+    if (::sigaction(SIGBUS, &action, &detail::sigbus_before) == 0) return;
+    lives_ = 0;
+    throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
   }
-  /// What was done about SIGBUS before is done again.
-  ~MappedReads() { ::sigaction(SIGBUS, &detail::sigbus_before, nullptr); }
+  /// What was done about SIGBUS before the first is done again after the last.
+  ~MappedReads() {
+    if (lives_.fetch_sub(1) == 1) ::sigaction(SIGBUS, &detail::sigbus_before, nullptr);
+  }
   MappedReads(MappedReads const&) = delete;
   MappedReads& operator=(MappedReads const&) = delete;
+
+ private:
+  static inline std::atomic<int> lives_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data
