@@ -48,6 +48,7 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "memory/device.hpp"
+#include "parallel/farthest.hpp"
 #include "temporary_folder.hpp"
 
 using namespace lockstep;
@@ -162,16 +163,7 @@ Outcome fit_on_ranks(int ranks, FitOptions const& fit_options = {}, int shards =
   return outcomes[0];
 }
 
-template <class T>
-double farthest(std::vector<T> const& a, std::vector<T> const& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto const off = std::abs(double{a[i]} - double{b[i]});
-    most = off <= most ? most : off;
-  }
-  return most;
-}
+using lockstep_test::farthest;
 
 /// A gradient is some 30 operations on sums of up to 27 terms, each of which rounds: 3 sqrt(30 * 27) halves of a unit
 /// of the largest, or 43 units. Clipped, a step's gradient is at most 0.5, its step 0.1 of that and twice as much with

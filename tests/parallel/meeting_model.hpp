@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -28,6 +26,8 @@
 #include <lockstep/nn/sequence_of.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>
+
+#include "parallel/farthest.hpp"
 
 /// A model in whose passes all replicas meet: statistics over all their samples, and a loss over pairs of these.
 namespace meeting_model {
@@ -147,16 +147,7 @@ Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.0
           losses.values};
 }
 
-template <class T>
-double farthest(std::vector<T> const& a, std::vector<T> const& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto const off = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    most = off <= most ? most : off;
-  }
-  return most;
-}
+using lockstep_test::farthest;
 
 /// Twelve steps of a rate of 0.05 along gradients of about 1, which float rounds by less than 100 of its units each.
 inline constexpr double rounding = 12 * 0.05 * 100 * 0x1p-24;
