@@ -9,8 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "values.hpp"
-#include "view.hpp"
+#include "kernel/layer_norm_case.hpp"
 
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -19,46 +18,8 @@ using lockstep::Write;
 using lockstep::kernel::LayerNorm;
 using lockstep::kernel::Residual;
 using lockstep::memory::Stream;
-using lockstep_test::values;
+using lockstep_test::LayerNormCase;
 using lockstep_test::view;
-
-namespace {
-
-constexpr double epsilon = 1e-5;
-
-template <class T>
-struct Case {
-  Index rows, width;
-  std::vector<T> x = values<T>(rows * width, 1), added = values<T>(rows * width, 2), weight = values<T>(width, 3),
-                 bias = values<T>(width, 4), dy = values<T>(rows * width, 5);
-};
-
-template <class T>
-struct Results {
-  std::vector<T> sum, moments, y, dx, dadded, dweight, dbias;
-};
-
-template <class T>
-Results<T> run(Case<T> const& c, Write write, int threads) {
-  ThreadPool pool(threads);
-  Stream<HostSpace> const stream(pool);
-  auto const start = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
-  auto const matrix = std::vector<T>(c.x.size(), start),
-             vector = std::vector<T>(static_cast<std::size_t>(c.width), start);
-  Results<T> r{matrix, std::vector<T>(static_cast<std::size_t>(2 * c.rows)), matrix, matrix, matrix, vector, vector};
-  auto const shaped = [&](auto& v) { return view(v, c.rows, c.width); };
-  Residual<T, HostSpace> const residual{.value = shaped(c.added)};
-  LayerNorm<HostSpace>::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), view(c.bias, c.width),
-                                   static_cast<T>(epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
-  std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)),
-                         std::numeric_limits<T>::quiet_NaN());
-  LayerNorm<HostSpace>::backward<T>(stream, shaped(c.dy), shaped(r.sum), view(r.moments, c.rows, 2), residual,
-                                    view(c.weight, c.width), shaped(r.dx), write, shaped(r.dadded), write,
-                                    view(r.dweight, c.width), write, view(r.dbias, c.width), write, partial.data());
-  return r;
-}
-
-}  // namespace
 
 TEST_CASE("float results lie within their bound of the definition") {
   for (auto const& shape :
@@ -66,8 +27,8 @@ TEST_CASE("float results lie within their bound of the definition") {
     Index const rows = std::get<0>(shape);
     Index const width = std::get<1>(shape);
     for (Write write : {Write::overwrite, Write::add}) {
-      Case<float> const c{.rows = rows, .width = width};
-      auto const r = run(c, write, 1);
+      LayerNormCase<float> const c{.rows = rows, .width = width};
+      auto const r = c.on_host(write);
       double const u = 0x1p-24, n = static_cast<double>(width), before = write == Write::add ? 1 : 0;
       std::vector<double> dweight(c.weight.size(), before), dbias(c.weight.size(), before),
           dweight_bound(c.weight.size()), dbias_bound(c.weight.size(), before);
@@ -82,7 +43,7 @@ TEST_CASE("float results lie within their bound of the definition") {
           magnitude += std::abs(s[i]) / n;
         }
         for (double e : s) variance += (e - mean) * (e - mean) / n;
-        double const reciprocal = 1 / std::sqrt(variance + epsilon);
+        double const reciprocal = 1 / std::sqrt(variance + c.epsilon);
         // A centred element is off by the rounding of its sum, the mean's n + 1 and the subtraction's: (n + 4) u *
         // most.
         double most = magnitude;
@@ -137,13 +98,13 @@ TEST_CASE("float results lie within their bound of the definition") {
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
-  Case<T> const c{.rows = 700, .width = 50};
-  auto const one = run(c, Write::overwrite, 1);
+  LayerNormCase<T> const c{.rows = 700, .width = 50};
+  auto const one = c.on_host(Write::overwrite);
   auto const same = [](std::vector<T> const& a, std::vector<T> const& b) {
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
   };
   for (int threads : {1, 2, 4}) {
-    auto const other = run(c, Write::overwrite, threads);
+    auto const other = c.on_host(Write::overwrite, threads);
     CHECK(same(one.y, other.y));
     CHECK(same(one.dx, other.dx));
     CHECK(same(one.dweight, other.dweight));
@@ -154,15 +115,15 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
 TEST_CASE_TEMPLATE("a row has the same bits among others as alone", T, float, double) {
   for (Index const width : {5, 32, 133, 256, 300}) {  // short rows are summed several at once, long ones alone
     Index const rows = 7;
-    Case<T> const all{.rows = rows, .width = width};
-    auto const together = run(all, Write::overwrite, 1);
+    LayerNormCase<T> const all{.rows = rows, .width = width};
+    auto const together = all.on_host(Write::overwrite);
     for (Index row = 0; row < rows; ++row) {
-      Case<T> one{.rows = 1, .width = width};
+      LayerNormCase<T> one{.rows = 1, .width = width};
       auto const of = [&](std::vector<T> const& v, Index size) {
         return std::vector<T>(v.begin() + row * size, v.begin() + (row + 1) * size);
       };
       one.x = of(all.x, width), one.added = of(all.added, width), one.dy = of(all.dy, width);
-      auto const alone = run(one, Write::overwrite, 1);
+      auto const alone = one.on_host(Write::overwrite);
       CAPTURE(width);
       CAPTURE(row);
       CHECK(alone.y == of(together.y, width));
@@ -174,9 +135,9 @@ TEST_CASE_TEMPLATE("a row has the same bits among others as alone", T, float, do
 }
 
 TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit for bit", T, float, double) {
-  Case<T> c{.rows = 130, .width = 37};
+  LayerNormCase<T> c{.rows = 130, .width = 37};
   std::fill(c.added.begin(), c.added.end(), T(0));
-  auto const joined = run(c, Write::overwrite, 1);
+  auto const joined = c.on_host(Write::overwrite);
   CHECK(joined.sum == c.x);
   ThreadPool pool(1);
   Stream<HostSpace> const stream(pool);
@@ -185,7 +146,7 @@ TEST_CASE_TEMPLATE("without a residual the input itself serves backward, bit for
   auto const clear = [](std::vector<T>& v) { std::fill(v.begin(), v.end(), std::numeric_limits<T>::quiet_NaN()); };
   for (auto* v : {&r.sum, &r.moments, &r.y, &r.dx, &r.dweight, &r.dbias}) clear(*v);
   LayerNorm<HostSpace>::forward<T>(stream, shaped(c.x), {}, view(c.weight, c.width), view(c.bias, c.width),
-                                   static_cast<T>(epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
+                                   static_cast<T>(c.epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
   CHECK(std::isnan(r.sum.front()));  // not written
   std::vector<T> partial(static_cast<std::size_t>(LayerNorm<HostSpace>::partial_elements(c.rows, c.width)),
                          std::numeric_limits<T>::quiet_NaN());
@@ -203,15 +164,15 @@ TEST_CASE("a mean far from zero does not cancel") {
   // 4096 + {0, 1, ...}: exact in float; the one-pass formula, mean of squares minus squared mean, would lose half the
   // digits.
   Index const width = 16;
-  Case<float> c{.rows = 1, .width = width};
+  LayerNormCase<float> c{.rows = 1, .width = width};
   for (std::size_t i = 0; i < c.x.size(); ++i) {
     c.x[i] = 4096.0F + static_cast<float>(i);
     c.added[i] = 0;
     c.weight[i] = 1;
     c.bias[i] = 0;
   }
-  auto const r = run(c, Write::overwrite, 1);
-  double const deviation = std::sqrt((16.0 * 16.0 - 1) / 12 + epsilon);
+  auto const r = c.on_host(Write::overwrite);
+  double const deviation = std::sqrt((16.0 * 16.0 - 1) / 12 + c.epsilon);
   for (std::size_t i = 0; i < c.x.size(); ++i)
     CHECK(static_cast<double>(r.y[i]) ==
           doctest::Approx((static_cast<double>(i) - 7.5) / deviation).epsilon(4 * 0x1p-24));
@@ -219,7 +180,7 @@ TEST_CASE("a mean far from zero does not cancel") {
 
 TEST_CASE("shapes that disagree are refused with both sides") {
   ThreadPool pool(1);
-  Case<float> const c{.rows = 2, .width = 3};
+  LayerNormCase<float> const c{.rows = 2, .width = 3};
   std::vector<float> y(6);
   auto const call = [&](auto residual, auto weight) -> std::string {
     try {

@@ -8,69 +8,30 @@
 #include <limits>
 
 #include "kernel/device_layout.hpp"
-#include "kernel/values.hpp"
+#include "kernel/layer_norm_case.hpp"
 
 using namespace lockstep;
+using lockstep_test::LayerNormCase;
 using lockstep_test::OnDevice;
 using lockstep_test::TwinLayout;
-using lockstep_test::values;
-using lockstep_test::view;
 
 namespace {
 
-constexpr double epsilon = 1e-5;
+template <class T>
+using Results = typename LayerNormCase<T>::Results;
 
 template <class T>
-struct Case {
-  Index rows, width;
-  std::vector<T> x = values<T>(rows * width, 1), added = values<T>(rows * width, 2), weight = values<T>(width, 3),
-                 bias = values<T>(width, 4), dy = values<T>(rows * width, 5);
-};
-
-template <class T>
-struct Results {
-  std::vector<T> sum, moments, y, dx, dadded, dweight, dbias;
-  bool operator==(Results const&) const = default;
-
-  Results(Case<T> const& c, Write write)
-      : sum(c.x.size()),
-        moments(static_cast<std::size_t>(2 * c.rows)),
-        y(c.x.size()),
-        dx(c.x.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()),
-        dadded(dx),
-        dweight(c.weight.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()),
-        dbias(dweight) {}
-};
-
-template <class T>
-Results<T> on_host(Case<T> const& c, kernel::RowDropout<HostSpace> dropout, Write write) {
-  using Kernel = kernel::LayerNorm<HostSpace>;
-  ThreadPool pool(1);
-  memory::Stream<HostSpace> const stream(pool);
-  Results<T> r(c, write);
-  auto const shaped = [&](auto& v) { return view(v, c.rows, c.width); };
-  kernel::Residual<T, HostSpace> const residual{shaped(c.added), dropout};
-  Kernel::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), view(c.bias, c.width),
-                     static_cast<T>(epsilon), shaped(r.sum), view(r.moments, c.rows, 2), shaped(r.y));
-  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width)));
-  Kernel::backward<T>(stream, shaped(c.dy), shaped(r.sum), view(r.moments, c.rows, 2), residual,
-                      view(c.weight, c.width), shaped(r.dx), write, shaped(r.dadded), write, view(r.dweight, c.width),
-                      write, view(r.dbias, c.width), write, partial.data());
-  return r;
-}
-
-template <class T>
-Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, kernel::RowDropout<CudaSpace> dropout,
+Results<T> on_device(memory::CudaStream const& stream, LayerNormCase<T> const& c, kernel::RowDropout<CudaSpace> dropout,
                      Write write) {
   using Kernel = kernel::LayerNorm<CudaSpace>;
-  Results<T> r(c, write);
+  auto r = c.before(write);
   OnDevice<T> const x(c.x), added(c.added), weight(c.weight), bias(c.bias), dy(c.dy), sum(r.sum), moments(r.moments),
       y(r.y), dx(r.dx), dadded(r.dadded), dweight(r.dweight), dbias(r.dbias),
       partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width))));
   auto const shaped = [&](auto& v) { return v.view(c.rows, c.width); };
   kernel::Residual<T, CudaSpace> const residual{shaped(added), dropout};
   Kernel::forward<T>(stream.view(), shaped(x), residual, weight.view(c.width), bias.view(c.width),
-                     static_cast<T>(epsilon), shaped(sum), moments.view(c.rows, 2), shaped(y));
+                     static_cast<T>(c.epsilon), shaped(sum), moments.view(c.rows, 2), shaped(y));
   Kernel::backward<T>(stream.view(), shaped(dy), shaped(sum), moments.view(c.rows, 2), residual, weight.view(c.width),
                       shaped(dx), write, shaped(dadded), write, dweight.view(c.width), write, dbias.view(c.width),
                       write, partial.view(0).data);
@@ -88,7 +49,7 @@ Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, kernel:
 ///   it is scaled by an r that is off: r (off (1 + |x|) + (2 n + 12) u (1 + |x|)) (1 + |x|), dropout at most doubling
 ///   it. The parameters' gradients add up over the rows: |dy| off, and (rows + 2) u of the terms' magnitudes.
 template <class T>
-bool agrees(Case<T> const& c, Results<T> const& got, Results<double> const& exact) {
+bool agrees(LayerNormCase<T> const& c, Results<T> const& got, Results<double> const& exact) {
   double const u = static_cast<double>(std::numeric_limits<T>::epsilon()) / (sizeof(T) == 8 ? 1 : 2);
   auto const n = static_cast<double>(c.width), rows = static_cast<double>(c.rows);
   double const most = 3;
@@ -132,19 +93,19 @@ TEST_CASE_TEMPLATE("layer norm on CUDA is the host's, but for roundings", T, flo
             CAPTURE(twin.slots());
             CAPTURE(width);
             CAPTURE(probability);
-            Case<T> const c{twin.slots(), width};
+            LayerNormCase<T> const c{twin.slots(), width};
             auto const got = on_device(stream, c, {mask, twin.device()}, write);
-            CHECK(agrees(c, got, on_host(Case<double>{twin.slots(), width}, {mask, twin.host()}, write)));
+            CHECK(agrees(c, got, LayerNormCase<double>{twin.slots(), width}.on_host(write, 1, {mask, twin.host()})));
           }
 }
 
 TEST_CASE("layer norm on CUDA: sums over several chunks of rows, the same bits again") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
-  Case<float> const c{513, 33};
+  LayerNormCase<float> const c{513, 33};
   for (auto write : {Write::overwrite, Write::add}) {
     auto const got = on_device(stream, c, {}, write);
-    CHECK(agrees(c, got, on_host(Case<double>{513, 33}, {}, write)));
+    CHECK(agrees(c, got, LayerNormCase<double>{513, 33}.on_host(write)));
     CHECK(on_device(stream, c, {}, write) == got);
   }
 }
@@ -152,7 +113,7 @@ TEST_CASE("layer norm on CUDA: sums over several chunks of rows, the same bits a
 TEST_CASE("layer norm on CUDA without a residual, and without what only backward needs") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
-  Case<float> const c{5, 40};
+  LayerNormCase<float> const c{5, 40};
   OnDevice<float> const x(c.x), weight(c.weight), bias(c.bias), none(std::vector<float>(c.x.size())), y(c.x),
       alone(c.x);
   kernel::Residual<float, CudaSpace> const nothing{none.view(5, 40), {}};
