@@ -8,8 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "values.hpp"
-#include "view.hpp"
+#include "kernel/linear_case.hpp"
 
 using lockstep::HostSpace;
 using lockstep::Index;
@@ -17,42 +16,11 @@ using lockstep::ThreadPool;
 using lockstep::Write;
 using lockstep::kernel::Linear;
 using lockstep::memory::Stream;
+using lockstep_test::LinearCase;
 using lockstep_test::values;
 using lockstep_test::view;
 
 namespace {
-
-template <class T>
-struct Case {
-  Index rows, inputs, outputs;
-  std::vector<T> x = values<T>(rows * inputs, 1), weight = values<T>(outputs * inputs, 2), bias = values<T>(outputs, 3),
-                 dy = values<T>(rows * outputs, 4), factor = values<T>(rows * inputs, 5);
-};
-
-template <class T>
-struct Results {
-  std::vector<T> y, dx, dweight, dbias;
-};
-
-template <class T>
-Results<T> run(Case<T> const& c, Write write, bool with_factor, int threads) {
-  ThreadPool pool(threads);
-  Stream<HostSpace> const stream(pool);
-  auto const start = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
-  auto const filled = [&](Index size) { return std::vector<T>(static_cast<std::size_t>(size), start); };
-  Results<T> r{filled(c.rows * c.outputs), filled(c.rows * c.inputs), filled(c.outputs * c.inputs), filled(c.outputs)};
-  auto partial =
-      std::vector<T>(static_cast<std::size_t>(Linear<HostSpace>::partial_elements(stream, c.rows, c.inputs, c.outputs)),
-                     std::numeric_limits<T>::quiet_NaN());
-  auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
-  Linear<HostSpace>::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
-  Linear<HostSpace>::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
-                                 {with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}},
-                                 view(r.dx, c.rows, c.inputs), with_factor ? Write::overwrite : write,
-                                 view(r.dweight, c.outputs, c.inputs), write, view(r.dbias, c.outputs), write,
-                                 partial.data());
-  return r;
-}
 
 /// |got - exact| in units of terms * 2^-24 * sum |terms|, over a sum of `terms` products in float: each of its
 /// roundings is at most half an epsilon of the sum of the magnitudes.
@@ -94,8 +62,8 @@ TEST_CASE("float results lie within their bound of the definition") {
     Index const outputs = std::get<2>(shape);
     for (Write write : {Write::overwrite, Write::add}) {
       for (bool with_factor : {false, true}) {
-        Case<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
-        auto const r = run(c, write, with_factor, 2);
+        LinearCase<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
+        auto const r = c.on_host(write, with_factor, 2);
         auto const at = [](std::vector<float> const& v, Index i) {
           return static_cast<double>(v[static_cast<std::size_t>(i)]);
         };
@@ -152,7 +120,7 @@ TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what wa
         CAPTURE(rows);
         ThreadPool pool(threads);
         Stream<HostSpace> const stream(pool);
-        Case<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
+        LinearCase<float> const c{.rows = rows, .inputs = inputs, .outputs = outputs};
         auto const unset = [](Index size) {
           return std::vector<float>(static_cast<std::size_t>(size), std::numeric_limits<float>::quiet_NaN());
         };
@@ -186,10 +154,10 @@ TEST_CASE("what gelu made, made again chunk by chunk, leaves the bits of what wa
 TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, double) {
   for (Index outputs : {24, 512}) {
     for (Write write : {Write::overwrite, Write::add}) {
-      Case<T> const c{.rows = 1300, .inputs = 40, .outputs = outputs};
-      auto const one = run(c, write, false, 1);
+      LinearCase<T> const c{.rows = 1300, .inputs = 40, .outputs = outputs};
+      auto const one = c.on_host(write, false);
       for (int threads : {1, 2, 4}) {
-        auto const other = run(c, write, false, threads);
+        auto const other = c.on_host(write, false, threads);
         CHECK(same_bits(one.y, other.y));
         CHECK(same_bits(one.dx, other.dx));
         CHECK(same_bits(one.dweight, other.dweight));
@@ -201,10 +169,10 @@ TEST_CASE_TEMPLATE("bits do not depend on threads or repetition", T, float, doub
 
 TEST_CASE("the activation in passing is the one apart") {
   using lockstep::kernel::Activation;
-  Case<float> const c{.rows = 70, .inputs = 12, .outputs = 300};
+  LinearCase<float> const c{.rows = 70, .inputs = 12, .outputs = 300};
   ThreadPool pool(2);
   Stream<HostSpace> const stream(pool);
-  auto const h = run(c, Write::overwrite, false, 1).y;
+  auto const h = c.on_host(Write::overwrite, false).y;
   auto const size = static_cast<Index>(h.size());
   std::vector<Index> const positions{5, 9};
   auto const mask = lockstep::kernel::DropoutMask::of(77, 0.25);
@@ -250,7 +218,7 @@ TEST_CASE("the activation in passing is the one apart") {
 }
 
 TEST_CASE("backward through a rectifier: the gradient of what was positive, scaled") {
-  Case<float> c{.rows = 61, .inputs = 9, .outputs = 20};
+  LinearCase<float> c{.rows = 61, .inputs = 9, .outputs = 20};
   for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? 0 : -c.x[i];
   c.x[4] = std::numeric_limits<float>::quiet_NaN();
   ThreadPool pool(2);
@@ -268,7 +236,7 @@ TEST_CASE("backward through a rectifier: the gradient of what was positive, scal
 }
 
 TEST_CASE("a bias of another size is refused with both numbers") {
-  Case<float> const c{.rows = 3, .inputs = 4, .outputs = 5};
+  LinearCase<float> const c{.rows = 3, .inputs = 4, .outputs = 5};
   ThreadPool pool(1);
   std::vector<float> y(15);
   std::string what;

@@ -6,57 +6,21 @@
 #include <cmath>
 #include <limits>
 
-#include "kernel/values.hpp"
-#include "kernel/view.hpp"
+#include "kernel/linear_case.hpp"
 #include "memory/device.hpp"
 
 using namespace lockstep;
+using lockstep_test::LinearCase;
 using lockstep_test::OnDevice;
-using lockstep_test::values;
 using lockstep_test::view;
 
 namespace linear_on_cuda {
 namespace {
 
 template <class T>
-struct Case {
-  Index rows, inputs, outputs;
-  std::vector<T> x = values<T>(rows * inputs, 1), weight = values<T>(outputs * inputs, 2), bias = values<T>(outputs, 3),
-                 dy = values<T>(rows * outputs, 4), factor = values<T>(rows * inputs, 5);
-};
-
-template <class T>
-struct Results {
-  std::vector<T> y, dx, dweight, dbias;
-  bool operator==(Results const&) const = default;
-};
-
-template <class T>
-Results<T> start_of(Case<T> const& c, Write write) {
-  auto const start = write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN();
-  auto const filled = [&](Index size) { return std::vector<T>(static_cast<std::size_t>(size), start); };
-  return {filled(c.rows * c.outputs), filled(c.rows * c.inputs), filled(c.outputs * c.inputs), filled(c.outputs)};
-}
-
-template <class T>
-Results<T> on_host(Case<T> const& c, Write write, bool with_factor) {
-  ThreadPool pool(1);
-  memory::Stream<HostSpace> const stream(pool);
-  auto r = start_of(c, write);
-  using Kernel = kernel::Linear<HostSpace>;
-  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(stream, c.rows, c.inputs, c.outputs)));
-  auto const x = view(c.x, c.rows, c.inputs), weight = view(c.weight, c.outputs, c.inputs);
-  Kernel::forward<T>(stream, x, weight, view(c.bias, c.outputs), view(r.y, c.rows, c.outputs));
-  Kernel::backward<T>(stream, view(c.dy, c.rows, c.outputs), x, weight,
-                      {with_factor ? view(c.factor, c.rows, c.inputs) : decltype(x){}}, view(r.dx, c.rows, c.inputs),
-                      with_factor ? Write::overwrite : write, view(r.dweight, c.outputs, c.inputs), write,
-                      view(r.dbias, c.outputs), write, partial.data());
-  return r;
-}
-
-template <class T>
-Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, Write write, bool with_factor) {
-  auto const start = start_of(c, write);
+typename LinearCase<T>::Results on_device(memory::CudaStream const& stream, LinearCase<T> const& c, Write write,
+                                          bool with_factor) {
+  auto const start = c.before(write);
   using Kernel = kernel::Linear<CudaSpace>;
   OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias), dy(c.dy), factor(c.factor), y(start.y), dx(start.dx),
       dweight(start.dweight), dbias(start.dbias),
@@ -85,7 +49,7 @@ bool agrees(std::vector<T> const& got, std::vector<double> const& exact, std::ve
   return got.size() == exact.size();
 }
 
-Case<double> with_magnitudes(Case<double> c) {
+LinearCase<double> with_magnitudes(LinearCase<double> c) {
   for (auto* v : {&c.x, &c.weight, &c.bias, &c.dy, &c.factor})
     for (auto& e : *v) e = std::abs(e);
   return c;
@@ -103,12 +67,12 @@ TEST_CASE_TEMPLATE("linear on CUDA is the host's, but for roundings", T, float, 
                                        Shape{256, 9, 33}, Shape{257, 8, 31}, Shape{600, 5, 1}})
     for (auto write : {Write::overwrite, Write::add})
       for (bool with_factor : {false, true}) {
-        Case<T> const c{rows, inputs, outputs};
+        LinearCase<T> const c{rows, inputs, outputs};
         CAPTURE(c.rows);
-        Case<double> const wide{rows, inputs, outputs};
+        LinearCase<double> const wide{rows, inputs, outputs};
         auto const got = on_device(stream, c, write, with_factor);
-        auto const exact = on_host(wide, write, with_factor);
-        auto const magnitude = on_host(with_magnitudes(wide), write, with_factor);
+        auto const exact = wide.on_host(write, with_factor);
+        auto const magnitude = with_magnitudes(wide).on_host(write, with_factor);
         CHECK(agrees(got.y, exact.y, magnitude.y, inputs + 1));
         CHECK(agrees(got.dx, exact.dx, magnitude.dx, outputs + 1));
         CHECK(agrees(got.dweight, exact.dweight, magnitude.dweight, rows + 1));
@@ -123,8 +87,8 @@ TEST_CASE("what gelu made, made again on CUDA, leaves the bits of what was kept"
   memory::CudaStream const stream;
   for (Index rows : {0, 1, 33, 300})
     for (auto write : {Write::overwrite, Write::add}) {
-      Case<float> const c{rows, 9, 12};
-      auto const start = start_of(c, write);
+      LinearCase<float> const c{rows, 9, 12};
+      auto const start = c.before(write);
       std::vector<float> const unset(static_cast<std::size_t>(rows * c.inputs));
       OnDevice<float> const below(c.dy), to_h(c.weight), weight(c.weight), x(unset), slope(unset), y(unset), h(unset),
           dh(unset), again(unset), dweight(start.dweight), dbias(start.dbias), dweight_again(start.dweight),
@@ -157,7 +121,7 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   for (auto activation : {kernel::Activation::none, kernel::Activation::gelu, kernel::Activation::relu})
     for (Index outputs : {1, 8, 13, 64}) {
-      Case<T> const c{70, 12, outputs};
+      LinearCase<T> const c{70, 12, outputs};
       std::vector<Index> const positions{5, Index{1} << 40};
       OnDevice<Index> const device_positions(positions);
       OnDevice<T> const x(c.x), weight(c.weight), bias(c.bias);
@@ -197,7 +161,7 @@ TEST_CASE_TEMPLATE("the activation and its dropout on CUDA are those of the host
 TEST_CASE_TEMPLATE("backward through a rectifier on CUDA", T, float, double) {
   if (!lockstep_test::has_gpu("kernel::Linear<CudaSpace>")) return;
   memory::CudaStream const stream;
-  Case<T> c{33, 9, 20};
+  LinearCase<T> c{33, 9, 20};
   for (auto i = 0U; i < c.x.size(); i += 3) c.x[i] = i % 2 == 0 ? T(0) : -c.x[i];
   OnDevice<T> const x(c.x), weight(c.weight), dy(c.dy), plain(c.x), dx(c.x), dweight(c.weight);
   auto const backward = [&](kernel::Slope<T, CudaSpace> slope, OnDevice<T> const& to) {
