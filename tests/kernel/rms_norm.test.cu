@@ -8,71 +8,28 @@
 #include <limits>
 
 #include "kernel/device_layout.hpp"
-#include "kernel/values.hpp"
+#include "kernel/rms_norm_case.hpp"
 
 using namespace lockstep;
 using lockstep_test::OnDevice;
+using lockstep_test::RMSNormCase;
 using lockstep_test::TwinLayout;
-using lockstep_test::values;
-using lockstep_test::view;
 
 namespace rms_norm_on_cuda {
 namespace {
 
 template <class T>
-struct Case {
-  Index rows, width;
-  bool joins;
-  std::vector<T> x = values<T>(rows * width, 1), added = values<T>(rows * width, 2), weight = values<T>(width, 3),
-                 beside = values<T>(rows * width, 4), dy = values<T>(rows * width, 5);
-};
-
-template <class T>
-struct Results {
-  std::vector<T> sum, reciprocals, y, dx, dadded, dweight;
-  bool operator==(Results const&) const = default;
-
-  Results(Case<T> const& c, Write write)
-      : sum(c.joins ? std::vector<T>(c.x.size()) : c.x),
-        reciprocals(static_cast<std::size_t>(c.rows)),
-        y(c.x.size()),
-        dx(c.x.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()),
-        dadded(dx),
-        dweight(c.weight.size(), write == Write::add ? T(1) : std::numeric_limits<T>::quiet_NaN()) {}
-};
-
-template <class T>
-Results<T> on_host(Case<T> const& c, kernel::RowDropout<HostSpace> dropout, Write write) {
-  using Kernel = kernel::RMSNorm<HostSpace>;
-  ThreadPool pool(1);
-  memory::Stream<HostSpace> const stream(pool);
-  Results<T> r(c, write);
-  auto const shaped = [&](auto& v) { return view(v, c.rows, c.width); };
-  kernel::Residual<T, HostSpace> residual{};
-  if (c.joins) residual = {shaped(c.added), dropout};
-  Kernel::forward<T>(stream, shaped(c.x), residual, view(c.weight, c.width), T(1e-5f), shaped(r.sum),
-                     view(r.reciprocals, c.rows), shaped(r.y));
-  std::vector<T> partial(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width)));
-  Kernel::backward<T>(stream, shaped(c.dy), shaped(r.sum), view(r.reciprocals, c.rows),
-                      c.joins ? shaped(c.beside) : TensorView<T const, 2, HostSpace>{}, dropout,
-                      view(c.weight, c.width), shaped(r.dx), write,
-                      c.joins ? shaped(r.dadded) : TensorView<T, 2, HostSpace>{}, write, view(r.dweight, c.width),
-                      write, partial.data());
-  return r;
-}
-
-template <class T>
-Results<T> on_device(memory::CudaStream const& stream, Case<T> const& c, kernel::RowDropout<CudaSpace> dropout,
-                     Write write) {
+typename RMSNormCase<T>::Results on_device(memory::CudaStream const& stream, RMSNormCase<T> const& c,
+                                           kernel::RowDropout<CudaSpace> dropout, Write write) {
   using Kernel = kernel::RMSNorm<CudaSpace>;
-  Results<T> r(c, write);
+  auto r = c.before(write);
   OnDevice<T> const x(c.x), added(c.added), weight(c.weight), beside(c.beside), dy(c.dy), sum(r.sum),
       reciprocals(r.reciprocals), y(r.y), dx(r.dx), dadded(r.dadded), dweight(r.dweight),
       partial(std::vector<T>(static_cast<std::size_t>(Kernel::partial_elements(c.rows, c.width))));
   auto const shaped = [&](auto& v) { return v.view(c.rows, c.width); };
   kernel::Residual<T, CudaSpace> residual{};
   if (c.joins) residual = {shaped(added), dropout};
-  Kernel::forward<T>(stream.view(), shaped(x), residual, weight.view(c.width), T(1e-5f), shaped(sum),
+  Kernel::forward<T>(stream.view(), shaped(x), residual, weight.view(c.width), T(c.epsilon), shaped(sum),
                      reciprocals.view(c.rows), shaped(y));
   Kernel::backward<T>(stream.view(), shaped(dy), shaped(sum), reciprocals.view(c.rows),
                       c.joins ? shaped(beside) : TensorView<T, 2, CudaSpace>{}, dropout, weight.view(c.width),
@@ -109,9 +66,9 @@ TEST_CASE_TEMPLATE("RMS norm on CUDA is the host's, but for roundings", T, float
           CAPTURE(twin.slots());
           CAPTURE(width);
           CAPTURE(joins);
-          Case<T> const c{twin.slots(), width, joins};
+          RMSNormCase<T> const c{twin.slots(), width, joins};
           auto const got = on_device(stream, c, {mask, twin.device()}, write);
-          auto const exact = on_host(Case<double>{twin.slots(), width, joins}, {mask, twin.host()}, write);
+          auto const exact = RMSNormCase<double>{twin.slots(), width, joins}.on_host(write, 1, {mask, twin.host()});
           // A root rounds once per term and enters as its reciprocal, at most 1 / |x|, and 316 for a row of zeros: all
           // of a row's results carry its (width + 8) roundings, times the reciprocal once more in gradients.
           double reciprocal = 1;
