@@ -7,11 +7,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernel/values.hpp"
-#include "kernel/view.hpp"
+#include "kernel/cross_entropy_case.hpp"
 
 using namespace lockstep;
-using lockstep_test::values;
+using lockstep_test::CrossEntropyCase;
 using lockstep_test::view;
 using Kernel = kernel::CrossEntropy<HostSpace>;
 using Options = kernel::CrossEntropyOptions;
@@ -20,53 +19,22 @@ using Layout = kernel::SequenceLayout<HostSpace>;
 namespace {
 
 template <class T>
-struct Result {
-  std::vector<double> losses, weights;
-  std::vector<T> gradient;
-  bool operator==(Result const&) const = default;
-};
-
+bool is_counted(CrossEntropyCase<T> const& batch, Index r) {
+  return batch.layout.is_token(r) && batch.labels[static_cast<std::size_t>(r)] != batch.options.ignored;
+}
+/// Without a gradient.
 template <class T>
-struct Batch {
-  Index rows, classes;
-  std::vector<T> logits;
-  std::vector<std::int32_t> labels;
-  Options options{};
-  Layout layout = Layout::vectors(rows);
-  std::vector<float> factors{};  // of rows; none: each is 1
-
-  Batch(Index row_count, Index class_count, float scale, Options const& o = {})
-      : rows(row_count), classes(class_count), logits(values<T>(rows * classes, 3, scale)), options(o) {
-    for (Index r = 0; r < rows; ++r) labels.push_back(static_cast<std::int32_t>(7 * r % classes));
-  }
-  [[nodiscard]] Result<T> run(int threads, Write write = Write::overwrite) const {
-    Result<T> out{{}, {}, std::vector<T>(logits.size(), T{2})};
-    run(out, threads, view(out.gradient, rows, classes), write);
-    return out;
-  }
-  [[nodiscard]] Result<T> forward() const {
-    Result<T> out;
-    run(out, 2, {}, Write::overwrite);
-    return out;
-  }
-  void run(Result<T>& out, int threads, TensorView<T, 2, HostSpace> gradient, Write write) const {
-    ThreadPool pool(threads);
-    out.losses.assign(static_cast<std::size_t>(rows), -1);
-    out.weights = out.losses;
-    Kernel::forward_backward<T>(memory::Stream<HostSpace>(pool), layout, options, view(logits, rows, classes),
-                                view(labels, rows), view(out.losses, rows), view(out.weights, rows), gradient, write,
-                                view(factors, std::ssize(factors)));
-  }
-  [[nodiscard]] bool counts(Index r) const {
-    return layout.is_token(r) && labels[static_cast<std::size_t>(r)] != options.ignored;
-  }
-};
+std::vector<double> losses_of(CrossEntropyCase<T> const& batch) {
+  auto out = batch.before();
+  batch.on_host(out, 2, {}, Write::overwrite);
+  return out.losses;
+}
 
 /// Roundings of one sum over a block of 256 (16 per lane, then 16 lanes), of an exponential (2 units), and 2 to spare.
 constexpr double roundings = 16 + 16 + 4 + 2;
 
 template <class T>
-void check(Batch<T> const& batch, Result<T> const& result) {
+void check(CrossEntropyCase<T> const& batch, typename CrossEntropyCase<T>::Results const& result) {
   // A row's loss is total * log(sum of exp z) - label_part * z[label] - each * sum of w z, with z = logits - most.
   // Rounding z moves an exponential by |z| halves of a unit, relatively; the logarithm then moves by the mean of that
   // over the softmax, plus the roundings of the sum, and by 4 of its own halves when it is taken in T. The other terms
@@ -84,7 +52,7 @@ void check(Batch<T> const& batch, Result<T> const& result) {
     auto const at = [&](Index c) {
       return static_cast<double>(batch.logits[static_cast<std::size_t>(r * batch.classes + c)]);
     };
-    bool const counts = batch.counts(r);
+    bool const counts = is_counted(batch, r);
     auto const label = batch.labels[row];
     double const of_row = batch.factors.empty() ? 1 : static_cast<double>(batch.factors[row]);
     double const factor = options.factor * std::abs(of_row), sign = of_row < 0 ? -1 : 1;
@@ -127,18 +95,18 @@ TEST_CASE_TEMPLATE("losses and gradients are those of the definition", T, float,
         CAPTURE(rows);
         CAPTURE(classes);
         CAPTURE(scale);
-        Batch<T> const batch(rows, classes, scale);
-        auto const result = batch.run(2);
+        CrossEntropyCase<T> const batch(rows, classes, scale);
+        auto const result = batch.on_host(2);
         check(batch, result);
-        CHECK(batch.forward().losses == result.losses);
+        CHECK(losses_of(batch) == result.losses);
       }
 }
 
 TEST_CASE_TEMPLATE("huge logits neither overflow nor lose the loss", T, float, double) {
-  Batch<T> batch(2, 3, 1);
+  CrossEntropyCase<T> batch(2, 3, 1);
   batch.logits = {T{1e30f}, T{0}, T{-1e30f}, T{-3e38f}, T{-3e38f}, T{-3e38f}};
   batch.labels = {0, 1};
-  auto const result = batch.run(1);
+  auto const result = batch.on_host(1);
   CHECK(result.losses[0] == 0);
   CHECK(result.losses[1] == doctest::Approx(std::log(3.0)));
   CHECK(result.gradient[0] == 0);
@@ -157,10 +125,10 @@ TEST_CASE_TEMPLATE("class weights, label smoothing, an ignored label and a facto
             Options{.class_weights = weights, .label_smoothing = 0.25, .ignored = 1, .factor = 2}}) {
         CAPTURE(classes);
         CAPTURE(rows);
-        Batch<T> const batch(rows, classes, 5, options);
-        auto const result = batch.run(1);
+        CrossEntropyCase<T> const batch(rows, classes, 5, options);
+        auto const result = batch.on_host(1);
         check(batch, result);
-        CHECK(batch.forward().losses == result.losses);
+        CHECK(losses_of(batch) == result.losses);
       }
   }
 }
@@ -168,22 +136,22 @@ TEST_CASE_TEMPLATE("class weights, label smoothing, an ignored label and a facto
 TEST_CASE_TEMPLATE("rows have factors of either sign, or none, which leave weights alone", T, float, double) {
   for (Index classes : {3, 300})
     for (Options const& options : {Options{}, Options{.label_smoothing = 0.25, .ignored = 1, .factor = 2}}) {
-      Batch<T> batch(70, classes, 5, options);
-      auto const without = batch.run(1);
+      CrossEntropyCase<T> batch(70, classes, 5, options);
+      auto const without = batch.on_host(1);
       batch.factors.assign(70, 1.0f);
-      CHECK(batch.run(1) == without);
+      CHECK(batch.on_host(1) == without);
       for (std::size_t r = 0; r < 70; ++r) batch.factors[r] = static_cast<float>(r % 7) / 2 - 1;
-      auto const result = batch.run(2);
+      auto const result = batch.on_host(2);
       check(batch, result);
       CHECK(result.weights == without.weights);
-      CHECK(batch.forward().losses == result.losses);
-      auto const added = batch.run(1, Write::add);
+      CHECK(losses_of(batch) == result.losses);
+      auto const added = batch.on_host(1, Write::add);
       for (std::size_t i = 0; i < added.gradient.size(); ++i)
         CHECK(std::abs(added.gradient[i] - (T{2} + result.gradient[i])) <= 16 * std::numeric_limits<T>::epsilon());
     }
-  Batch<T> few(5, 3, 1);
+  CrossEntropyCase<T> few(5, 3, 1);
   few.factors.assign(4, 1.0f);
-  CHECK_THROWS_WITH_AS(static_cast<void>(few.run(1)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(few.on_host(1)),
                        "cross_entropy: logits are [5, 3] and there are 4 factors; each row of logits needs one, or "
                        "leave them out",
                        ShapeError);
@@ -193,37 +161,37 @@ TEST_CASE_TEMPLATE("ignored labels may lie outside the classes, and padding is n
   std::vector<std::int32_t> const lengths{2, 0, 3};
   std::vector<Index> const positions{0, 1, 2};
   for (Index classes : {4, 40}) {
-    Batch<T> batch(9, classes, 2, {.ignored = -100});
+    CrossEntropyCase<T> batch(9, classes, 2, {.ignored = -100});
     batch.layout = Layout::padded(3, view(lengths, 3), view(positions, 3));
     batch.labels = {1, -100, 77, -5, 99, 1 << 30, 3, -100, 0};
-    check(batch, batch.run(1));
-    CHECK(batch.run(1).weights == std::vector<double>{1, 0, 0, 0, 0, 0, 1, 0, 1});
-    auto const added = batch.run(1, Write::add);
+    check(batch, batch.on_host(1));
+    CHECK(batch.on_host(1).weights == std::vector<double>{1, 0, 0, 0, 0, 0, 1, 0, 1});
+    auto const added = batch.on_host(1, Write::add);
     for (Index r = 0; r < 9; ++r)
-      CHECK((added.gradient[static_cast<std::size_t>(r * classes)] == 2) == !batch.counts(r));
+      CHECK((added.gradient[static_cast<std::size_t>(r * classes)] == 2) == !is_counted(batch, r));
   }
 }
 
 TEST_CASE_TEMPLATE("nan logits give a nan loss, wherever they stand", T, float, double) {
   for (std::size_t at : {0u, 1u, 4u, 16u, 19u}) {
-    Batch<T> batch(1, at == 4 ? 5 : 20, 1);
+    CrossEntropyCase<T> batch(1, at == 4 ? 5 : 20, 1);
     batch.logits[at] = std::numeric_limits<T>::quiet_NaN();
-    CHECK(std::isnan(batch.run(1).losses[0]));
-    CHECK(std::isnan(batch.forward().losses[0]));
+    CHECK(std::isnan(batch.on_host(1).losses[0]));
+    CHECK(std::isnan(losses_of(batch)[0]));
   }
 }
 
 TEST_CASE_TEMPLATE("the gradient may take the logits' place, or be added", T, float, double) {
   for (Index classes : {5, 300}) {
-    Batch<T> batch(9, classes, 4, {.label_smoothing = 0.1});
-    auto const expected = batch.run(1), added = batch.run(1, Write::add);
+    CrossEntropyCase<T> batch(9, classes, 4, {.label_smoothing = 0.1});
+    auto const expected = batch.on_host(1), added = batch.on_host(1, Write::add);
     for (std::size_t i = 0; i < expected.gradient.size(); ++i) {
       // T{2} + p rounds once, and once for each of the two that are taken from it.
       CHECK(std::abs(added.gradient[i] - (T{2} + expected.gradient[i])) <= 3 * std::numeric_limits<T>::epsilon());
     }
     CHECK(added.losses == expected.losses);
-    Result<T> in_place;
-    batch.run(in_place, 1, view(batch.logits, 9, classes), Write::overwrite);
+    auto in_place = batch.before();
+    batch.on_host(in_place, 1, view(batch.logits, 9, classes), Write::overwrite);
     CHECK(batch.logits == expected.gradient);
     CHECK(in_place.losses == expected.losses);
   }
@@ -231,43 +199,43 @@ TEST_CASE_TEMPLATE("the gradient may take the logits' place, or be added", T, fl
 
 TEST_CASE("the same bits for any number of threads, and wherever a row stands") {
   for (Index classes : {3, 300}) {
-    Batch<float> const batch(70, classes, 4, {.label_smoothing = 0.1});
-    auto const one = batch.run(1);
-    for (int threads : {2, 3, 4}) CHECK(batch.run(threads) == one);
-    Batch<float> last(1, classes, 4, {.label_smoothing = 0.1});
+    CrossEntropyCase<float> const batch(70, classes, 4, {.label_smoothing = 0.1});
+    auto const one = batch.on_host(1);
+    for (int threads : {2, 3, 4}) CHECK(batch.on_host(threads) == one);
+    CrossEntropyCase<float> last(1, classes, 4, {.label_smoothing = 0.1});
     std::copy_n(batch.logits.end() - classes, classes, last.logits.begin());
     last.labels[0] = batch.labels[69];
-    CHECK(last.run(1).losses[0] == one.losses[69]);
+    CHECK(last.on_host(1).losses[0] == one.losses[69]);
     CHECK(std::equal(batch.logits.end() - classes, batch.logits.end(), last.logits.begin()));
-    auto const alone = last.run(1).gradient;
+    auto const alone = last.on_host(1).gradient;
     CHECK(std::equal(alone.begin(), alone.end(), one.gradient.end() - classes));
   }
 }
 
 TEST_CASE("labels outside the classes are refused with row, label and range") {
   for (std::int32_t label : {-1, 4, 2'000'000'000}) {
-    Batch<float> batch(6, 4, 1);
+    CrossEntropyCase<float> batch(6, 4, 1);
     batch.labels[5] = label;
     CHECK_THROWS_WITH_AS(
-        static_cast<void>(batch.run(1)),
+        static_cast<void>(batch.on_host(1)),
         doctest::Contains(("row 5 of the batch has label " + std::to_string(label) + ", outside [0, 4)").c_str()),
         DataError);
-    CHECK_THROWS_WITH_AS(static_cast<void>(batch.run(1)), doctest::Contains("cross_entropy: row 5"), DataError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(batch.on_host(1)), doctest::Contains("cross_entropy: row 5"), DataError);
   }
-  Batch<float> tokens(6, 4, 1);
+  CrossEntropyCase<float> tokens(6, 4, 1);
   std::vector<std::int32_t> const lengths{2, 3};
   std::vector<Index> const positions{0, 1};
   tokens.layout = Layout::padded(3, view(lengths, 2), view(positions, 2));
   tokens.labels[2] = -1;  // padding
-  CHECK_NOTHROW(static_cast<void>(tokens.run(1)));
+  CHECK_NOTHROW(static_cast<void>(tokens.on_host(1)));
   tokens.labels[5] = 9;
-  CHECK_THROWS_WITH_AS(static_cast<void>(tokens.run(1)),
+  CHECK_THROWS_WITH_AS(static_cast<void>(tokens.on_host(1)),
                        doctest::Contains("cross_entropy: token 2 of row 1 of the batch has label 9, outside [0, 4)"),
                        DataError);
 }
 
 TEST_CASE("a label per row and a weight per class are needed") {
-  Batch<float> batch(6, 4, 1);
+  CrossEntropyCase<float> batch(6, 4, 1);
   std::vector<float> const weights{1, 2, 3};
   ThreadPool pool(1);
   std::vector<double> losses(6);

@@ -10,72 +10,42 @@
 #include <limits>
 #include <thread>
 
+#include "kernel/cross_entropy_case.hpp"
 #include "kernel/device_layout.hpp"
-#include "kernel/values.hpp"
 
 using namespace lockstep;
+using lockstep_test::CrossEntropyCase;
 using lockstep_test::OnDevice;
 using lockstep_test::TwinLayout;
 using lockstep_test::values;
-using lockstep_test::view;
 
 namespace cross_entropy_on_cuda {
 namespace {
 
 template <class T>
-struct Result {
-  std::vector<double> losses, weights;
-  std::vector<T> gradient;
-  bool operator==(Result const&) const = default;
-};
+using Results = typename CrossEntropyCase<T>::Results;
 
 template <class T>
-struct Batch {
-  TwinLayout const& twin;
-  Index classes;
-  kernel::CrossEntropyOptions options;
-  Index slots = twin.slots();
-  std::vector<T> logits = values<T>(slots * classes, 3, 5);
-  std::vector<std::int32_t> labels = [this] {
-    std::vector<std::int32_t> out;
-    for (Index r = 0; r < slots; ++r) out.push_back(static_cast<std::int32_t>(7 * r % classes));
-    return out;
-  }();
-  std::vector<float> factors{};
-
-  [[nodiscard]] Result<T> start() const {
-    std::vector<double> const rows(static_cast<std::size_t>(slots), -1);
-    return {rows, rows, std::vector<T>(logits.size(), T{2})};
-  }
-  [[nodiscard]] Result<T> on_host(Write write) const {
-    ThreadPool pool(1);
-    auto out = start();
-    kernel::CrossEntropy<HostSpace>::forward_backward<T>(
-        memory::Stream<HostSpace>(pool), twin.host(), options, view(logits, slots, classes), view(labels, slots),
-        view(out.losses, slots), view(out.weights, slots), view(out.gradient, slots, classes), write,
-        view(factors, std::ssize(factors)));
-    return out;
-  }
-  [[nodiscard]] Result<T> on_device(memory::CudaStream const& stream, Write write, bool with_gradient = true) const {
-    auto const out = start();
-    OnDevice<T> const x(logits), gradient(out.gradient);
-    OnDevice<std::int32_t> const y(labels);
-    OnDevice<float> const by(factors);
-    OnDevice<double> const losses(out.losses), weights(out.weights);
-    kernel::CrossEntropy<CudaSpace>::forward_backward<T>(
-        stream.view(), twin.device(), options, x.view(slots, classes), y.view(slots), losses.view(slots),
-        weights.view(slots), with_gradient ? gradient.view(slots, classes) : TensorView<T, 2, CudaSpace>{}, write,
-        factors.empty() ? TensorView<float, 1, CudaSpace>{} : by.view(slots));
-    return {losses.values(), weights.values(), gradient.values()};
-  }
-};
+Results<T> on_device(memory::CudaStream const& stream, TwinLayout const& twin, CrossEntropyCase<T> const& c,
+                     Write write, bool with_gradient = true) {
+  auto const out = c.before();
+  OnDevice<T> const x(c.logits), gradient(out.gradient);
+  OnDevice<std::int32_t> const y(c.labels);
+  OnDevice<float> const by(c.factors);
+  OnDevice<double> const losses(out.losses), weights(out.weights);
+  kernel::CrossEntropy<CudaSpace>::forward_backward<T>(
+      stream.view(), twin.device(), c.options, x.view(c.rows, c.classes), y.view(c.rows), losses.view(c.rows),
+      weights.view(c.rows), with_gradient ? gradient.view(c.rows, c.classes) : TensorView<T, 2, CudaSpace>{}, write,
+      c.factors.empty() ? TensorView<float, 1, CudaSpace>{} : by.view(c.rows));
+  return {losses.values(), weights.values(), gradient.values()};
+}
 
 /// Logits lie in [-5, 5]. A rounded x - max moves an exponential by at most 10 halves of a unit, the exponential itself
 /// by 3, and a thread's sum rounds once per 32nd or 256th class, the tree's 8 times, the host's in double as often: the
 /// logarithm of the total is off by `roundings` halves, z by 10, probabilities by as much relatively, and what is added
 /// to 2 by a unit of 4.
 template <class T>
-void check(Batch<T> const& batch, Result<T> const& got, Result<double> const& exact) {
+void check(CrossEntropyCase<T> const& batch, Results<T> const& got, Results<double> const& exact) {
   double const unit = static_cast<double>(std::numeric_limits<T>::epsilon());
   double const roundings = 10 + 3 + 16 + 8 + 10 + static_cast<double>(batch.classes) / 32;
   bool losses = true, gradient = true;
@@ -107,9 +77,9 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA is the host's, but for roundings", T, 
               kernel::CrossEntropyOptions{class_weights, 0.5, 7, 0.5}})
           for (auto write : {Write::overwrite, Write::add}) {
             CAPTURE(classes);
-            Batch<T> const batch{twin, classes, options};
-            auto const got = batch.on_device(stream, write);
-            check(batch, got, Batch<double>{twin, classes, options}.on_host(write));
+            CrossEntropyCase<T> const batch(twin.host(), classes, 5, options);
+            auto const got = on_device(stream, twin, batch, write);
+            check(batch, got, CrossEntropyCase<double>(twin.host(), classes, 5, options).on_host(1, write));
           }
       }
 }
@@ -119,14 +89,14 @@ TEST_CASE_TEMPLATE("cross entropy on CUDA: rows have factors of their own", T, f
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::ragged, {5, 0, 1, 3});
   for (Index classes : {3, 513}) {
-    Batch<T> batch{twin, classes, kernel::CrossEntropyOptions{.label_smoothing = 0.25, .ignored = 0}};
-    Batch<double> exact{twin, classes, batch.options};
-    for (Index r = 0; r < batch.slots; ++r) batch.factors.push_back(static_cast<float>(r % 4) - 1);
+    CrossEntropyCase<T> batch(twin.host(), classes, 5, {.label_smoothing = 0.25, .ignored = 0});
+    CrossEntropyCase<double> exact(twin.host(), classes, 5, batch.options);
+    for (Index r = 0; r < batch.rows; ++r) batch.factors.push_back(static_cast<float>(r % 4) - 1);
     exact.factors = batch.factors;
     for (auto write : {Write::overwrite, Write::add}) {
-      auto const got = batch.on_device(stream, write);
+      auto const got = on_device(stream, twin, batch, write);
       batch.options.factor = 2;  // the largest factor there is, for the bound
-      check(batch, got, exact.on_host(write));
+      check(batch, got, exact.on_host(1, write));
       batch.options.factor = 1;
     }
   }
@@ -137,12 +107,12 @@ TEST_CASE("cross entropy on CUDA: without a gradient, in place, and the same bit
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::padded, {4, 2});
   for (Index classes : {5, 700}) {
-    Batch<float> const batch{twin, classes, {}};
-    auto const result = batch.on_device(stream, Write::overwrite);
-    CHECK(batch.on_device(stream, Write::overwrite) == result);
-    auto const forward = batch.on_device(stream, Write::overwrite, false);
+    CrossEntropyCase<float> const batch(twin.host(), classes, 5);
+    auto const result = on_device(stream, twin, batch, Write::overwrite);
+    CHECK(on_device(stream, twin, batch, Write::overwrite) == result);
+    auto const forward = on_device(stream, twin, batch, Write::overwrite, false);
     CHECK(forward.losses == result.losses);
-    CHECK(forward.gradient == batch.start().gradient);
+    CHECK(forward.gradient == batch.before().gradient);
     OnDevice<float> const x(batch.logits);
     OnDevice<std::int32_t> const y(batch.labels);
     OnDevice<double> const losses(result.losses), weights(result.losses);
@@ -157,9 +127,9 @@ TEST_CASE("cross entropy on CUDA: a label outside the classes makes its own row 
   if (!lockstep_test::has_gpu("kernel::CrossEntropy<CudaSpace>")) return;
   memory::CudaStream const stream;
   TwinLayout const twin(TwinLayout::Kind::ragged, {3});
-  Batch<float> batch{twin, 4, {}};
+  CrossEntropyCase<float> batch(twin.host(), 4, 5);
   batch.labels = {1, 4, -1};
-  auto const got = batch.on_device(stream, Write::overwrite);
+  auto const got = on_device(stream, twin, batch, Write::overwrite);
   for (std::size_t row = 0; row < 3; ++row) {
     CHECK(std::isnan(got.losses[row]) == (row > 0));
     CHECK(std::isnan(got.gradient[row * 4]) == (row > 0));
