@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/sequence_model.hpp"
+#include "nn/dropping_model.hpp"
 
 using namespace lockstep;
 using lockstep_test::check_model;
@@ -12,29 +12,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// Dropout on every slot, or, with slots of one token each and no lengths, on one vector per sample.
-struct Model {
-  nn::Parameter x;
-  nn::Dropout dropout;
-  bool vectors;
-  Model(TokenBatch const& batch, double probability, bool one_vector_each = false)
-      : x{{batch.rows * (one_vector_each ? 1 : batch.length), 10}, nn::Initializer::normal(1)},
-        dropout(probability),
-        vectors(one_vector_each) {}
-  void visit(auto&& each) {
-    each("x", x);
-    each("dropout", dropout);
-  }
-  template <class Context>
-  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    auto const in = lockstep_test::learned(context, x);
-    auto const layout = batch.layout();
-    if (vectors) return lockstep_test::irregular_loss(context, dropout.forward(context, in, batch.places()));
-    nn::Sequence<typename Context::Scalar, HostSpace> const sequence{in, layout};
-    return lockstep_test::irregular_loss(context, dropout.forward(context, sequence).tokens, &layout);
-  }
-};
-
+using Model = lockstep_test::DroppingModel<nn::Dropout>;
 TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
 
 }  // namespace
@@ -55,7 +33,7 @@ TEST_CASE("dropout layer: the identity in evaluation and at probability 0, witho
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, some.model.x);
   nn::Sequence<double, HostSpace> const sequences{x, batch.layout()};
-  CHECK(some.model.dropout.forward(context, sequences).tokens.value.data == x.value.data);
+  CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
 }
 
 TEST_CASE("dropout layer: a picture is a sample whose places are its elements") {
@@ -90,7 +68,7 @@ TEST_CASE("dropout layer: a value becomes zero with its probability, and else so
   auto& context = trial.context();
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const x = lockstep_test::learned(context, trial.model.x);
-  auto const y = trial.model.dropout.forward(context, nn::Sequence<double, HostSpace>{x, many.layout()}).tokens.value;
+  auto const y = trial.model.layer.forward(context, nn::Sequence<double, HostSpace>{x, many.layout()}).tokens.value;
   Index zeros = 0;
   for (Index i = 0; i < y.size(); ++i) {
     zeros += y.data[i] == 0;
@@ -104,11 +82,11 @@ TEST_CASE("dropout layer: every application and every step has a mask of its own
   Trial<Model, double> trial(Model(batch, 0.4));
   auto& context = trial.context();
   context.begin_micro_batch(nn::Mode::training, 1);
-  auto const first = trial.model.dropout.mask(context), second = trial.model.dropout.mask(context);
+  auto const first = trial.model.layer.mask(context), second = trial.model.layer.mask(context);
   context.begin_micro_batch(nn::Mode::training, 2);
-  auto const next = trial.model.dropout.mask(context);
+  auto const next = trial.model.layer.mask(context);
   context.begin_micro_batch(nn::Mode::training, 1);
-  CHECK(trial.model.dropout.mask(context).key == first.key);
+  CHECK(trial.model.layer.mask(context).key == first.key);
   CHECK(first.key != second.key);
   CHECK(first.key != next.key);
 }
@@ -118,7 +96,7 @@ TEST_CASE("dropout layer: a layer that drops nothing moves no other layer's mask
   auto const second_key = [](auto& t, nn::Dropout const& first) {
     t.context().begin_micro_batch(nn::Mode::training, 1);
     static_cast<void>(first.mask(t.context()));
-    return t.model.dropout.mask(t.context()).key;
+    return t.model.layer.mask(t.context()).key;
   };
-  CHECK(second_key(trial, trial.model.dropout) == second_key(trial, none.model.dropout));
+  CHECK(second_key(trial, trial.model.layer) == second_key(trial, none.model.layer));
 }

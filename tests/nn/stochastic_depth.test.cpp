@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "nn/sequence_model.hpp"
+#include "nn/dropping_model.hpp"
 
 using namespace lockstep;
 using lockstep_test::check_model;
@@ -16,29 +16,7 @@ using lockstep_test::Trial;
 
 namespace {
 
-/// Sequences of which branches are left out, or one vector per sample.
-struct Model {
-  nn::Parameter x;
-  nn::StochasticDepth depth;
-  bool vectors;
-  Model(TokenBatch const& batch, double probability, bool one_vector_each = false)
-      : x{{batch.rows * (one_vector_each ? 1 : batch.length), 10}, nn::Initializer::normal(1)},
-        depth(probability),
-        vectors(one_vector_each) {}
-  void visit(auto&& each) {
-    each("x", x);
-    each("depth", depth);
-  }
-  template <class Context>
-  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    auto const in = lockstep_test::learned(context, x);
-    auto const layout = batch.layout();
-    if (vectors) return lockstep_test::irregular_loss(context, depth.forward(context, in, batch.places()));
-    nn::Sequence<typename Context::Scalar, HostSpace> const sequence{in, layout};
-    return lockstep_test::irregular_loss(context, depth.forward(context, sequence).tokens, &layout);
-  }
-};
-
+using Model = lockstep_test::DroppingModel<nn::StochasticDepth>;
 TokenBatch const batch({5, 0, 1, 9, 3}, 9, 11);
 TokenBatch const many(std::vector<std::int32_t>(60, 9), 9, 11);
 
@@ -89,7 +67,7 @@ TEST_CASE("stochastic depth: the identity in evaluation and at probability 0, wi
   context.begin_micro_batch(nn::Mode::evaluation, 1);
   auto const x = lockstep_test::learned(context, some.model.x);
   nn::Sequence<double, HostSpace> const sequences{x, batch.layout()};
-  CHECK(some.model.depth.forward(context, sequences).tokens.value.data == x.value.data);
+  CHECK(some.model.layer.forward(context, sequences).tokens.value.data == x.value.data);
 }
 
 TEST_CASE("stochastic depth: a sample is kept as a whole, in any batch, as a picture or as a sequence") {
@@ -112,8 +90,8 @@ TEST_CASE("stochastic depth: every application draws anew") {
   context.begin_micro_batch(nn::Mode::training, 1);
   auto const x = lockstep_test::learned(context, trial.model.x);
   nn::Sequence<double, HostSpace> const in{x, many.layout()};
-  auto const first = trial.model.depth.forward(context, in).tokens.value;
-  auto const second = trial.model.depth.forward(context, in).tokens.value;
+  auto const first = trial.model.layer.forward(context, in).tokens.value;
+  auto const second = trial.model.layer.forward(context, in).tokens.value;
   CHECK(!std::equal(first.data, first.data + first.size(), second.data));
 }
 
