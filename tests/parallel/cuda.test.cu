@@ -50,6 +50,7 @@
 #include "memory/device.hpp"
 #include "parallel/farthest.hpp"
 #include "temporary_folder.hpp"
+#include "train/losses.hpp"
 
 using namespace lockstep;
 
@@ -108,11 +109,11 @@ std::vector<Text> texts() {
 /// A loss scale that float16 cannot hold at first.
 constexpr optim::LossScaler too_large{.start = 0x1p19, .growth_interval = 2};
 
-struct Losses final : train::Observer {
-  std::vector<double> values, scales;
+struct Losses final : lockstep_test::Losses {
+  std::vector<double> scales;
   std::stop_source* asks = nullptr;  // after the fifth step
   void step(train::StepReport const& report) override {
-    values.push_back(report.loss);
+    lockstep_test::Losses::step(report);
     scales.push_back(report.loss_scale);
     if (asks && values.size() == 5) asks->request_stop();
   }

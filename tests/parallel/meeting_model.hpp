@@ -28,6 +28,7 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "parallel/farthest.hpp"
+#include "train/losses.hpp"
 
 /// A model in whose passes all replicas meet: statistics over all their samples, and a loss over pairs of these.
 namespace meeting_model {
@@ -123,17 +124,12 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-struct Losses final : train::Observer {
-  std::vector<double> values;
-  void step(train::StepReport const& report) override { values.push_back(report.loss); }
-};
-
 /// Micro-steps of 8 samples for all replicas together. Of 43 the last has three, and of more than two replicas some get
 /// none of them.
 template <class Trained = Model, class Policy>
 Outcome fit(Policy policy, Trained model = Trained(), double learning_rate = 0.05) {
   auto const batch = 8 / policy.all_shards();
-  Losses losses;
+  lockstep_test::Losses losses;
   FitOptions options{.epochs = 2};
   options.observers = {&losses};
   Trainer trainer{std::move(model), optim::SGD{.learning_rate = learning_rate}, std::move(policy), 5};

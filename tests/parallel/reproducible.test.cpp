@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -38,8 +37,13 @@
 #include "../temporary_folder.hpp"
 #include "session_cases.hpp"
 #include "three_gpus.hpp"
+#include "train/losses.hpp"
+#include "train/texts.hpp"
 
 using namespace lockstep;
+using lockstep_test::Losses;
+using lockstep_test::random_texts;
+using lockstep_test::Text;
 using parallel::Reproducible;
 
 namespace {
@@ -47,11 +51,6 @@ namespace {
 using Ddp = parallel::DistributedDataParallel<comm::AnyCommunicator>;
 
 constexpr Index words = 50, longest = 6, width = 128;
-
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;
-};
 
 /// With all that could depend on how a batch is split: a table by rows, dropout, statistics of the batch, a layer that
 /// only some batches use, and one that none does.
@@ -83,23 +82,6 @@ class Model {
   nn::Linear head_{width, 3}, second_{width, 3}, unused_{48, width};
 };
 
-std::vector<Text> texts(int count, std::uint64_t seed) {
-  std::vector<Text> all;
-  for (int i = 0; i < count; ++i) {
-    auto const draw = [&](std::uint64_t k) { return mix(seed, static_cast<std::uint64_t>(i), k); };
-    Text text{{}, static_cast<int>(draw(0) % 3)};
-    for (std::uint64_t t = 0; t < 1 + draw(1) % longest; ++t)
-      text.tokens.push_back(static_cast<std::int32_t>(draw(t + 2) % words));
-    all.push_back(std::move(text));
-  }
-  return all;
-}
-
-struct Losses final : train::Observer {
-  std::vector<double> values;
-  void step(train::StepReport const& report) override { values.push_back(report.loss); }
-};
-
 struct Outcome {
   std::vector<float> values, buffers;
   std::vector<double> losses;
@@ -122,11 +104,11 @@ Outcome fit(Policy policy, int shards, FitOptions options) {
   options.observers = {&losses};
   Trainer trainer{Trained(Model()), optim::AdamW{.learning_rate = 1e-2, .decays = optim::DecayRule::matrices},
                   std::move(policy), 5};
-  data::DataLoader loader{data::InMemoryDataset{texts(53, 1)},
+  data::DataLoader loader{data::InMemoryDataset{random_texts(53, 1)},
                           data::ShuffledSampler{.seed = 1},
                           data::PadCollate{},
                           {.batch_size = 2, .workers = 0}};
-  data::DataLoader held_out{data::InMemoryDataset{texts(9, 2)},
+  data::DataLoader held_out{data::InMemoryDataset{random_texts(9, 2)},
                             data::SequentialSampler{},
                             data::PadCollate{},
                             {.batch_size = 2, .workers = 0}};

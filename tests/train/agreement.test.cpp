@@ -25,6 +25,8 @@
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/trainer.hpp>
 
+#include "parallel/farthest.hpp"
+#include "train/losses.hpp"
 #include "train/text_classifier.hpp"
 
 using namespace lockstep;
@@ -65,11 +67,6 @@ struct TakeGradient {
     for (Index i = 0; i < slice.count; ++i)
       slice.values[i] = slice.gradients[i] * static_cast<Scalar>(scalars->gradient_scale());
   }
-};
-
-struct Losses final : train::Observer {
-  std::vector<double> values;
-  void step(train::StepReport const& report) override { values.push_back(report.loss); }
 };
 
 struct Outcome {
@@ -134,12 +131,6 @@ Outcome ddp(int ranks, Optimizer optimizer, Setting const& setting, int threads 
   });
   for (auto const& outcome : outcomes) CHECK(outcome.values == outcomes[0].values);  // replicas never part
   return outcomes[0];
-}
-
-double farthest(std::vector<float> const& a, std::vector<float> const& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
-  return most;
 }
 
 // Roundings between a sample's input and an element of its gradient, at most: each layer's products and sums forward

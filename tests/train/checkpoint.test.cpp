@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
-#include <lockstep/core/mix.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
@@ -36,10 +35,11 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "temporary_folder.hpp"
-#include "train/text_classifier.hpp"
+#include "train/texts.hpp"
 #include "unprivileged.hpp"
 
 using namespace lockstep;
+using lockstep_test::random_texts;
 using lockstep_test::Text;
 
 namespace {
@@ -78,20 +78,9 @@ class Model {
   nn::Linear head_;
 };
 
-std::vector<Text> texts(int count, std::uint64_t seed) {
-  std::vector<Text> all;
-  for (int i = 0; i < count; ++i) {
-    auto const draw = [&](std::uint64_t k) { return mix(seed, static_cast<std::uint64_t>(i), k); };
-    Text text{{}, static_cast<int>(draw(0) % 3)};
-    for (std::uint64_t t = 0; t < 1 + draw(1) % longest; ++t)
-      text.tokens.push_back(static_cast<std::int32_t>(draw(t + 2) % words));
-    all.push_back(std::move(text));
-  }
-  return all;
-}
 constexpr int samples = 23;  // with batches of 4 and two to a step: 3 steps an epoch, the last of them short
 auto loader(Index batch_size, std::uint64_t seed = 1) {
-  return data::DataLoader{data::InMemoryDataset{texts(samples, 1)},
+  return data::DataLoader{data::InMemoryDataset{random_texts(samples, 1)},
                           data::ShuffledSampler{.seed = seed},
                           data::PadCollate{},
                           {.batch_size = batch_size, .workers = 0}};
@@ -107,7 +96,7 @@ Outcome fit(Policy policy, FitOptions const& options, Index batch_size = 4,
             Optimizer optimizer = {.learning_rate = 1e-2}) {
   Trainer trainer{Trained(Model{}), optimizer, std::move(policy), 5};
   auto batches = loader(batch_size);
-  auto held_out = data::DataLoader{data::InMemoryDataset{texts(9, 2)},
+  auto held_out = data::DataLoader{data::InMemoryDataset{random_texts(9, 2)},
                                    data::SequentialSampler{},
                                    data::PadCollate{},
                                    {.batch_size = 4, .workers = 0}};
@@ -519,7 +508,7 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
       "earlier run",
       [&](FitOptions o) {
         Trainer trainer{Model{}, optim::AdamW{}, single, 5};
-        auto batches = data::DataLoader{data::InMemoryDataset{texts(samples, 1)},
+        auto batches = data::DataLoader{data::InMemoryDataset{random_texts(samples, 1)},
                                         data::ShuffledSampler{.seed = 1},
                                         data::PadCollate{},
                                         {.batch_size = 4, .tail = data::Tail::drop}};

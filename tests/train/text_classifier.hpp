@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
@@ -11,24 +7,9 @@
 #include <lockstep/nn/pooling.hpp>
 #include <lockstep/nn/transformer_encoder.hpp>
 
+#include "train/texts.hpp"
+
 namespace lockstep_test {
-
-struct Text {
-  std::vector<std::int32_t> tokens;
-  int label;  // 0, 1 or 2
-};
-
-/// 64 texts of 1 to 24 tokens below 50. A text of 24 is in every batch of 8 consecutive ones, not in every shuffled
-/// one.
-inline std::vector<Text> uneven_texts() {
-  std::vector<Text> all;
-  for (int i = 0; i < 64; ++i) {
-    Text text{{}, i % 3};
-    for (int t = 0; t <= (i * 7) % 24; ++t) text.tokens.push_back(1 + (i * 11 + t * 5) % 49);
-    all.push_back(std::move(text));
-  }
-  return all;
-}
 
 /// The text classifier that several tests train: one type for all of them, which the compiler sees once.
 class TextClassifier {
