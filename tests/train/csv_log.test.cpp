@@ -132,23 +132,3 @@ TEST_CASE("a run does not go on in a file of other columns, or one that is damag
   start(0, {R"(top "1", of 5)"});
   CHECK(read_file(path) == names + R"(,"top ""1"", of 5")" + "\n");
 }
-
-TEST_CASE("a place that cannot be written to is named") {
-  train::CsvLog log("/no/such/folder/m");  // made when a run starts
-  CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
-}
-
-TEST_CASE("a second fit does not take the place of the first") {
-  lockstep_test::TemporaryFolder const folder;
-  train::CsvLog log(folder / "metrics.csv");
-  log.start({.steps = 2, .epochs = 1});
-  log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
-  log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it goes on, as after an error
-  log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
-  auto const before = lockstep_test::read_file(folder / "metrics.csv");
-  CHECK_THROWS_WITH_AS(
-      log.start({.steps = 2, .epochs = 1}),
-      doctest::Contains("metrics.csv is of a fit that came before, and would be lost; give each fit a CsvLog"),
-      ConfigError);
-  CHECK(lockstep_test::read_file(folder / "metrics.csv") == before);
-}

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <string>
+#include <type_traits>
 
 #include <lockstep/core/json.hpp>
+#include <lockstep/train/csv_log.hpp>
 
 #include "../temporary_folder.hpp"
 
@@ -101,22 +104,22 @@ TEST_CASE("a line that tells of no step is named, and nothing is changed") {
   CHECK(lockstep_test::read_file(path) == text);
 }
 
-TEST_CASE("a place that cannot be written to is named") {
-  train::MetricsLog log("/no/such/folder/m");  // made when a run starts
+TEST_CASE_TEMPLATE("a place that cannot be written to is named", Log, train::MetricsLog, train::CsvLog) {
+  Log log("/no/such/folder/m");  // made when a run starts
   CHECK_THROWS_WITH_AS(log.start({}), doctest::Contains("/no/such/folder/m: cannot create"), DataError);
 }
 
-TEST_CASE("a second fit does not take the place of the first") {
+TEST_CASE_TEMPLATE("a second fit does not take the place of the first", Log, train::MetricsLog, train::CsvLog) {
   lockstep_test::TemporaryFolder const folder;
-  train::MetricsLog log(folder / "metrics.jsonl");
+  Log log(folder / "log");
   log.start({.steps = 2, .epochs = 1});
   log.step({1, 2, 0, 0.5, 1e-3, 8, 0.25, 100});
   log.start({.steps = 2, .epochs = 1, .resumed = 1});  // it goes on, as after an error
   log.step({2, 2, 0, 0.5, 1e-3, 16, 0.25, 100});
-  auto const before = lockstep_test::read_file(folder / "metrics.jsonl");
+  auto const before = lockstep_test::read_file(folder / "log");
+  std::string const said = "/log is of a fit that came before, and would be lost; give each fit a ";
   CHECK_THROWS_WITH_AS(
       log.start({.steps = 2, .epochs = 1}),
-      doctest::Contains("metrics.jsonl is of a fit that came before, and would be lost; give each fit a MetricsLog"),
-      ConfigError);
-  CHECK(lockstep_test::read_file(folder / "metrics.jsonl") == before);
+      doctest::Contains((said + (std::is_same_v<Log, train::CsvLog> ? "CsvLog" : "MetricsLog")).c_str()), ConfigError);
+  CHECK(lockstep_test::read_file(folder / "log") == before);
 }
