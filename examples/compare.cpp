@@ -15,7 +15,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/launch/options.hpp>
-#include <lockstep/scaling/detail/number.hpp>
+#include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 
@@ -75,7 +75,7 @@ Run read(std::string const& directory) {
                .shards = reproducible ? reproducible->integer() : profile.shards,
                .profile = profile,
                .loss = number(final.at("eval_loss")),
-               .accuracy = accuracy ? scaling::detail::number(number(*accuracy), 4) : "-",
+               .accuracy = accuracy ? scaling::detail::rounded(number(*accuracy), 4) : "-",
                .parameters_sha256 = json.at("parameters_sha256").string(),
                .settings = settings_of(json)};
   });

@@ -14,9 +14,11 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/core/nearest.hpp>
+#include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/philox.hpp>
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/segment_plan.hpp>
@@ -116,9 +118,9 @@
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/row_numbers.hpp>
 #include <lockstep/kernel/sample_dropout.hpp>
-#include <lockstep/kernel/scale.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
-#include <lockstep/kernel/shift.hpp>
+#include <lockstep/kernel/sequence_scale.hpp>
+#include <lockstep/kernel/sequence_shift.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/kernel/softmax.hpp>
@@ -265,7 +267,6 @@
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/row_exchange.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/parallel/take_union.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 #include <lockstep/train/accuracy.hpp>
@@ -277,9 +278,11 @@
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/ctc_error_rate.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/f1.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/loss_part.hpp>
+#include <lockstep/train/mean_iou.hpp>
 #include <lockstep/train/metric.hpp>
 #include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/names_in_file.hpp>

@@ -13,8 +13,6 @@ using lockstep::ShapeError;
 TEST_CASE("levels are ordered by cost") {
   CHECK(Contract::off < Contract::cheap);
   CHECK(Contract::cheap < Contract::normal);
-  CHECK(Contract::normal < Contract::collective);
-  CHECK(Contract::collective < Contract::heavy);
   CHECK(checks(lockstep::contract_level));
   CHECK(checks(Contract::off));
 }
@@ -31,13 +29,7 @@ TEST_CASE("a broken rule throws its message; a kept one builds none") {
   CHECK(built == 1);
 }
 
-TEST_CASE("checks above the level are not made") {
-  // The default level is `normal`; this file is compiled with it.
-  static_assert(lockstep::contract_level == Contract::normal);
-  CHECK_THROWS_AS((expect<ShapeError, Contract::normal>(false, [] { return ""; })), ShapeError);
-  CHECK_NOTHROW((expect<ShapeError, Contract::collective>(false, [] { return ""; })));
-  CHECK_NOTHROW((expect<ShapeError, Contract::heavy>(false, [] { return ""; })));
-}
+TEST_CASE("the default level is normal") { static_assert(lockstep::contract_level == Contract::normal); }
 
 TEST_CASE("rules hold in constant expressions") {
   constexpr auto half = [](int n) {

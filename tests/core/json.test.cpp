@@ -161,3 +161,13 @@ TEST_CASE("no prefix of a text is accepted, and no byte of it may be dropped uns
     CHECK((message(cut) != "accepted" || parse(cut) != whole));
   }
 }
+
+TEST_CASE("a number too small for a double is 0, one too large is refused") {
+  CHECK(parse("1e-400").number() == 0);
+  CHECK(parse("0.0000001e-320").number() == 0);
+  CHECK(std::signbit(parse("-1e-400").number()));
+  CHECK(parse("1000000e-310").number() == 1e-304);
+  CHECK(message("0.1e400") != "accepted");
+  CHECK(message("1e99999999999999999999") != "accepted");
+  CHECK(parse("1e-99999999999999999999").number() == 0);
+}

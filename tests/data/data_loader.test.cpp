@@ -310,7 +310,6 @@ struct Shifted {
     auto in(Index) const {
       return [*this](Index position) { return position + by; };
     }
-    Index index(Index epoch, Index position) const { return in(epoch)(position); }
   };
   Index by;
   template <class D>

@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("what cannot be made is skipped: all else comes once, at its 
   auto const order = data::ShuffledSampler{.seed = 4}.over(D{});
   std::vector<Seen> expected;
   for (Index p = 0; p < 60; ++p)
-    if (auto const i = order.index(2, p); !broken(i)) expected.push_back({p / 8, p, static_cast<int>(i)});
+    if (auto const i = order.in(2)(p); !broken(i)) expected.push_back({p / 8, p, static_cast<int>(i)});
   for (int workers : {0, 1, 3}) {
     auto seen = epoch_of(D{}, {.batch_size = 4, .workers = workers, .on_failure = data::OnFailure::skip});
     std::sort(seen.begin(), seen.end());
@@ -113,7 +113,7 @@ TEST_CASE_TEMPLATE("what cannot be made is substituted, the same way for any wor
     auto const& row = first[static_cast<std::size_t>(p)];
     CHECK(row.position == p);
     CHECK(!broken(row.label));
-    if (auto const i = order.index(2, p); !broken(i)) CHECK(row.label == i);
+    if (auto const i = order.in(2)(p); !broken(i)) CHECK(row.label == i);
   }
   for (int workers : {1, 3}) CHECK(make(workers) == first);
 }
@@ -187,8 +187,8 @@ TEST_CASE("a failure's message has the sample's name, and its place in the order
   data::ShuffledSampler const sampler{.seed = 4};
   auto const order = sampler.over(Breaking{});
   Index position = 0;
-  while (!broken(order.index(0, position))) ++position;
-  auto const number = std::to_string(order.index(0, position)), place = std::to_string(position);
+  while (!broken(order.in(0)(position))) ++position;
+  auto const number = std::to_string(order.in(0)(position)), place = std::to_string(position);
   REQUIRE(number != place);
   data::DataLoader loader{Breaking{}, sampler, data::PadCollate{}, {.batch_size = 60}};
   loader.start({}, 0, 0, 1);
@@ -208,7 +208,7 @@ TEST_CASE("a deadline names the stuck sample, and the loader waits on when asked
   };
   std::atomic<bool> open = false;
   data::ShuffledSampler const sampler{.seed = 4};
-  auto const stuck = sampler.over(Breaking{16}).index(0, 5);
+  auto const stuck = sampler.over(Breaking{16}).in(0)(5);
   auto const number = std::to_string(stuck);
   REQUIRE(stuck != 5);  // a sample's number is not its position
   data::DataLoader loader{Stuck{{16}, &open, stuck},

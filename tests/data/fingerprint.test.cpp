@@ -47,9 +47,8 @@ TEST_CASE("a fingerprint tells datasets of one order apart by length, and orders
   struct Later {
     Index shift;
     Index size() const { return 64; }
-    Index index(Index epoch, Index position) const { return epoch == 0 ? position : (position + shift) % 64; }
     auto in(Index epoch) const {
-      return [*this, epoch](Index position) { return index(epoch, position); };
+      return [by = epoch == 0 ? 0 : shift](Index position) { return (position + by) % 64; };
     }
   };
   CHECK(data::fingerprint(Plain{64}, Later{1}) != data::fingerprint(Plain{64}, Later{2}));
@@ -63,4 +62,17 @@ TEST_CASE("the fingerprint of an order changes with length, sampler and seed, no
   CHECK(of(Plain{33}, data::ShuffledSampler{.seed = 2}) != of(Plain{33}, data::ShuffledSampler{.seed = 1}));
   CHECK(of(Plain{33}, data::SequentialSampler{}) != of(Plain{33}, data::ShuffledSampler{.seed = 1}));
   CHECK(of(Plain{32}, data::SequentialSampler{}) != of(Plain{33}, data::SequentialSampler{}));
+}
+
+TEST_CASE("of a dataset that draws, the fingerprint changes with the seed that it draws from") {
+  struct Drawing : Plain {
+    using Plain::get;
+    int get(Index, data::SampleKey const&) const { return 0; }
+  };
+  auto const of = [](auto const& dataset, std::uint64_t seed) {
+    return data::fingerprint(dataset, data::SequentialSampler{}.over(dataset), seed);
+  };
+  CHECK(of(Drawing{{9}}, 1) != of(Drawing{{9}}, 2));
+  CHECK(of(Drawing{{9}}, 0) == of(Plain{9}, 0));
+  CHECK(of(Plain{9}, 1) == of(Plain{9}, 2));
 }

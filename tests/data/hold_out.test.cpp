@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <lockstep/data/zip.hpp>
 
 using namespace lockstep;
 
@@ -72,4 +73,18 @@ TEST_CASE("what was held out of groups can be parted again: groups without sampl
   CHECK(first.evaluation.size() == 25);
   CHECK(second.evaluation.size() == 20);  // ceil(15 / 4) groups of the 15 that are left
   CHECK(second.training.size() == 55);
+}
+
+TEST_CASE("groups stay together in pairs, too") {
+  auto const parts = data::hold_out(data::Zip{Numbers{100}, Grouped{{100}}}, 0.25, 3);
+  std::set<Index> training, evaluation;
+  for (Index i = 0; i < parts.training.size(); ++i) training.insert(parts.training.original(i) / 5);
+  for (Index i = 0; i < parts.evaluation.size(); ++i) evaluation.insert(parts.evaluation.original(i) / 5);
+  CHECK(evaluation.size() == 5);
+  for (auto group : evaluation) CHECK(training.count(group) == 0);
+}
+
+TEST_CASE("a fraction that gives whole samples gives these") {
+  for (Index percent = 1; percent < 100; ++percent)
+    CHECK(data::hold_out(Numbers{100}, static_cast<double>(percent) / 100, 1).evaluation.size() == percent);
 }

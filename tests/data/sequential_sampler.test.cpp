@@ -18,8 +18,8 @@ TEST_CASE("positions are indices, in every epoch") {
     auto const order = data::SequentialSampler{}.over(Numbers{count});
     CHECK(order.size() == count);
     for (Index position = 0; position < count; ++position) {
-      CHECK(order.index(0, position) == position);
-      CHECK(order.index(7, position) == position);
+      CHECK(order.in(0)(position) == position);
+      CHECK(order.in(7)(position) == position);
     }
   }
 }

@@ -22,7 +22,7 @@ struct Numbers {
 std::vector<Index> order_of(std::uint64_t seed, Index epoch, Index count) {
   auto const order = data::ShuffledSampler{.seed = seed}.over(Numbers{count});
   std::vector<Index> all;
-  for (Index position = 0; position < count; ++position) all.push_back(order.index(epoch, position));
+  for (Index position = 0; position < count; ++position) all.push_back(order.in(epoch)(position));
   return all;
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("seed and epoch both count, and do not stand for each other") {
 
 TEST_CASE("a position in the middle of a thousand million costs nothing more") {
   auto const order = data::ShuffledSampler{.seed = 4}.over(Numbers{1'000'000'000});
-  auto const index = order.index(3, 999'999'999);
+  auto const index = order.in(3)(999'999'999);
   CHECK(index >= 0);
   CHECK(index < 1'000'000'000);
 }

@@ -307,3 +307,22 @@ TEST_CASE("evaluation recalls the running averages") {
   CHECK(r[0] == 0.5);
   CHECK(s[0] == 2.5);
 }
+
+TEST_CASE("a large mean hides no deviation: the sum's roundings are taken out again") {
+  constexpr Index rows = 16384, width = 3;
+  struct Kind {
+    double mean, deviation;
+  };
+  for (auto const& [mean, deviation] : {Kind{1e5, 10}, {1.7e9, 1e5}, {1000.3, 0.01}}) {
+    BatchNormCase<float> rounded{rows, width};
+    for (auto& each : rounded.x) each = static_cast<float>(mean + deviation * static_cast<double>(each));
+    BatchNormCase<double> exact{rows, width};
+    std::copy(rounded.x.begin(), rounded.x.end(), exact.x.begin());
+    auto const found = run(rounded, Activation::none, Write::overwrite);
+    auto const defined = lockstep_test::batch_norm_defined(exact, Activation::none, Write::overwrite);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(width); ++c) {
+      CHECK(std::abs(static_cast<double>(found.mean[c]) - defined.mean[c]) <= 0x1p-24 * mean + 1e-3 * deviation);
+      CHECK(static_cast<double>(found.reciprocal[c]) == doctest::Approx(defined.reciprocal[c]).epsilon(1e-3));
+    }
+  }
+}

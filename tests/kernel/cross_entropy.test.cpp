@@ -245,4 +245,8 @@ TEST_CASE("a label per row and a weight per class are needed") {
   };
   CHECK_THROWS_WITH_AS(run(5, {}), doctest::Contains("there are 5 labels"), ShapeError);
   CHECK_THROWS_WITH_AS(run(6, {.class_weights = weights}), doctest::Contains("3 class weights"), ShapeError);
+  for (float const wrong : {-0.5f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<float> const four{1, 1, wrong, 1};
+    CHECK_THROWS_WITH_AS(run(6, {.class_weights = four}), doctest::Contains("the weight of class 2 is"), ConfigError);
+  }
 }

@@ -127,7 +127,22 @@ TEST_CASE("averages count the zeros of the padding, as PyTorch does") {
 }
 
 TEST_CASE("sizes that disagree are refused") {
+  CHECK_THROWS_WITH_AS(largest({.rows = 1, .inputs = 1, .extent = {1, 1, 0}, .kernel = {1, 1, 2}, .padding = {0, 0, 1}},
+                               {}, 0, Write::overwrite),
+                       doctest::Contains("there must be places"), ShapeError);  // a window that lies in the padding
   ConvolutionShape const s{.rows = 1, .inputs = 1, .extent = {1, 1, 3}, .kernel = {1, 1, 2}};
   CHECK_THROWS_WITH_AS(average(s, {1, 2, 3, 4}, 0, Write::add),
                        "pooling: x and y have 4 and 2 elements; the shape needs 3 and 2", ShapeError);
+}
+
+TEST_CASE("the mean of very many places is as exact as that of a few") {
+  ThreadPool pool(2);
+  for (auto const& shape :
+       {ConvolutionShape{.rows = 2, .inputs = 3, .extent = {64, 64, 64}, .kernel = {64, 64, 64}},
+        ConvolutionShape{.rows = 1, .inputs = 20, .extent = {1, 1, 5000}, .kernel = {1, 1, 5000}}}) {
+    std::vector<float> const x(static_cast<std::size_t>(shape.rows * shape.input_size()), 0.1f);
+    std::vector<float> y(static_cast<std::size_t>(shape.rows * shape.inputs));
+    Kernel::average<float>(memory::Stream<HostSpace>(pool), shape, view(x, x.size()), view(y, y.size()));
+    for (float const each : y) CHECK(static_cast<double>(each) == doctest::Approx(0.1).epsilon(2e-5));
+  }
 }

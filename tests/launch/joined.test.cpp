@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <lockstep/core/mix.hpp>
 #include <lockstep/launch/run.hpp>
 
 #include <array>
@@ -318,9 +319,7 @@ namespace {
 
 /// One message to whoever meets under the name; whether an answer came.
 bool is_answered(std::string const& key, std::string const& message, uid_t host = ::geteuid()) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (char const c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  auto const name = "lockstep-" + std::to_string(host) + "-" + std::to_string(hash);
+  auto const name = "lockstep-" + std::to_string(host) + "-" + std::to_string(lockstep::mix(std::string_view(key)));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path + 1, sizeof address.sun_path - 1);

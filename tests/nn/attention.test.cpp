@@ -331,3 +331,26 @@ TEST_CASE("attention layer: bad options and inputs are refused with the numbers"
   CHECK_THROWS_WITH_AS(static_cast<void>(turned.model.attention.forward(c, x, y)),
                        doctest::Contains("rotary positions are those of one sequence"), ConfigError);
 }
+
+namespace {
+struct Bare : Model {
+  using Model::Model;
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& tokens) const {
+    auto layout = tokens.layout();
+    layout.positions = {};
+    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), layout};
+    return lockstep_test::irregular_loss(context, attention.forward(context, in).tokens, &layout);
+  }
+};
+}  // namespace
+
+TEST_CASE("attention layer: sequences without positions are attended to, where nothing is dropped") {
+  TokenBatch const batch({4, 2}, 4, 5);
+  Trial<Model, double> with(Model(batch, 6, 2, 0));
+  Trial<Bare, double> without(Bare(batch, 6, 2, 0));
+  CHECK(without.step(batch).sum == with.step(batch).sum);
+  CHECK(without.gradients == with.gradients);
+  Trial<Bare, double> drops(Bare(batch, 6, 2, 0.5));
+  CHECK_THROWS_WITH_AS(drops.step(batch), doctest::Contains("2 sequences and there are 0 positions"), ShapeError);
+}

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/nn/standard_normal.hpp>
+
 #include "nn/dropping_model.hpp"
 
 using namespace lockstep;
@@ -99,4 +101,19 @@ TEST_CASE("dropout layer: a layer that drops nothing moves no other layer's mask
     return t.model.layer.mask(t.context()).key;
   };
   CHECK(second_key(trial, trial.model.layer) == second_key(trial, none.model.layer));
+}
+
+TEST_CASE("dropout layer: a sequence without a position, the random key, is refused where one is needed") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  std::vector<float> const x(12, 1.f);
+  nn::Sequence<float, HostSpace> const in{context.input(TensorView<float const, 2, HostSpace>{x.data(), {3, 4}}),
+                                          nn::SequenceLayout<HostSpace>::vectors(3)};
+  auto const* const sentence = "3 sequences and there are 0 positions; each needs one: batch.positions()";
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::Dropout(0.5).forward(context, in)), doctest::Contains(sentence),
+                       ShapeError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::standard_normal_like(context, in)), doctest::Contains(sentence),
+                       ShapeError);
+  CHECK(nn::Dropout(0).forward(context, in).tokens.value.data == in.tokens.value.data);
 }

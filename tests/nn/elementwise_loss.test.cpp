@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
+#include <lockstep/data/column.hpp>
+#include <lockstep/nn/mean_squared_error.hpp>
+
 #include "nn/loss_check.hpp"
 
 using namespace lockstep;
@@ -108,4 +113,40 @@ TEST_CASE("elementwise_loss: weighed targets have a factor for each row or token
     factors.numbers.pop_back();
     CHECK_THROWS_WITH_AS(one.step(batch), doctest::Contains(" factors; each row needs one"), ShapeError);
   }
+}
+
+namespace {
+/// The rows' only numbers against targets of which some are missing.
+struct Missing {
+  nn::Parameter prediction{{5, 1}, nn::Initializer::normal(1)};
+  void visit(auto&& each) { each("prediction", prediction); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, data::OptionalColumn<float, HostSpace> const& targets) const {
+    auto const x = lockstep_test::learned(context, prediction);
+    return nn::mean_squared_error(context, x, nn::where_present(targets), {.factor = 3});
+  }
+};
+}  // namespace
+
+TEST_CASE("elementwise_loss: rows without a target count nothing, in the loss and its weight") {
+  std::vector<float> const numbers{1, std::numeric_limits<float>::quiet_NaN(), 3, 0, -2};
+  bool const present[]{true, false, true, false, true};
+  data::OptionalColumn<float, HostSpace> const targets{{numbers.data(), {5}}, {present, {5}}};
+  auto const result = lockstep_test::check_model(Missing{}, targets);
+  CHECK_MESSAGE(result.ok(), result.where);
+  lockstep_test::Trial<Missing, double> trial(Missing{});
+  auto const loss = trial.step(targets);
+  CHECK(loss.weight == 3);
+  double sum = 0;
+  auto const& x = trial.values;
+  for (std::size_t i : {0u, 2u, 4u}) sum += 3 * std::pow(x[i] - static_cast<double>(numbers[i]), 2);
+  CHECK(loss.sum == doctest::Approx(sum));
+  CHECK(trial.gradients[1] == 0);
+  bool const none[5]{};
+  using Targets = data::OptionalColumn<float, HostSpace>;
+  auto const nothing = trial.step(Targets{{numbers.data(), {5}}, {none, {5}}});
+  CHECK(nothing.weight == 0);
+  CHECK(nothing.sum == 0);
+  CHECK_THROWS_WITH_AS(trial.step(Targets{{numbers.data(), {4}}, {present, {4}}}),
+                       doctest::Contains("the prediction has 5 rows and there are 4 targets"), ShapeError);
 }

@@ -427,3 +427,26 @@ TEST_CASE("bad options and columns are refused") {
   bad.ids[2] = 11;
   CHECK_THROWS_WITH_AS(trial.step(bad), doctest::Contains("the table embedding.token has 11 rows"), DataError);
 }
+
+namespace {
+struct Typed {
+  nn::FusedEmbedding embedding{{.vocabulary = 11, .width = 6, .types = 3}};
+  int segments = 1;
+  void visit(auto&& each) { each("embedding", embedding); }
+  template <class Context>
+  nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
+    auto const x = segments == 1
+                       ? embedding.forward(context, batch.tokens(), batch.places())
+                       : embedding.forward(context, nn::concatenate(batch.tokens(), batch.tokens()), batch.places());
+    return lockstep_test::irregular_loss(context, nn::mean_pool(context, x));
+  }
+};
+}  // namespace
+
+TEST_CASE("token types of which a pass has fewer segments get nothing from it, nor keep what they had") {
+  for (int const segments : {1, 2}) {
+    CAPTURE(segments);
+    auto const result = check_model(Typed{.segments = segments}, mixed);
+    CHECK_MESSAGE(result.ok(), result.where);
+  }
+}

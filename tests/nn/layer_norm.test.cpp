@@ -73,8 +73,8 @@ TEST_CASE_TEMPLATE("a sum in the memory of what is added, and a norm set aside, 
                    double) {
   Batch const batch{.rows = 3, .length = 50, .lengths = {50, 1, 0}};
   auto const sparing = [](auto& context, Block const& b, auto const& x) {
-    auto const y = b.norm.join(context, x, b.linear.forward(context, x), b.dropout);
-    auto const z = b.norm.join(context, y, b.linear.forward(context, y), b.dropout);
+    auto const y = b.norm.forward_in_place(context, x, b.linear.forward(context, x), b.dropout);
+    auto const z = b.norm.forward_in_place(context, y, b.linear.forward(context, y), b.dropout);
     context.set_aside(y.tokens);
     auto const normalized = b.norm.forward(context, z);
     auto const last = b.linear.forward(context, normalized);

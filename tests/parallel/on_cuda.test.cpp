@@ -16,7 +16,10 @@ struct Two {  // the third and fourth shard of eight
   static int shards() { return 2; }
   static int first_shard() { return 2; }
   static int all_shards() { return 8; }
+  static int threads_each() { return 5; }
   static parallel::Place place(int) { return {.threads = 5}; }
+  static char const* name() { return "two"; }
+  static char const* engine() { return "self"; }
   template <class Model, class Optimizer, class Space>
   struct Session {
     using Where = Space;

@@ -13,6 +13,15 @@ struct NoShards {
   int first_shard() { return 0; }
   int all_shards() { return 1; }
 };
+struct NoName : NoShards {
+  int shards() { return 1; }
+  int threads_each() { return 1; }
+  parallel::Place place(int) { return {}; }
+};
+struct Whole : NoName {
+  char const* name() { return "whole"; }
+  char const* engine() { return "self"; }
+};
 }  // namespace
 
 TEST_CASE("threads per device are those asked for, else an equal share of the cores and at least one") {
@@ -35,4 +44,8 @@ TEST_CASE("ranks share the cores of their own host") {
   for (auto const* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
 }
 
-TEST_CASE("a policy says its shards") { CHECK_FALSE(parallel::ParallelPolicy<NoShards>); }
+TEST_CASE("a policy says its shards, its places and its names") {
+  CHECK_FALSE(parallel::ParallelPolicy<NoShards>);
+  CHECK_FALSE(parallel::ParallelPolicy<NoName>);
+  CHECK(parallel::ParallelPolicy<Whole>);
+}

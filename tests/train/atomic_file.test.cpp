@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "../temporary_folder.hpp"
 
 using namespace lockstep;
@@ -53,6 +55,24 @@ TEST_CASE("a symbolic link stays one") {
   CHECK(lockstep_test::read_file(folder / "target") == "new");
   CHECK(lockstep_test::read_file(folder / "link") == "new");
   CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a link to what is not there yet stays one, also behind another, and rights stay") {
+  lockstep_test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "deep");
+  REQUIRE(::symlink("deep/second", (folder / "first").c_str()) == 0);
+  REQUIRE(::symlink("target", (folder / "deep/second").c_str()) == 0);
+  auto const write = [&](char const* text) {
+    train::AtomicFile file(folder / "first");
+    file.write(text);
+    file.commit();
+  };
+  write("new");
+  CHECK(std::filesystem::is_symlink(folder / "first"));
+  CHECK(lockstep_test::read_file(folder / "deep/target") == "new");
+  std::filesystem::permissions(folder / "deep/target", std::filesystem::perms(0600));
+  write("newer");
+  CHECK(std::filesystem::status(folder / "deep/target").permissions() == std::filesystem::perms(0600));
 }
 
 TEST_CASE("a place that cannot be written to is named") {

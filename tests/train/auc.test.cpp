@@ -8,10 +8,15 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/philox.hpp>
+#include <lockstep/data/collated.hpp>
+#include <lockstep/data/pad_collate.hpp>
 #include <lockstep/memory/space.hpp>
+#include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/sequence.hpp>
 
 #include "labelled.hpp"
@@ -82,4 +87,24 @@ TEST_CASE("tokens of sequences count, padding does not; what is no logit is refu
                        ShapeError);
   CHECK_THROWS_WITH_AS(add(metric, {std::numeric_limits<float>::quiet_NaN()}, {1}), doctest::Contains("that is nan"),
                        DataError);
+}
+
+TEST_CASE("labels that may be missing, and those of tokens") {
+  struct Optional {
+    std::optional<int> label;
+    std::vector<int> each;
+  };
+  std::vector<Optional> const samples{{0, {0, 1}}, {0, {}}, {1, {1}}, {std::nullopt, {0}}, {1, {}}};
+  data::Collated const batch{data::PadCollate{}, samples};
+  train::Auc clicked{&Optional::label};
+  std::vector<float> logits{-2, -1, 1, 0, 2};
+  clicked.add(nn::Variable<float, 2, HostSpace>{{logits.data(), {5, 1}}, nullptr}, batch.batch());
+  CHECK(clicked.value() == 1);
+  auto const tokens = nn::layout_of<HostSpace>(batch.batch()[&Optional::each], batch.batch().positions());
+  std::vector<float> padded(static_cast<std::size_t>(tokens.slots), 9);
+  for (auto const& [slot, logit] : {std::pair{0, -1.f}, {1, 1.f}, {4, 2.f}, {6, 0.f}})
+    padded[std::size_t(slot)] = logit;
+  train::Auc of_tokens{&Optional::each};
+  of_tokens.add(nn::Sequence<float, HostSpace>{{{padded.data(), {tokens.slots, 1}}, nullptr}, tokens}, batch.batch());
+  CHECK(of_tokens.value() == 1);
 }

@@ -108,3 +108,33 @@ TEST_CASE("averages are alike under every policy, with a sharded optimizer too, 
       return 0;
     });
 }
+
+TEST_CASE("what is loaded, or taken, is its own average, and what is not stays as it was") {
+  TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors";
+  for (bool const sharded : {false, true})
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      auto mine = texts(4), evaluated = texts(4), again = texts(4);
+      parallel::DistributedDataParallel policy{comm::connect(world), 4096, 1};
+      policy.shard_optimizer = sharded;
+      Trainer trainer{model(), averaged(), std::move(policy)};
+      trainer.fit(mine, {.epochs = 2});
+      auto const before = train::averages(trainer);
+      Trainer saved{model(), averaged(), parallel::SingleDevice{.threads = 1}, 5};
+      auto const whole = std::vector<float>(saved.values().begin(), saved.values().end());
+      if (world.rank == 0) saved.save(path);
+      trainer.load(path, "head.");
+      auto now = train::averages(trainer);
+      for (auto const& entry : trainer.layout().entries()) {
+        bool const loaded = entry.name.starts_with("head.");
+        CAPTURE(entry.name);
+        CHECK(std::equal(now.begin() + entry.offset, now.begin() + entry.offset + entry.size,
+                         (loaded ? whole : before).begin() + entry.offset));
+      }
+      trainer.load(path);
+      CHECK(train::averages(trainer) == whole);
+      CHECK(trainer.evaluate(train::Evaluation{evaluated}).loss ==
+            doctest::Approx(saved.evaluate(train::Evaluation{again}).loss));
+      return 0;
+    });
+}

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -617,4 +619,48 @@ TEST_CASE("a progress that no run leaves is refused with file, name and value") 
   edited("\"loss_scale\":2.0", "\"loss_scale\":1e300", "loss_scale is 1000000");
   edited("\"good_steps\":3", "\"good_steps\":4294967299", "good_steps is 4294967299");  // not 3, whose bits it has
   edited("\"reproducible\":4", "\"reproducible\":4294967300", "reproducible is 4294967300");
+}
+
+TEST_CASE("a run that ends within an epoch tells the loss of what it had of it, and goes on with it") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const single = [](FitOptions const& o) { return fit(parallel::SingleDevice{.threads = 1}, o).record; };
+  auto const five = single({.epochs = 4, .max_steps = 5, .accumulation = 2});
+  auto const four = single({.epochs = 4, .max_steps = 4, .accumulation = 2, .checkpoints = {.folder = folder / "a"}});
+  CHECK(four.train_loss > 0);
+  CHECK(four.train_loss != five.train_loss);
+  CHECK(single({.epochs = 4,
+                .max_steps = 5,
+                .accumulation = 2,
+                .checkpoints = {.resume = train::newest_checkpoint(folder / "a")}})
+            .train_loss == five.train_loss);
+  CHECK(single({.epochs = 4, .max_steps = 1, .accumulation = 2}).train_loss > 0);
+}
+
+TEST_CASE("a run does not go on into a folder that has another run's checkpoints") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const run = [&](std::string const& to, std::string const& from) {
+    fit(parallel::SingleDevice{.threads = 1},
+        {.max_steps = from.empty() ? 2 : 3, .checkpoints = {.folder = folder / to, .keep = 1, .resume = from}});
+  };
+  run("a", ""), run("b", "");
+  CHECK_THROWS_WITH_AS(
+      run("b", step_file(folder / "a", 2)),
+      ("fit: the folder for checkpoints has those of another run, the newest " + step_file(folder / "b", 2) +
+       ", and this run goes on from " + step_file(folder / "a", 2) + "; name another folder, or remove them")
+          .c_str(),
+      ConfigError);
+  CHECK(train::checkpoint_steps(folder / "b") == std::vector<Index>{2});
+  REQUIRE(::symlink("a", (folder / "link").c_str()) == 0);
+  run("link", step_file(folder / "a", 2));
+  run("c", step_file(folder / "a", 3));
+  CHECK(train::checkpoint_steps(folder / "a") == std::vector<Index>{3});
+}
+
+TEST_CASE("a file whose name is not quite that of a checkpoint is none") {
+  lockstep_test::TemporaryFolder const folder;
+  for (auto const* name : {"step_100", "step_0100", "step_-1", "step_+7", "step_7x", "step_"})
+    lockstep_test::write_file(folder / name + ".safetensors", "x");
+  CHECK(train::checkpoint_steps(folder.path()) == std::vector<Index>{100});
+  train::remove_old_checkpoints(folder.path(), 100, 1);
+  CHECK(std::filesystem::exists(step_file(folder.path(), 100)));
 }

@@ -123,6 +123,18 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
   CHECK(train_to(6, "loss", train::checkpoint_path(folder / "saved", "step_10")).put_aside.empty());
 }
 
+TEST_CASE("a name without a dot, in a folder with one, is put aside as well") {
+  lockstep_test::TemporaryFolder const folder;
+  for (auto const* name : {"v1.0/best", "v1.0/best.safetensors", "best"}) {
+    Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest earlier(trainer, folder / name), later(trainer, folder / name);
+    earlier.start({.steps = 10, .epochs = 1});
+    earlier.evaluation({.step = 3, .best = true});
+    later.start({.steps = 10, .epochs = 1, .resumed = 5, .best = 2});
+    CHECK(std::filesystem::exists(later.put_aside()));
+  }
+}
+
 TEST_CASE("a fit without evaluations is refused before its first step, a dry run too") {
   lockstep_test::TemporaryFolder const folder;
   auto loader = line::loader(8, 4), again = line::loader(8, 4);

@@ -123,3 +123,13 @@ TEST_CASE_TEMPLATE("a second fit does not take the place of the first", Log, tra
       doctest::Contains((said + (std::is_same_v<Log, train::CsvLog> ? "CsvLog" : "MetricsLog")).c_str()), ConfigError);
   CHECK(lockstep_test::read_file(folder / "log") == before);
 }
+
+TEST_CASE("a gradient that overflowed in float16 has no norm, and is no reason to end") {
+  lockstep_test::TemporaryFolder const folder;
+  train::MetricsLog log(folder / "metrics.jsonl");
+  log.start({.steps = 1, .epochs = 1});
+  train::StepReport report{1, 1, 0, 0.5, 1e-3, 8, 0.25, 100};
+  report.gradient_norm = std::numeric_limits<double>::infinity();
+  log.step(report);
+  CHECK(lockstep_test::read_file(folder / "metrics.jsonl").find("\"gradient_norm\":null") != std::string::npos);
+}

@@ -226,6 +226,9 @@ TEST_CASE("parameters of another model are refused") {
   train::save_parameters(folder / "other.safetensors", layout, values, {}, buffers);
   CHECK_THROWS_WITH_AS((train::Predictor{Model{}, folder / "other.safetensors"}), doctest::Contains("first.weight"),
                        DataError);
+  auto const some = [](std::string_view name) { return std::string(name.starts_with("first.") ? name : ""); };
+  CHECK_THROWS_WITH_AS((train::Predictor{Model(5), folder / "other.safetensors", some}),
+                       doctest::Contains("and a predictor has nothing else to take it from"), ConfigError);
   Model const large(500);
   CHECK_THROWS_WITH_AS((train::Predictor{large, std::span<float const>(values)}),
                        doctest::Contains("give those of the same model"), ShapeError);

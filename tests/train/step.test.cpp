@@ -457,3 +457,60 @@ TEST_CASE("what cannot be taken is refused by name, and changes nothing") {
                          ConfigError);
   CHECK(values_of(net) == before);
 }
+
+TEST_CASE("a step that threw, and so changed nothing, does not count") {
+  auto const moved = [](bool fails, bool by_fit) {
+    Trainer trainer{Net{}, adamw(), single()};
+    auto const train = [&](float height) {
+      auto all = points(4);
+      for (auto& each : all) each.height += height;
+      if (!by_fit) return static_cast<void>(trainer.step(data::Collated{data::PadCollate{}, all}));
+      data::DataLoader once{
+          data::InMemoryDataset{all}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4}};
+      trainer.fit(once, {.epochs = 1});
+    };
+    if (fails) CHECK_THROWS_AS(train(std::numeric_limits<float>::quiet_NaN()), Error);
+    train(0);
+    return values_of(trainer);
+  };
+  for (bool const by_fit : {false, true}) CHECK(moved(true, by_fit) == moved(false, by_fit));
+}
+
+namespace {
+struct Partly : Net {
+  Partly() {
+    hidden.visit([](char const*, nn::Parameter& p) { p.frozen = true; });
+  }
+  nn::Linear hidden{2, 2};
+  void visit(auto&& each) { each("hidden_first", hidden), Net::visit(each); }
+  auto predict(auto& context, auto const& batch) const {
+    auto const x = hidden.forward(context, context.input(batch[&Point::at].values));
+    return forward(context, x, batch.positions());
+  }
+};
+struct Whole : Partly {
+  Whole() {
+    hidden.visit([](char const*, nn::Parameter& p) { p.frozen = false; });
+  }
+};
+}  // namespace
+
+TEST_CASE("what is frozen does not count in the norm, used in training as it may be") {
+  auto const norm = [](auto model, float far) {
+    std::vector<double> all(2);
+    launch::run({.threads = 2}, [&](launch::World& world) {
+      Trainer trainer{model, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
+      for (int i = 0; i < 2; ++i) {
+        auto mine = points(3);
+        if (world.rank == 1) mine[0].at[0] = far;
+        static_cast<void>(trainer.step(data::Collated{data::PadCollate{}, mine}, {.clip_norm = 0.01}));
+        if (i == 0) all[static_cast<std::size_t>(world.rank)] = trainer.gradient_norm();
+      }
+      trainer.check_replicas();
+      return 0;
+    });
+    CHECK(all[0] == all[1]);
+    return all[0];
+  };
+  CHECK(norm(Partly{}, 30) < norm(Whole{}, 30));
+}

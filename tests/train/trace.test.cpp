@@ -17,6 +17,7 @@
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/cross_entropy.hpp>
+#include <lockstep/nn/frozen.hpp>
 #include <lockstep/nn/fused_embedding.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/pooling.hpp>
@@ -28,6 +29,7 @@
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/detail/named_spans.hpp>
+#include <lockstep/train/layer_times.hpp>
 #include <lockstep/train/trainer.hpp>
 
 #include "train/text_classifier.hpp"
@@ -73,17 +75,34 @@ class Classifier {
   nn::Linear head_{16, 3};
 };
 
+/// A block that learns nothing below one that does.
+class Partly {
+ public:
+  void visit(auto&& each) { each("embedding", embedding_), each("below", below_), each("head", head_); }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    auto const x = below_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
+    return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
+  }
+
+ private:
+  nn::FusedEmbedding embedding_{{.vocabulary = 50, .length = 24, .width = 16}};
+  nn::Frozen<nn::TransformerEncoder> below_{
+      nn::TransformerEncoder({.layers = 2, .width = 16, .heads = 2, .feed_forward = 32})};
+  nn::Linear head_{16, 3};
+};
+
 struct Fitted {
   std::vector<float> values;
   nn::ParameterLayout layout;
 };
-template <class Policy>
+template <class Model = Classifier, class Policy>
 Fitted fit(Policy policy, train::Trace* trace, int accumulation = 1, Index most_steps = 0) {
   data::DataLoader loader{data::InMemoryDataset{uneven_texts()},
                           data::ShuffledSampler{.seed = 3},
                           data::PadCollate{},
                           {.batch_size = 4, .workers = 1}};
-  Trainer trainer{Classifier{}, optim::AdamW{}, std::move(policy)};
+  Trainer trainer{Model{}, optim::AdamW{}, std::move(policy)};
   trainer.fit(loader, {.epochs = 2, .max_steps = most_steps, .accumulation = accumulation, .trace = trace});
   return {std::vector<float>(trainer.values().begin(), trainer.values().end()), trainer.layout()};
 }
@@ -273,4 +292,26 @@ TEST_CASE("after a fit that ends in an error nobody writes there any more") {
     CHECK(trace.steps() == 2);
   }
   trainer.fit(loader, {.epochs = 1});  // under a sanitizer: the trace is gone
+}
+
+TEST_CASE("a frozen block is one operation, and none of it is booked on the next") {
+  train::Trace trace;
+  auto const fitted = fit<Partly>(parallel::SingleDevice{.threads = 1}, &trace);
+  std::size_t frozen_bytes = 0;
+  for (auto const& entry : fitted.layout.entries())
+    if (entry.frozen) frozen_bytes += static_cast<std::size_t>(entry.size) * sizeof(float);
+  bool found = false;
+  for (auto const& time : train::layer_times(trace, fitted.layout)) {
+    CAPTURE(time.layer);
+    CHECK_FALSE(time.layer.starts_with("below."));
+    if (time.layer != "below") continue;
+    found = true;
+    CHECK(time.operation == "Frozen");
+    CHECK(time.calls == doctest::Approx(1));
+    CHECK(time.forward_ms > 0);
+    CHECK(time.backward_ms == 0);
+    CHECK(time.parameter_bytes == frozen_bytes);
+    CHECK(time.activation_bytes > 0);
+  }
+  CHECK(found);
 }

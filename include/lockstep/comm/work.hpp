@@ -24,7 +24,7 @@ class [[nodiscard]] Work {
     }
   }
 
-  /// Whether it is complete, after some progress.
+  /// Whether it is complete, after some progress. Says nothing of a rank that is lost: only wait does.
   [[nodiscard]] bool done() {
     if (!piece_.complete()) communicator_->progress();
     return piece_.complete();

@@ -4,24 +4,13 @@
 
 #include <lockstep/core/version.hpp>
 
-/// How much is checked at run time, graded by what a check costs. `collective` checks compare ranks and so communicate.
-#define LOCKSTEP_CONTRACT_OFF 0
-#define LOCKSTEP_CONTRACT_CHEAP 10
-#define LOCKSTEP_CONTRACT_NORMAL 20
-#define LOCKSTEP_CONTRACT_COLLECTIVE 30
-#define LOCKSTEP_CONTRACT_HEAVY 40
-#if !defined(LOCKSTEP_CONTRACT_LEVEL)
-#define LOCKSTEP_CONTRACT_LEVEL LOCKSTEP_CONTRACT_NORMAL
-#endif
-
 namespace lockstep::inline LOCKSTEP_ABI {
 
+/// How much is checked at run time, graded by what a check costs: LOCKSTEP_CONTRACT_LEVEL.
 enum class Contract : int {
-  off = LOCKSTEP_CONTRACT_OFF,                ///< nothing
-  cheap = LOCKSTEP_CONTRACT_CHEAP,            ///< a comparison per call
-  normal = LOCKSTEP_CONTRACT_NORMAL,          ///< a pass over small inputs, such as ids (the default)
-  collective = LOCKSTEP_CONTRACT_COLLECTIVE,  ///< ranks compare notes
-  heavy = LOCKSTEP_CONTRACT_HEAVY,            ///< a pass over everything, such as a search for nan
+  off = LOCKSTEP_CONTRACT_OFF,        ///< nothing
+  cheap = LOCKSTEP_CONTRACT_CHEAP,    ///< a comparison per call
+  normal = LOCKSTEP_CONTRACT_NORMAL,  ///< a pass over small inputs, such as ids (the default)
 };
 
 /// The level that this translation unit was compiled with.
@@ -31,9 +20,9 @@ inline constexpr Contract contract_level = static_cast<Contract>(LOCKSTEP_CONTRA
 [[nodiscard]] constexpr bool checks(Contract level) noexcept { return level <= contract_level; }
 
 /// Throws `E` with the message that `say()` builds when `holds` is false; nothing is built otherwise.
-template <class E, Contract level = Contract::cheap, class Say>
+template <class E, class Say>
 constexpr void expect(bool holds, Say&& say) {
-  if constexpr (checks(level)) {
+  if constexpr (checks(Contract::cheap)) {
     if (!holds) throw E(say());
   }
 }

@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/parse_real.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::json {
 namespace detail {
@@ -184,7 +186,14 @@ class Parser {
   template <class T>
   Value converted(std::string_view number, std::size_t start, char const* what) {
     T out{};
-    if (std::from_chars(number.data(), number.data() + number.size(), out).ec != std::errc()) {
+    auto const *const begin = number.data(), *const end = begin + number.size();
+    auto const read = [&] {
+      if constexpr (std::is_floating_point_v<T>)
+        return lockstep::parse_real(begin, end, out);
+      else
+        return std::from_chars(begin, end, out);
+    }();
+    if (read.ec != std::errc()) {
       at_ = start;
       fail(std::string(number.substr(0, 40)) + " is beyond the range of " + what);
     }

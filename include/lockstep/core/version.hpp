@@ -7,8 +7,8 @@
 #define LOCKSTEP_VERSION_PATCH 0
 
 /// The inline namespace that everything lives in: two libraries built against different versions, with and without a
-/// library that computes for us, or for one instruction set and for several, may meet in one program without sharing a
-/// symbol.
+/// library that computes for us, for one instruction set and for several, or with more checks and fewer, may meet in
+/// one program without sharing a symbol.
 #if defined(LOCKSTEP_BLAS)
 #define LOCKSTEP_ABI_BLAS _blas
 #else
@@ -29,10 +29,25 @@
 #else
 #define LOCKSTEP_ABI_SET
 #endif
-#define LOCKSTEP_ABI_JOIN(a, b, c, d, e) a##b##c##d##e
-#define LOCKSTEP_ABI_JOINED(a, b, c, d, e) LOCKSTEP_ABI_JOIN(a, b, c, d, e)
-#define LOCKSTEP_ABI \
-  LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, LOCKSTEP_ABI_SET)
+/// How much is checked at run time (contract.hpp).
+#define LOCKSTEP_CONTRACT_OFF 0
+#define LOCKSTEP_CONTRACT_CHEAP 10
+#define LOCKSTEP_CONTRACT_NORMAL 20
+#if !defined(LOCKSTEP_CONTRACT_LEVEL)
+#define LOCKSTEP_CONTRACT_LEVEL LOCKSTEP_CONTRACT_NORMAL
+#endif
+#if LOCKSTEP_CONTRACT_LEVEL >= LOCKSTEP_CONTRACT_NORMAL
+#define LOCKSTEP_ABI_CHECKS
+#elif LOCKSTEP_CONTRACT_LEVEL >= LOCKSTEP_CONTRACT_CHEAP
+#define LOCKSTEP_ABI_CHECKS _cheap
+#else
+#define LOCKSTEP_ABI_CHECKS _off
+#endif
+#define LOCKSTEP_ABI_JOIN(a, b, c, d, e, f) a##b##c##d##e##f
+#define LOCKSTEP_ABI_JOINED(a, b, c, d, e, f) LOCKSTEP_ABI_JOIN(a, b, c, d, e, f)
+#define LOCKSTEP_ABI                                                                                      \
+  LOCKSTEP_ABI_JOINED(v0_1, LOCKSTEP_ABI_BLAS, LOCKSTEP_ABI_ONEDNN, LOCKSTEP_ABI_CUDNN, LOCKSTEP_ABI_SET, \
+                      LOCKSTEP_ABI_CHECKS)
 
 #if __cplusplus < 202002L
 #error "Lockstep: it needs C++20: compile with -std=c++20 or later"

@@ -146,7 +146,7 @@ class DataLoader {
   /// Samples in an epoch.
   [[nodiscard]] Index samples() const { return detail::samples_of(core_->order()); }
   /// Micro-steps in an epoch, alike on all ranks: ceil(samples / (batch_size * split.all)), or the floor for
-  /// Tail::drop; of a BatchSampler's batches, ceil(batches / split.all).
+  /// Tail::drop; of a BatchOrder's batches, ceil(batches / split.all).
   [[nodiscard]] Index steps(Split const& split = {}) const { return core_->layout(split, 0).steps(); }
 
   /// From the next start on, batches lie in memory of this resource: page-locked memory, for those that go to a device.
@@ -174,7 +174,7 @@ class DataLoader {
   [[nodiscard]] LoaderState state_before(Split const& split, Index epoch, Index step) const {
     return {epoch, core_->layout(split, epoch).begin(step), samples(), fingerprint()};
   }
-  /// Where to go on after a micro-step. A BatchSampler's batches are what its position counts: they can be shared by
+  /// Where to go on after a micro-step. A BatchOrder's batches are what its position counts: they can be shared by
   /// another number of ranks, and are made the same way.
   [[nodiscard]] LoaderState state_after(Held const& held) const {
     LoaderState out{held.epoch(), held.slot_->layout.end(held.step()), samples(), fingerprint()};
@@ -238,7 +238,7 @@ class DataLoader {
 
   /// Made when first asked for: it may be of all the data.
   [[nodiscard]] std::string const& fingerprint() const {
-    if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order());
+    if (fingerprint_.empty()) fingerprint_ = data::fingerprint(core_->dataset(), core_->order(), core_->options().seed);
     return fingerprint_;
   }
   void expect_own_process() const {

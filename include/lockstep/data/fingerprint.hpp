@@ -19,7 +19,7 @@ template <Order O>
       mix(mix("lockstep.data.fingerprint"), static_cast<std::uint64_t>(samples), static_cast<std::uint64_t>(size));
   constexpr Index places = 8;
   for (Index i = 0; i < places && size > 0; ++i) {
-    hash = mix(hash, static_cast<std::uint64_t>(order.index(i, size / places * i)));
+    hash = mix(hash, static_cast<std::uint64_t>(order.in(i)(size / places * i)));
   }
   return hash;
 }
@@ -39,11 +39,14 @@ template <Order O>
 }
 
 /// 16 hexadecimal digits that change when a dataset or the order it is visited in does: of the number of samples, some
-/// places of the order and, where the dataset offers it, its own fingerprint. Reads no sample.
+/// places of the order, where the dataset offers it, its own fingerprint and, where it draws samples, the seed that it
+/// draws from. Reads no sample.
 template <Dataset D, Order O>
-[[nodiscard]] std::string fingerprint(D const& dataset, O const& order) {
+[[nodiscard]] std::string fingerprint(D const& dataset, O const& order, std::uint64_t seed = 0) {
   auto hash = detail::hash_of_order(static_cast<Index>(dataset.size()), order);
   if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
+  if constexpr (DrawsSamples<D>)
+    if (seed != 0) hash = mix(hash, seed);
   return detail::hexadecimal(hash);
 }
 

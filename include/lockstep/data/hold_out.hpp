@@ -46,7 +46,8 @@ template <Dataset D>
                     (GroupedDataset<D> ? " group" : " sample") +
                     "; give evaluation data of their own, or at least two");
   }
-  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units)));
+  constexpr double but_for_rounding = 1 - 1e-12;  // 0.07 of 100 are 7
+  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
   KeyedPermutation const shuffled(units, mix(mix("lockstep.data.hold_out"), seed));
   std::vector<bool> held(static_cast<std::size_t>(units));
   for (Index i = 0; i < std::min(wanted, units - 1); ++i) held[static_cast<std::size_t>(shuffled(i))] = true;

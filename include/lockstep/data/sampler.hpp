@@ -14,7 +14,6 @@ template <class O>
 concept Order = std::copy_constructible<O> && requires(O const& order, Index epoch, Index position) {
   { order.size() } -> std::convertible_to<Index>;
   { order.in(epoch)(position) } -> std::convertible_to<Index>;
-  { order.index(epoch, position) } -> std::convertible_to<Index>;
 };
 
 /// Chooses the order in which a dataset is visited: `over(dataset)` gives an Order.
@@ -23,23 +22,16 @@ concept Sampler = Dataset<D> && std::copy_constructible<S> && requires(S const& 
   { sampler.over(dataset) } -> Order;
 };
 
-/// An order that falls into batches of the sampler's own making, of at most `most_rows()` samples each: how many there
-/// are is the same in every epoch. Position batch * most_rows() + row is a row of a batch; where the batch is shorter,
-/// it stands for another of its rows and is no sample of the epoch. Then `size() == batches() * most_rows()`, and
-/// `samples()` says how many samples an epoch has.
+/// An order that falls into batches of the sampler's own making, by what their samples cost for instance, of at most
+/// `most_rows()` samples each: how many there are is the same in every epoch. Position batch * most_rows() + row is a
+/// row of a batch; where the batch is shorter, it stands for another of its rows and is no sample of the epoch. Then
+/// `size() == batches() * most_rows()`, and `samples()` says how many samples an epoch has.
 template <class O>
 concept BatchOrder = Order<O> && requires(O const& order, Index epoch, Index batch) {
   { order.samples() } -> std::convertible_to<Index>;
   { order.batches() } -> std::convertible_to<Index>;
   { order.most_rows() } -> std::convertible_to<Index>;
   { order.rows(epoch, batch) } -> std::convertible_to<Index>;
-};
-
-/// A sampler that chooses the batches too, by what their samples cost for instance: the loader's batch size is then
-/// its most rows.
-template <class S, class D>
-concept BatchSampler = Sampler<S, D> && requires(S const& sampler, D const& dataset) {
-  { sampler.over(dataset) } -> BatchOrder;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

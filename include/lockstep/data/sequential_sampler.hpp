@@ -13,7 +13,6 @@ struct SequentialSampler {
     [[nodiscard]] auto in(Index) const noexcept {
       return [](Index position) noexcept { return position; };
     }
-    [[nodiscard]] Index index(Index, Index position) const noexcept { return position; }
 
    private:
     Index size_;

@@ -18,7 +18,6 @@ struct ShuffledSampler {
     Order(Index size, std::uint64_t seed) noexcept : size_(size), seed_(seed) {}
     [[nodiscard]] Index size() const noexcept { return size_; }
     [[nodiscard]] KeyedPermutation in(Index epoch) const { return KeyedPermutation(size_, key(epoch)); }
-    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
 
    private:
     // Named apart from every other use of the seed; ordered, so that (seed 0, epoch 1) and (seed 1, epoch 0) differ.

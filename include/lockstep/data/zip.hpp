@@ -67,6 +67,19 @@ class Zip {
   [[nodiscard]] std::uint64_t fingerprint() const {
     return mix(detail::fingerprint_of_part(first_), detail::fingerprint_of_part(second_));
   }
+  /// Those of the first, where it has groups, else those of the second.
+  [[nodiscard]] Index groups() const requires(GroupedDataset<A> || GroupedDataset<B>) {
+    if constexpr (GroupedDataset<A>)
+      return first_.groups();
+    else
+      return second_.groups();
+  }
+  [[nodiscard]] Index group(Index i) const requires(GroupedDataset<A> || GroupedDataset<B>) {
+    if constexpr (GroupedDataset<A>)
+      return first_.group(i);
+    else
+      return second_.group(i);
+  }
 
  private:
   A first_;

@@ -47,7 +47,7 @@ struct Assembly {
     return segments[place.segment].start(row) + place.step;
   }
 
-  /// Elements of what `lengths_or_offsets` fills.
+  /// How many `bound`s there are: one for each sequence, and when ragged the end of the last.
   [[nodiscard]] constexpr Index bounds() const noexcept {
     return segments[0].is_ragged() ? segments[0].rows + 1 : segments[0].rows;
   }

@@ -89,8 +89,7 @@ struct Attention<HostSpace> {
     });
     if (to.bias.data)
       stream.pool().for_ranges(per_row, 4096, [&](Index begin, Index end) {
-        detail::sum_rows(partial + begin, per_row, end - begin, detail::Consecutive{}, in.rows(), to.bias.data + begin,
-                         to.bias.write);
+        detail::sum_rows(partial + begin, per_row, end - begin, in.rows(), to.bias.data + begin, to.bias.write);
       });
   }
 
@@ -160,7 +159,7 @@ struct Attention<HostSpace> {
             .key = k.slots > 0 ? k.start(row) * in.key_width() + number / in.sharers * width : 0,
             .query_padding = q.end(row) - q.start(row) - q.tokens(row),
             .key_padding = k.end(row) - k.start(row) - k.tokens(row),
-            .place = static_cast<std::uint64_t>(q.positions.data[row])};
+            .place = q.positions.data ? static_cast<std::uint64_t>(q.positions.data[row]) : 0};
   }
 
   /// How many keys the query i meets.

@@ -37,7 +37,7 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   auto const chunk = Index{blockIdx.x} / tiles, column = Index{blockIdx.x} % tiles * warp + lane();
   auto const begin = chunk * column_chunk(rows), end = min(rows, begin + column_chunk(rows));
   auto const first = begin + Index{threadIdx.x} / warp;
-  Sum sum = 0, squares = 0, count = 0;
+  Sum sum = 0, rest = 0, squares = 0, count = 0;
   for (auto row = first; column < width && row < end; row += warps_per_block) {
     if (!layout.is_token(row)) continue;
     sum += static_cast<Sum>(x[row * width + column]);
@@ -48,12 +48,14 @@ LOCKSTEP_CUDA_KERNEL void moments_of_chunks(Index rows, Index width, T const* x,
   for (auto row = first; column < width && row < end; row += warps_per_block) {
     if (!layout.is_token(row)) continue;
     Sum const difference = static_cast<Sum>(x[row * width + column]) - mean;
+    rest += difference;  // what the first sum's roundings took
     squares += difference * difference;
   }
+  rest = sum_of_column(rest);
   squares = sum_of_column(squares);
   if (threadIdx.x >= warp || column >= width) return;
-  partial[2 * chunk * width + column] = mean;
-  partial[(2 * chunk + 1) * width + column] = squares;
+  partial[2 * chunk * width + column] = mean + rest / count;
+  partial[(2 * chunk + 1) * width + column] = squares - rest * rest / count;
   if (column == 0) partial[2 * column_chunks(rows) * width + chunk] = count;
 }
 

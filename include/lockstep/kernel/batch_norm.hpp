@@ -239,21 +239,26 @@ struct BatchNorm<HostSpace> {
       with_best_instructions([=](auto vectors) {
         auto* const sums = partial + 2 * (begin / each) * width;
         detail::for_column_lanes<T>(vectors, width, [=]<class V>(Index c) {
-          V sum, squares, next;
+          V sum, rest, squares, next;
           detail::clear(sum);
+          detail::clear(rest);
           detail::clear(squares);
           for (auto const run : tokens)
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(next, x.data + r * width + c);
               sum += next;
             }
-          V const center = sum / static_cast<T>(std::max<Index>(1, counted));
+          auto const count = static_cast<T>(std::max<Index>(1, counted));
+          V center = sum / count;
           for (auto const run : tokens)
             for (Index r = run.begin; r < run.end; ++r) {
               detail::load(next, x.data + r * width + c);
               next -= center;
+              rest += next;  // what the first sum's roundings took
               squares += next * next;
             }
+          squares -= rest * rest / count;
+          center += rest / count;
           detail::store(sums + c, center);
           detail::store(sums + width + c, squares);
         });

@@ -53,7 +53,7 @@ struct ChannelBias<HostSpace> {
   static void backward(Stream stream, Matrix<T const> dy, Vector<T> dbias, Write write, T* partial) {
     auto const rows = dy.extent[0], channels = dy.extent[1], count = chunks(rows), each = chunk_rows(rows);
     auto const sum = [=](T const* from, Index many, T* to, Write how) {
-      detail::sum_rows(from, channels, channels, detail::Consecutive{}, many, to, how);
+      detail::sum_rows(from, channels, channels, many, to, how);
     };
     if (count <= 1) return sum(dy.data, rows, dbias.data, write);
     stream.pool().run(count, [&](Index chunk) {

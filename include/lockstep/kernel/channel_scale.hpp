@@ -66,7 +66,7 @@ struct ChannelScale<HostSpace> {
           for (Index c = 0; c < channels; ++c) sums[c] += dy.data[at + c] * x.data[at + c];
       });
     });
-    detail::sum_rows(partial, channels, channels, detail::Consecutive{}, chunks(rows), dfactors.data, write);
+    detail::sum_rows(partial, channels, channels, chunks(rows), dfactors.data, write);
   }
 
  private:

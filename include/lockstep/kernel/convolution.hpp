@@ -154,16 +154,14 @@ struct Convolution<HostSpace> {
       plan.run(tile, rows, x.data + first * shape.input_size(), part, nullptr, sums + tile * size,
                work + tile * plan.tile_elements());
       if (dbias.data)
-        detail::sum_rows(part, shape.outputs, shape.outputs, detail::Consecutive{}, rows * shape.output_places(),
+        detail::sum_rows(part, shape.outputs, shape.outputs, rows * shape.output_places(),
                          bias_sums + tile * shape.outputs, Write::overwrite);
     });
     stream.pool().for_ranges(size, 8192, [=](Index begin, Index end) {
       for (Index tile = 1; tile < tiles.count; ++tile) add(sums + tile * size + begin, sums + begin, end - begin);
     });
     plan.unpack(stream.pool(), sums, dweight.data, dweight_write);
-    if (dbias.data)
-      detail::sum_rows(bias_sums, shape.outputs, shape.outputs, detail::Consecutive{}, tiles.count, dbias.data,
-                       dbias_write);
+    if (dbias.data) detail::sum_rows(bias_sums, shape.outputs, shape.outputs, tiles.count, dbias.data, dbias_write);
   }
 
  private:

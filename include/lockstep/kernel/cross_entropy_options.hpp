@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,13 +27,22 @@ struct CrossEntropyOptions {
              " factors; each row of logits needs one, or leave them out";
     });
   }
-  /// @throws ShapeError for another number of weights   @throws ConfigError for a smoothing outside [0, 1]
+  /// @throws ShapeError for another number of weights   @throws ConfigError for a smoothing outside
+  /// [0, 1], or a weight that is negative or not finite
   void check(Index classes) const {
     auto const weights = static_cast<Index>(class_weights.size());
     expect<ShapeError>(weights == 0 || weights == classes, [&] {
       return "cross_entropy: there are " + std::to_string(classes) + " classes and " + std::to_string(weights) +
              " class weights; each class needs one, or leave them out";
     });
+    if constexpr (checks(Contract::normal))
+      for (Index c = 0; c < weights; ++c) {
+        auto const weight = class_weights[static_cast<std::size_t>(c)];
+        expect<ConfigError>(weight >= 0 && std::isfinite(weight), [&] {
+          return "cross_entropy: the weight of class " + std::to_string(c) + " is " + std::to_string(weight) +
+                 "; each must be at least 0 and finite, also that of a class without samples";
+        });
+      }
     expect<ConfigError>(label_smoothing >= 0 && label_smoothing <= 1, [&] {
       return "cross_entropy: label smoothing is " + std::to_string(label_smoothing) +
              "; it must lie in [0, 1], 0 for none";

@@ -16,12 +16,13 @@ inline namespace LOCKSTEP_CUDA_ABI {
 template <class T, class U, class Rule>
 LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, Rule rule, Index width, Index per_chunk,
                                              Accumulate<T> factor, T const* prediction, U const* target, double* losses,
-                                             double* weights, T* gradient, Write write, float const* factors) {
+                                             double* weights, T* gradient, Write write, float const* factors,
+                                             bool const* present) {
   using Sum = Accumulate<T>;
   auto const chunk = BlockTeam::first(), end = min(layout.slots, (chunk + 1) * per_chunk) * width;
   double sum = 0, count = 0;
   for (auto i = chunk * per_chunk * width + BlockTeam::member(); i < end; i += BlockTeam::size) {
-    if (!layout.is_token(i / width)) {
+    if (!layout.is_token(i / width) || (present && !present[i / width])) {
       if (gradient && write == Write::overwrite) gradient[i] = T{0};
       continue;
     }
@@ -69,14 +70,15 @@ struct ElementwiseLoss<CudaSpace> {
                                Accumulate<T> factor, TensorView<T const, 2, CudaSpace> prediction,
                                TensorView<U const, 2, CudaSpace> target, TensorView<double, 1, CudaSpace> losses,
                                TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
-                               Write write, TensorView<float const, 1, CudaSpace> factors = {}) {
+                               Write write, TensorView<float const, 1, CudaSpace> factors = {},
+                               TensorView<bool const, 1, CudaSpace> present = {}) {
     auto const width = prediction.extent[1];
     if constexpr (LossByColumn<Rule>)
       rule.columns = {stream.kept<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};
     detail::launch_grid("kernel::ElementwiseLoss", stream, static_cast<unsigned>(chunks(layout.slots, width)),
                         detail::threads_per_block, detail::elementwise_losses<T, U, Rule>, layout, rule, width,
                         ElementwiseLoss<HostSpace>::slots_per_chunk(width), factor, prediction.data, target.data,
-                        losses.data, weights.data, gradient.data, write, factors.data);
+                        losses.data, weights.data, gradient.data, write, factors.data, present.data);
   }
 };
 

@@ -33,14 +33,15 @@ struct ElementwiseLoss<HostSpace> {
     return (slots + slots_per_chunk(width) - 1) / slots_per_chunk(width);
   }
 
-  /// For each chunk of slots, over the elements of those that hold tokens: losses = factor * sum of the rule's values
-  /// and weights = their number. gradient = factor * the rule's slope and zero in padding, or gradient += that. Padding
-  /// is not read.
-  /// A rule of the prediction alone reads no target; any view of as many elements may stand there.
+  /// For each chunk of slots, over the elements of those that hold tokens and are present: losses = factor * sum of the
+  /// rule's values and weights = their number. gradient = factor * the rule's slope and zero elsewhere, or gradient +=
+  /// that. Elsewhere nothing is read. A rule of the prediction alone reads no target; any view of as many elements may
+  /// stand there.
   /// @shape prediction, target [layout.slots, width]   @shape losses, weights [chunks(layout.slots, width)],
   /// overwritten
   /// @shape gradient as prediction; a null one is left out   @shape rule.columns [width], where it has them
-  /// @shape factors [layout.slots], on value and slope of each, or a null one
+  /// @shape factors [layout.slots], on value and slope of each, or a null one   @shape present [layout.slots], or a
+  /// null one: all are
   /// @determinism bitwise, for any number of threads
   /// @throws RowError (at Contract::normal) for a target that the rule does not take
   /// @source direct from the definition
@@ -49,15 +50,17 @@ struct ElementwiseLoss<HostSpace> {
                                TensorView<T const, 2, HostSpace> prediction, TensorView<U const, 2, HostSpace> target,
                                TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
                                TensorView<T, 2, HostSpace> gradient, Write write,
-                               TensorView<float const, 1, HostSpace> factors = {}) {
-    if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target);
+                               TensorView<float const, 1, HostSpace> factors = {},
+                               TensorView<bool const, 1, HostSpace> present = {}) {
+    auto const counts = [=](Index slot) { return layout.is_token(slot) && (!present.data || present.data[slot]); };
+    if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target, counts);
     auto const width = prediction.extent[1], per_chunk = slots_per_chunk(width);
     stream.pool().for_ranges(layout.slots, per_chunk, [=](Index begin, Index end) {
       double sum = 0;
       Index tokens = 0;
       for (Index slot = begin, next; slot < end; slot = next) {
-        bool const token = layout.is_token(slot);
-        for (next = slot + 1; next < end && layout.is_token(next) == token;) ++next;
+        bool const token = counts(slot);
+        for (next = slot + 1; next < end && counts(next) == token;) ++next;
         auto const at = slot * width, count = (next - slot) * width;
         auto* const to = gradient.data ? gradient.data + at : nullptr;
         if (token) {
@@ -117,13 +120,13 @@ struct ElementwiseLoss<HostSpace> {
     });
   }
 
-  template <class Rule, class U>
-  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule,
-                    TensorView<U const, 2, HostSpace> target) {
+  template <class Rule, class U, class Counts>
+  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule, TensorView<U const, 2, HostSpace> target,
+                    Counts const& counts) {
     auto const width = target.extent[1];
     for (Index i = 0; i < target.size(); ++i) {
       auto const slot = i / width;
-      if (rule.takes(static_cast<double>(target.data[i])) || !layout.is_token(slot)) continue;
+      if (rule.takes(static_cast<double>(target.data[i])) || !counts(slot)) continue;
       auto const row = layout.row_of(slot), token = slot - layout.start(row);
       throw RowError(std::string(Rule::name) + ": element " + std::to_string(i % width) +
                          (layout.length > 1 ? " of token " + std::to_string(token) : std::string()) + " of row " +

@@ -119,8 +119,8 @@ struct LayerNorm<HostSpace> {
       });
     });
     auto const chunks = (rows + chunk_rows - 1) / chunk_rows;
-    detail::sum_rows(partial, 2 * width, width, detail::Consecutive{}, chunks, dweight.data, dweight_write);
-    detail::sum_rows(partial + width, 2 * width, width, detail::Consecutive{}, chunks, dbias.data, dbias_write);
+    detail::sum_rows(partial, 2 * width, width, chunks, dweight.data, dweight_write);
+    detail::sum_rows(partial + width, 2 * width, width, chunks, dbias.data, dbias_write);
   }
 
  private:

@@ -124,7 +124,7 @@ struct Linear<HostSpace> {
     if (chunks(rows) <= 1) {
       if (dx.data) Product::multiply(stream, to_dx, dx_done);
       Product::multiply(stream, to_dweight);
-      if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, detail::Consecutive{}, rows, dbias.data, dbias_write);
+      if (dbias.data) detail::sum_rows(dy.data, outputs, outputs, rows, dbias.data, dbias_write);
       return;
     }
     bool const alone = adds_in_place(stream);
@@ -159,7 +159,7 @@ struct Linear<HostSpace> {
       block.ahead = &after;
       detail::multiply_on_this_thread(block);
       if (dbias.data)
-        detail::sum_rows(dy.data + begin * outputs, outputs, outputs, detail::Consecutive{}, end - begin,
+        detail::sum_rows(dy.data + begin * outputs, outputs, outputs, end - begin,
                          bias_in_place ? dbias.data : own + size, write);
     });
     if (!weight_in_place) add_up(stream, partial, sums, stride, size, dweight.data, dweight_write);
@@ -203,8 +203,7 @@ struct Linear<HostSpace> {
                                      {weight_in_place ? dweight.data : own, dweight.extent}),
                {});
       if (dbias.data)
-        detail::sum_rows(dy_here.data, outputs, outputs, detail::Consecutive{}, end - begin,
-                         bias_in_place ? dbias.data : own + size,
+        detail::sum_rows(dy_here.data, outputs, outputs, end - begin, bias_in_place ? dbias.data : own + size,
                          first_write(together ? dbias_write : Write::overwrite));
       // x has been read: what is to be multiplied by the slope takes its place.
       multiply(Product::described<T>(stream, 1, dy_here, Transpose::no, weight, Transpose::no, 0, x),
@@ -288,7 +287,7 @@ struct Linear<HostSpace> {
   template <class T>
   static void add_up(Stream stream, T const* partial, Index count, Index stride, Index size, T* to, Write write) {
     stream.pool().for_ranges(size, 4096, [&](Index begin, Index end) {
-      detail::sum_rows(partial + begin, stride, end - begin, detail::Consecutive{}, count, to + begin, write);
+      detail::sum_rows(partial + begin, stride, end - begin, count, to + begin, write);
     });
   }
 };

@@ -106,7 +106,7 @@ struct RMSNorm<HostSpace> {
         }
       });
     });
-    detail::sum_rows(partial, width, width, detail::Consecutive{}, chunks(rows), dweight.data, dweight_write);
+    detail::sum_rows(partial, width, width, chunks(rows), dweight.data, dweight_write);
   }
 
  private:

@@ -24,7 +24,7 @@ struct SequenceLayout {
                                                        TensorView<Index const, 1, Space> positions) noexcept {
     return {positions.extent[0], positions.extent[0] * length, length, lengths, {}, positions};
   }
-  /// Vectors instead of sequences: each slot is a sequence of one token. Without positions there is no dropout.
+  /// Vectors instead of sequences: each slot is a sequence of one token. Positions are the keys of dropout.
   [[nodiscard]] static constexpr SequenceLayout vectors(Index rows,
                                                         TensorView<Index const, 1, Space> positions = {}) noexcept {
     return {rows, rows, 1, {}, {}, positions};

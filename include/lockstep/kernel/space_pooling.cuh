@@ -71,16 +71,8 @@ struct SpacePooling<CudaSpace> {
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
-    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
-    auto const taps = static_cast<Accumulate<T>>(s.taps());
-    detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
-      auto const* const sample = x.data + i / channels / places * size + i % channels;
-      Accumulate<T> sum = 0;
-      detail::window_of(s, i / channels % places).for_places(s.extent, [&](Index from) {
-        sum += sample[from * channels];
-      });
-      y.data[i] = static_cast<T>(sum / taps);
-    });
+    constexpr Index few = 1024;  // a long sum of float would lose what is small
+    s.taps() <= few ? average_by<Accumulate<T>>(stream, s, x, y) : average_by<double>(stream, s, x, y);
   }
 
   template <class T>
@@ -90,6 +82,21 @@ struct SpacePooling<CudaSpace> {
     detail::check_pooling(s, dx.size(), dy.size());
     detail::gather_from_windows<T>(stream, s, dx, write,
                                    [=] __device__(Index output, Index) { return dy.data[output] / taps; });
+  }
+
+  /// Its part, public as nvcc wants it.
+  template <class Sum, class T>
+  static void average_by(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
+    auto const places = s.output_places(), channels = s.inputs, size = s.input_size();
+    auto const taps = static_cast<Sum>(s.taps());
+    detail::for_elements("kernel::SpacePooling::average", stream, y.size(), [=] __device__(Index i) {
+      auto const* const sample = x.data + i / channels / places * size + i % channels;
+      Sum sum = 0;
+      detail::window_of(s, i / channels % places).for_places(s.extent, [&](Index from) {
+        sum += static_cast<Sum>(sample[from * channels]);
+      });
+      y.data[i] = static_cast<T>(static_cast<Accumulate<T>>(sum / taps));
+    });
   }
 };
 

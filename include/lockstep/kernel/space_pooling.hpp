@@ -8,6 +8,7 @@
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/check_pooling.hpp>
+#include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -70,6 +71,7 @@ struct SpacePooling<HostSpace> {
   template <class T>
   static void average(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
     detail::check_pooling(s, x.size(), y.size());
+    if (s.kernel == s.extent && s.padding == Extents<3>{}) return average_of_all(stream, s, x, y);
     for_windows(stream, s, [=, channels = s.inputs](Index row, Index place, Window const& window) {
       auto* const sum = y.data + (row * s.output_places() + place) * channels;
       std::fill_n(sum, channels, T{0});
@@ -102,6 +104,19 @@ struct SpacePooling<HostSpace> {
   }
 
  private:
+  /// A window that has all places: their sum is as exact as that of a few.
+  template <class T>
+  static void average_of_all(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y) {
+    stream.pool().for_ranges(s.rows, std::max<Index>(1, 8192 / std::max<Index>(1, s.input_size())),
+                             [=, channels = s.inputs](Index row, Index end) {
+                               for (; row < end; ++row) {
+                                 auto* const mean = y.data + row * channels;
+                                 detail::sum_rows(x.data + row * s.input_size(), channels, channels, s.taps(), mean,
+                                                  Write::overwrite);
+                                 for (Index c = 0; c < channels; ++c) mean[c] /= static_cast<T>(s.taps());
+                               }
+                             });
+  }
   template <class T>
   [[nodiscard, gnu::always_inline]] static bool wins(T x, T best) noexcept {
     return x > best || x != x;

@@ -9,7 +9,7 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/processors.hpp>
-#include <lockstep/launch/detail/agreement.hpp>
+#include <lockstep/launch/detail/check_launchers.hpp>
 #include <lockstep/launch/detail/launch_source.hpp>
 #include <lockstep/launch/detail/rank_place.hpp>
 #include <lockstep/launch/launcher.hpp>

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/kept_objects.hpp>
 #include <lockstep/memory/detail/check_cuda.cuh>
-#include <lockstep/memory/detail/kept_objects.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
 
@@ -95,7 +95,7 @@ class Stream<CudaSpace> {
   /// The stream's own T, made at the first call: handles, plans and small memory that kernels keep between calls.
   template <class T>
   [[nodiscard]] T& kept() const {
-    return kept_->get<T>();
+    return kept_->of<T>(nullptr);
   }
 
   /// To be called by who replaces memory that it keeps for this stream's work: recordings of the work are void.
@@ -107,17 +107,17 @@ class Stream<CudaSpace> {
   struct Moves {
     std::uint64_t count = 0;
   };
-  Stream(cudaStream_t stream, detail::KeptObjects* kept) noexcept : stream_(stream), kept_(kept) {}
+  Stream(cudaStream_t stream, KeptObjects* kept) noexcept : stream_(stream), kept_(kept) {}
 
   cudaStream_t stream_;
-  detail::KeptObjects* kept_;
+  KeptObjects* kept_;
 };
 
 /// Owns a CUDA stream that does not wait for the default stream, and what kernels keep with it, all of the device that
 /// was current when it was made. The destructor waits for the work that is queued.
 class [[nodiscard]] CudaStream {
  public:
-  CudaStream() : kept_(std::make_unique<detail::KeptObjects>()) {
+  CudaStream() : kept_(std::make_unique<KeptObjects>()) {
     check_cuda(cudaGetDevice(&device_), "cudaGetDevice");
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
@@ -145,7 +145,7 @@ class [[nodiscard]] CudaStream {
  private:
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<detail::KeptObjects> kept_;
+  std::unique_ptr<KeptObjects> kept_;
 };
 
 /// A point in a stream that others can wait for.

@@ -4,7 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/shift.hpp>
+#include <lockstep/kernel/sequence_shift.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/dropout.hpp>
@@ -48,7 +48,7 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
     typename Context::template Variable<2> row) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::Shift<typename Context::Space>;
+  using Kernel = kernel::SequenceShift<typename Context::Space>;
   expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
     return "add: what is added is " + to_string(row.value.extent) + " of " +
            to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";

@@ -110,7 +110,7 @@ class MultiHeadAttention {
     }
     check(queries.rows, keys.rows, bias.value.extent,
           bias.value.data ? std::max<Index>(0, queries.length + keys.length - 1) : 0);
-    auto const inputs = [=, this, mask = dropout_.mask(context)](auto& work) {
+    auto const inputs = [=, this, mask = dropout_.mask(context, queries).mask](auto& work) {
       return typename Kernel::template Inputs<Operand>{.query = work.read(query.value),
                                                        .key = work.read(key.value),
                                                        .value = work.read(value.value),

@@ -13,6 +13,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
+#include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/kernel/convert.hpp>
 #include <lockstep/kernel/gemm.hpp>
@@ -25,7 +26,6 @@
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/detail/activation_memory.hpp>
 #include <lockstep/nn/detail/earlier_tokens.hpp>
-#include <lockstep/nn/detail/kept_objects.hpp>
 #include <lockstep/nn/detail/loss_scale.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
 #include <lockstep/nn/detail/staged.hpp>
@@ -266,7 +266,6 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     this->expect_scaled();
     return memory_.target(v.slot);
   }
-
   /// The same for a layer whose backward makes x's gradient from that of its output y element by element: if nothing
   /// was written to it yet, it takes the memory of y's, which nobody else reads any more.
   template <int Rank>
@@ -277,7 +276,6 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     y.slot->passed_on = true;
     return {x.slot->data, Write::overwrite};
   }
-
   /// The same where x's value is what its gradient is made of, and nobody else reads or writes either.
   template <int Rank>
   [[nodiscard]] GradientTarget<Scalar> gradient_in_value(Variable<Rank> const& x) {
@@ -316,6 +314,8 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   /// `now(self)` is a moment of the space's work. The loss ends where `end_forward` says.
   void trace(Timeline* timeline, double (*now)(void* self), void* self) { tracer_.start(timeline, {now, self}); }
   void end_forward() { tracer_.end_forward(); }
+  /// Null unless the pass is traced; then `ended` tells of an operation that registers no backward.
+  [[nodiscard]] detail::Tracer<Space>* tracer() noexcept { return tracer_ ? &tracer_ : nullptr; }
   [[nodiscard]] bool written(std::size_t ordinal) const noexcept { return gradients_.written(ordinal); }
   /// The same of all parameters; and to have it so, for who does a pass again without running the model. A pass depends
   /// on it, on the batch, on what lies in the space's memory, and on where.
@@ -389,7 +389,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   detail::Tape<Context> tape_;                               // closures and slots: the host reads them
   detail::Tracer<Space> tracer_;
   std::vector<detail::Staged<Real, Scalar, Space>> staged_;  // of the layer at hand
-  detail::KeptObjects kept_;
+  KeptObjects kept_;
   ReadySink sink_;
   Mode mode_ = Mode::training;
   kernel::StepKey<Space> step_key_;

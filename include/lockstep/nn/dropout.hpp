@@ -6,6 +6,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/kernel/dropout.hpp>
+#include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
@@ -27,6 +28,18 @@ class Dropout {
   [[nodiscard]] kernel::DropoutMask mask(Context& context) const {
     auto const mask = context.next_mask(mask_.dropped);  // even when unused: later layers' masks do not depend on it
     return context.mode() == Mode::training && mask_.active() ? mask : kernel::DropoutMask{};
+  }
+  /// The same, for the tokens of sequences.
+  /// @throws ShapeError when there is dropout, and a sequence has no position, which is its random key
+  template <class Context>
+  [[nodiscard]] kernel::RowDropout<typename Context::Space> mask(
+      Context& context, kernel::SequenceLayout<typename Context::Space> const& layout) const {
+    auto const mask = this->mask(context);
+    expect<ShapeError>(!mask.active() || layout.positions.size() == layout.rows, [&] {
+      return "Dropout: the input has " + std::to_string(layout.rows) + " sequences and there are " +
+             std::to_string(layout.positions.size()) + " positions; each needs one: batch.positions()";
+    });
+    return {mask, layout};
   }
 
   template <class Context>
@@ -56,7 +69,7 @@ class Dropout {
                                                  kernel::SequenceLayout<typename Context::Space> layout) const {
     using Kernel = kernel::Dropout<typename Context::Space>;
     using Operand = nn::Operand<Context>;
-    auto const mask = this->mask(context);
+    auto const mask = this->mask(context, layout).mask;
     if (!mask.active()) return x;
     auto y = context.template variable<2>(x.value.extent);
     Staging work(context);

@@ -22,7 +22,8 @@ namespace detail {
 template <class Context, class Rule, class TargetOf>
 [[nodiscard]] Loss<typename Context::Space> loss_of_elements(
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
-    double factor, TargetOf const& target_of, TensorView<float const, 1, typename Context::Space> factors = {}) {
+    double factor, TargetOf const& target_of, TensorView<float const, 1, typename Context::Space> factors = {},
+    TensorView<bool const, 1, typename Context::Space> present = {}) {
   using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
@@ -34,16 +35,17 @@ template <class Context, class Rule, class TargetOf>
   Kernel::template forward_backward<LossOperand<Context>,
                                     std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
       context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
-      {gradient.data, extent}, gradient.write, factors);
+      {gradient.data, extent}, gradient.write, factors, present);
   return Loss<typename Context::Space>::of(context, sums, weights);
 }
 
-/// The same of targets, and factors that may be a null view.
+/// The same of targets; factors and who is present may be null views.
 template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] Loss<typename Context::Space> loss_of_targets(
     Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
     TensorView<Target, Rank, typename Context::Space> target, double factor,
-    TensorView<float const, 1, typename Context::Space> factors) {
+    TensorView<float const, 1, typename Context::Space> factors,
+    TensorView<bool const, 1, typename Context::Space> present = {}) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
@@ -56,7 +58,7 @@ template <class Context, class Rule, class Target, int Rank>
              std::to_string(std::ssize(rule.columns)) + " weights of its columns; each column needs one";
     });
   return loss_of_elements(
-      context, rule, prediction, factor, [&](auto const&) { return target.reshape(extent); }, factors);
+      context, rule, prediction, factor, [&](auto const&) { return target.reshape(extent); }, factors, present);
 }
 
 }  // namespace detail
@@ -96,8 +98,7 @@ requires requires(Column const& column) { column.values; }
                                                              double factor = 1) {
   expect_same_lengths(Rule::name, prediction, target);
   detail::expect_present<typename Context::Space>(
-      Rule::name, target, [](auto) { return false; },
-      "give such rows the factor 0, by nn::weighed(targets, factors), or leave them out of the dataset");
+      Rule::name, target, [](auto) { return false; }, "nn::where_present(targets) leaves such rows out of the loss");
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 
@@ -137,6 +138,29 @@ template <class Context, class Rule, class Prediction, class Target, class Facto
     return loss(prediction);
   else
     return loss(detail::as_tokens(prediction));
+}
+
+/// Targets of which some are missing: what `where_present` returns.
+template <class Column>
+struct WherePresent {
+  Column targets;
+};
+/// In place of the targets of any loss of elements, a column of std::optional numbers: rows without one count nothing,
+/// in the loss and its weight, and get the gradient zero.
+template <class Column>
+requires requires(Column const& column) { column.present; }
+[[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
+/// @shape prediction [rows, 1]
+template <class Context, class Rule, class Column>
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             typename Context::template Variable<2> prediction,
+                                                             WherePresent<Column> const& known, double factor = 1) {
+  expect<ShapeError>(prediction.extent(0) == known.targets.present.size(), [&] {
+    return std::string(Rule::name) + ": the prediction has " + std::to_string(prediction.extent(0)) +
+           " rows and there are " + std::to_string(known.targets.present.size()) + " targets; each row needs one";
+  });
+  return detail::loss_of_targets(context, rule, detail::as_tokens(prediction), known.targets.values, factor, {},
+                                 known.targets.present);
 }
 
 /// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.

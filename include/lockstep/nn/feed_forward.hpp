@@ -40,11 +40,12 @@ class FeedForward {
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
-    auto const mask = dropout_.mask(context);
+    auto const dropout = dropout_.mask(context, x.layout);
     if constexpr (std::is_same_v<typename Context::Scalar, typename Context::Real>)
-      if (context.recording() && activation_ == Activation::gelu && !mask.active()) return make_again(context, x);
+      if (context.recording() && activation_ == Activation::gelu && !dropout.mask.active())
+        return make_again(context, x);
     auto const input = x.tokens;
-    auto const made = first_.forward(context, input, activation_, {.mask = mask, .layout = x.layout});
+    auto const made = first_.forward(context, input, activation_, dropout);
     auto const hidden = made.y;
     // What stands in hidden's gradient slot is the gradient before the activation: the layer after it multiplied by the
     // slope.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include <lockstep/nn/buffer.hpp>
@@ -31,10 +33,28 @@ class Frozen {
     auto const mode = context.set_mode(Mode::evaluation);
     auto const made = block_.forward(context, inputs...);
     context.set_mode(mode);
+    auto const operation = [] {};
+    if (auto* const tracer = context.tracer()) end_operation(*tracer, typeid(operation).name());
     return made;
   }
 
  private:
+  /// In a trace, the block is one operation: no layer of it registers a backward.
+  template <class Tracer>
+  void end_operation(Tracer& tracer, char const* type) const {
+    int first = -1, last = -1;
+    auto const look = [&](auto const& self, auto& node) -> void {
+      using Node = std::remove_reference_t<decltype(node)>;
+      if constexpr (std::is_same_v<Node, Parameter>) {
+        first = first < 0 ? node.ordinal : std::min(first, node.ordinal);
+        last = std::max(last, node.ordinal);
+      } else if constexpr (!std::is_same_v<Node, Buffer>) {
+        node.visit([&](std::string_view, auto& child) { self(self, child); });
+      }
+    };
+    look(look, const_cast<Block&>(block_));  // visit names, and changes nothing
+    tracer.ended(type, first, last);
+  }
   static void freeze(auto& node) {
     if constexpr (std::is_same_v<std::remove_reference_t<decltype(node)>, Parameter>)
       node.frozen = true;

@@ -60,7 +60,7 @@ class GatedFeedForward {
       auto const gates = work.write(gate), slopes = work.write(slope);
       kernel::Linear<typename Context::Space>::template forward<Operand>(
           context.stream(), from, gate_.weight(work), gate_.bias(work), Activation::gelu,
-          {.mask = dropout_.mask(context), .layout = x.layout}, gates, slopes);
+          dropout_.mask(context, x.layout), gates, slopes);
       Gated::template forward<Operand>(context.stream(), from, up_.weight(work), up_.bias(work), gates, slopes,
                                        work.write(hidden.value));
     }

@@ -35,7 +35,8 @@ struct GradientCheckResult {
 /// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
 /// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink,
 /// as relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their
-/// place, or with values that are no such borders.
+/// place, or with values that are no such borders. A layer that overwrites a gradient (Write::overwrite) is to write
+/// all of it: what it leaves out is nan.
 /// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
 template <class Model, class Batch>
 [[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,
@@ -43,7 +44,7 @@ template <class Model, class Batch>
                                                   GradientCheckOptions const& options = {}) {
   ThreadPool pool(options.threads);
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
-  std::vector<double> gradients(static_cast<std::size_t>(layout.size()), 0.0);  // what nobody writes stays so
+  std::vector<double> gradients(static_cast<std::size_t>(layout.size()), std::nan(""));  // an older step's, as it were
   context.bind(values.data(), gradients.data(), layout);
   std::vector<double> buffers(static_cast<std::size_t>(layout.buffer_size()));
   initialize_buffers(layout, buffers.data());
@@ -58,6 +59,14 @@ template <class Model, class Batch>
   double const rounding = 8 * 0x1p-53 * std::abs(loss_sum()) / options.step;
   double const absolute = std::max(options.absolute, rounding);
   context.backward({});
+  for (std::size_t i = 0; i < layout.entries().size(); ++i)  // what nobody writes is zero, and so are untouched rows
+    if (auto const& entry = layout.entries()[i]; !context.written(i))
+      std::fill_n(gradients.begin() + entry.offset, entry.size, 0.0);
+  for (auto const& table : context.touched())
+    table.for_runs(0, table.rows, [&](Index first, Index last, bool touched) {
+      auto const begin = gradients.begin() + table.offset;
+      if (!touched) std::fill(begin + first * table.width, begin + last * table.width, 0.0);
+    });
 
   GradientCheckResult result;
   for (auto const& entry : layout.entries()) {

@@ -80,16 +80,15 @@ class LayerNorm {
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
-    return x.with(normalize(context, x.tokens, added.tokens, {.mask = dropout.mask(context), .layout = x.layout}));
+    return x.with(normalize(context, x.tokens, added.tokens, dropout.mask(context, x.layout)));
   }
 
   /// The same where nobody else reads `added`, nor backward: the sum takes its memory.
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> join(
+  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward_in_place(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
       Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
-    auto const y = normalize(context, x.tokens, added.tokens, {.mask = dropout.mask(context), .layout = x.layout},
-                             added.tokens.value);
+    auto const y = normalize(context, x.tokens, added.tokens, dropout.mask(context, x.layout), added.tokens.value);
     if (!context.recording()) context.release(added.tokens);
     return x.with(y);
   }

@@ -4,7 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/scale.hpp>
+#include <lockstep/kernel/sequence_scale.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -40,7 +40,7 @@ template <class Context>
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
     typename Context::template Variable<2> factors) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::Scale<typename Context::Space>;
+  using Kernel = kernel::SequenceScale<typename Context::Space>;
   expect<ShapeError>(factors.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
     return "multiply: the factors are " + to_string(factors.value.extent) + " of " +
            to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";

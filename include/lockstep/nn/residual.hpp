@@ -15,7 +15,7 @@ class Residual {
 
   void visit(auto&& each) { block_.visit(each); }
 
-  /// @shape x as the block takes and returns it: a Variable<2> or a Sequence
+  /// @shape x as the block takes and returns it: rows, a Sequence or pictures
   /// @throws ShapeError when the block returns another shape
   template <class Context, class X>
   [[nodiscard]] X forward(Context& context, X const& x) const {

@@ -78,7 +78,7 @@ class RMSNorm {
              " and what is added to it " + to_string(added.tokens.value.extent) + "; they must be alike";
     });
     auto const sum = context.template variable<2>(x.tokens.value.extent);
-    auto const both = normalize(context, x.tokens, sum, added.tokens, {dropout.mask(context), x.layout});
+    auto const both = normalize(context, x.tokens, sum, added.tokens, dropout.mask(context, x.layout));
     return {x.with(both.sum), x.with(both.normalized)};
   }
 

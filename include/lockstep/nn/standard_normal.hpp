@@ -14,10 +14,15 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// Independent numbers of the standard normal distribution, as many as x has (torch.randn_like), new in every step and
 /// in every prediction of a Predictor: what a variational autoencoder or a diffusion model adds. In evaluations they
 /// are there, too, and the same each time. No gradient flows into them. Padding is zero.
+/// @throws ShapeError when a sequence has no position
 /// @determinism bitwise: a sample meets the same numbers on any rank, in any row, with any padding
 template <class Context>
 [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> standard_normal_like(
     Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+  expect<ShapeError>(x.layout.positions.size() == x.layout.rows, [&] {
+    return "standard_normal_like: x has " + std::to_string(x.layout.rows) + " sequences and there are " +
+           std::to_string(x.layout.positions.size()) + " positions; each needs one: batch.positions()";
+  });
   auto const made = context.template temporary<typename Context::Scalar>(x.tokens.value.extent);
   auto const mask = context.next_mask(0);
   Staging work(context);

@@ -7,7 +7,7 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 /// What differs from step to step. It lies where `Space` says, so that a device's weight need not come to the host.
 template <class Space>
 struct StepScalars {
-  double step = 1;           ///< from 1; steps that were skipped do not count
+  double step = 1;           ///< from 1; steps skipped for float16 do not count, those of weight 0 do
   double learning_rate = 0;  ///< after schedule and scaling
   double weight = 1;         ///< of the whole step: gradients are those of a sum, gradient / weight that of the mean
   double clip = 1;           ///< factor that the mean's gradient is multiplied by

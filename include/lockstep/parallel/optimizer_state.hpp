@@ -45,14 +45,17 @@ class OptimizerState {
              make_scalars_(replica.stream(), settings, loss, {replica.gradient_data(), {layout_->size()}},
                            replica.touched(), replica.loss_scale().data()));
   }
-  /// Whether a norm is to be measured. Then what has the rate 0 in this optimizer is no part of it: its gradient is
-  /// zero.
+  /// Whether a norm is to be measured. Then what has the rate 0 in this optimizer, as all that is frozen, is no part of
+  /// it: its gradient is zero. What is frozen and was never written is so already.
   template <class Replica>
   bool measures(Optimizer const& optimizer, Replica& replica, UpdateSettings const& settings) const {
     if (settings.clip_norm == 0 && !Replica::scales_loss) return false;
-    for (auto const& entry : layout_->entries())
-      if (!entry.frozen && optim::rate_of(optimizer, entry) == 0)
-        replica.device().zero(replica.gradient_data() + entry.offset, entry.size);
+    auto const& entries = layout_->entries();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      bool const written = !entries[i].frozen || entries[i].offset < layout_->learned_size() || replica.used()[i] != 0;
+      if (written && optim::rate_of(optimizer, entries[i]) == 0)
+        replica.device().zero(replica.gradient_data() + entries[i].offset, entries[i].size);
+    }
     return true;
   }
   /// The same on the host where the norm of all gradients has been measured, if the settings clip or the loss is

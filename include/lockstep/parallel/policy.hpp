@@ -16,21 +16,25 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
 
-/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that
-/// holds their replicas. A shard is what one device (or rank) computes of each micro-step; under Reproducible a device
-/// has several of them.
-template <class P>
-concept ParallelPolicy = requires(P& policy) {
-  { policy.shards() } -> std::same_as<int>;       // of this process
-  { policy.first_shard() } -> std::same_as<int>;  // the number of the first of them
-  { policy.all_shards() } -> std::same_as<int>;   // of all processes together
-};
-
 /// Where one replica computes.
 struct Place {
   int threads = 1;  ///< on the host
   int gpu = 0;      ///< on CUDA: its number, among those that this process sees
   int shards = 1;   ///< that it computes of each micro-step, one after the other
+};
+
+/// How a trainer runs on devices: this process's shards of the global batch, and a `Session<Model, Optimizer>` that
+/// holds their replicas (docs/reference/parallel.md lists its members). A shard is what one device (or rank) computes
+/// of each micro-step; under Reproducible a device has several of them.
+template <class P>
+concept ParallelPolicy = requires(P& policy) {
+  { policy.shards() } -> std::same_as<int>;        // of this process
+  { policy.first_shard() } -> std::same_as<int>;   // the number of the first of them
+  { policy.all_shards() } -> std::same_as<int>;    // of all processes together
+  { policy.threads_each() } -> std::same_as<int>;  // of a device, on the host
+  { policy.place(0) } -> std::same_as<Place>;      // of a device of this process
+  { policy.name() } -> std::convertible_to<char const*>;
+  { policy.engine() } -> std::convertible_to<char const*>;  // what joins its processes
 };
 
 /// How many shards each device of a policy computes.

@@ -53,7 +53,7 @@ struct Diagnosis {
     auto const repeated = (profile.optimizer_ms + profile.communication_ms) / step_ms;
     add(1 / (1 - repeated / 2) - 1,
         "twice the --batch-size: " + std::string(profile.shards > 1 ? "optimizer and sums" : "the optimizer") +
-            " would take " + detail::number(50 * repeated, 0) + " % less of the time for a sample");
+            " would take " + detail::rounded(50 * repeated, 0) + " % less of the time for a sample");
     if (auto const lag = profile.slowest.lag_ms / step_ms; lag < 1)
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                  profile.slowest.phase + " takes longest: look at what else its host does");
@@ -74,8 +74,8 @@ struct Diagnosis {
       std::snprintf(text, sizeof text, "  %-28s %s\n", what, value.c_str());
       return std::string(text);
     };
-    auto const rate = [](double value) { return detail::number(value, 1) + " samples/s"; };
-    auto const ms = [](double value) { return detail::number(value, 1); };
+    auto const rate = [](double value) { return detail::rounded(value, 1) + " samples/s"; };
+    auto const ms = [](double value) { return detail::rounded(value, 1); };
     std::string out = "measured in short runs that change nothing:\n";
     out += line("steps as they are", rate(profile.samples_per_second) + ", " + ms(profile.step_ms()) +
                                          " ms each: compute " +
@@ -86,8 +86,8 @@ struct Diagnosis {
     out += line("the loader alone",
                 rate(loader_samples_per_second) + " with --num-workers " + std::to_string(num_workers));
     if (all_reduce.start_seconds + all_reduce.byte_seconds > 0)
-      out += line("an all-reduce alone", detail::number(all_reduce.start_seconds * 1e6, 1) + " us and " +
-                                             detail::number(all_reduce.byte_seconds * 1e12, 1) + " us for a MB");
+      out += line("an all-reduce alone", detail::rounded(all_reduce.start_seconds * 1e6, 1) + " us and " +
+                                             detail::rounded(all_reduce.byte_seconds * 1e12, 1) + " us for a MB");
     out += line("cores", std::to_string(cores) + "; threads that train on them " +
                              std::to_string(on_host ? threads() : 0) + ", that load " +
                              std::to_string(num_workers * ranks_here));
@@ -132,14 +132,14 @@ struct Diagnosis {
   /// Steps wait for batches: because the loader is slow, or because it is not let work ahead.
   [[nodiscard]] std::string data_remedy() const {
     auto const replayed = replayed_samples_per_second, loader = loader_samples_per_second;
-    auto const rates = "the loader gives " + detail::number(loader, 0) + " samples/s, the model takes " +
-                       detail::number(replayed, 0) + ": ";
+    auto const rates = "the loader gives " + detail::rounded(loader, 0) + " samples/s, the model takes " +
+                       detail::rounded(replayed, 0) + ": ";
     if (num_workers == 0) return rates + "--num-workers 1 or more would load beside training";
     if (loader >= 1.1 * replayed) return rates + "a larger --prefetch would outlast slow samples";
     std::string const cheaper = "samples that are cheaper to make, or data::Cache";
     if (!(loader > 0)) return rates + cheaper;
     auto const wanted = std::ceil(1.1 * num_workers * replayed / loader);  // may be more than an int holds
-    auto const workers = "--num-workers " + detail::number(wanted, 0);
+    auto const workers = "--num-workers " + detail::rounded(wanted, 0);
     if (on_host && wanted * ranks_here + threads() > cores)
       return rates + workers + " where there are cores for them, these " + std::to_string(cores) + " are taken; else " +
              cheaper;

@@ -74,7 +74,7 @@ class ScalingReport {
     work.samples *= 2, work.pass_seconds *= 2, work.load_seconds *= 2, work.spread_seconds *= std::sqrt(2.0);
     for (auto& part : work.gradients) part.ready_seconds *= 2, part.bytes = detail::bytes_of(part, 2);
     try_out(work, fabric_,
-            "twice the --batch-size, " + detail::number(work.samples, 0) + " samples of each rank in a step");
+            "twice the --batch-size, " + detail::rounded(work.samples, 0) + " samples of each rank in a step");
     work = work_;
     work.spread_seconds = 0;
     try_out(work, fabric_, "steps that all take as long: samples of like length together, nothing else on the hosts");
@@ -93,13 +93,13 @@ class ScalingReport {
 
   [[nodiscard]] std::string text() const {
     std::string out = "predicted, none of it measured: ranks that send each other messages of " +
-                      detail::number(fabric_.message_seconds * 1e6, 1) + " us and " +
-                      detail::number(1e-9 / fabric_.byte_seconds, 3) +
+                      detail::rounded(fabric_.message_seconds * 1e6, 1) + " us and " +
+                      detail::rounded(1e-9 / fabric_.byte_seconds, 3) +
                       " GB/s (report takes --alpha-us, --beta-gb-s), each with processors and a loader of its own\n";
-    out += table("the same batch for each rank: " + detail::number(work_.samples, 0) + " samples a step", weak_,
+    out += table("the same batch for each rank: " + detail::rounded(work_.samples, 0) + " samples a step", weak_,
                  Scaling::weak);
     out += table("the same batch for all together: " +
-                     detail::number(work_.samples * static_cast<double>(work_.ranks), 0) + " samples a step",
+                     detail::rounded(work_.samples * static_cast<double>(work_.ranks), 0) + " samples a step",
                  strong_, Scaling::strong);
     auto const better = remedies();
     if (better.empty()) return out;

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/scaling/detail/number.hpp>
+#include <lockstep/scaling/detail/rounded.hpp>
 #include <lockstep/scaling/step_profile.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling {
@@ -48,9 +48,9 @@ class SpeedUp {
   /// One sentence that says what bounds the speed-up.
   [[nodiscard]] std::string says() const {
     std::string text = std::to_string(shards_) + (shards_ == 1 ? " device trains " : " devices train ") +
-                       detail::number(factor_, 2) + " times as fast as " +
+                       detail::rounded(factor_, 2) + " times as fast as " +
                        (shards_alone_ == 1 ? "one" : "the baseline's " + std::to_string(shards_alone_)) + ", " +
-                       detail::number(100 * efficiency(), 0) + " % of what the processors could give: ";
+                       detail::rounded(100 * efficiency(), 0) + " % of what the processors could give: ";
     if (bound() == "nothing") return text + "no phase of the step loses even 1 % of it.";
     text += why(losses_[0].what) + " (" + cost(losses_[0]) + ")";
     bool first = true;
@@ -67,7 +67,7 @@ class SpeedUp {
 
   [[nodiscard]] std::string why(std::string const& what) const {
     if (what == "compute")
-      return "what bounds it is compute, as forward and backward take " + detail::number(100 * slower_, 0) +
+      return "what bounds it is compute, as forward and backward take " + detail::rounded(100 * slower_, 0) +
              " % more time for each sample while all processors work, which share caches, memory and clock with each "
              "other and all else that runs";
     if (what == "communication")
@@ -77,7 +77,7 @@ class SpeedUp {
     return "what bounds it is data, as batches are not loaded fast enough";
   }
   [[nodiscard]] std::string cost(Loss const& loss) const {
-    return detail::number(loss.ms, 1) + " of a step's " + detail::number(step_ms_, 1) + " ms";
+    return detail::rounded(loss.ms, 1) + " of a step's " + detail::rounded(step_ms_, 1) + " ms";
   }
 
   double step_ms_;

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
@@ -28,6 +27,8 @@ class [[nodiscard]] AtomicFile {
     if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail("create");
+    struct ::stat found {};  // whoever may read the file that it replaces may read it
+    if (::stat(path_.c_str(), &found) == 0) static_cast<void>(::fchmod(file_, found.st_mode & 07777));
   }
   ~AtomicFile() {
     if (file_ < 0) return;
@@ -60,12 +61,17 @@ class [[nodiscard]] AtomicFile {
   }
 
  private:
-  /// What a symbolic link points to, or the path.
+  /// What a symbolic link points to, be it there or not, or the path.
   static std::string target_of(std::string path) {
-    struct ::stat found {};
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return path;
     char target[PATH_MAX];
-    return ::realpath(path.c_str(), target) ? target : path;
+    for (int links = 0; links < 40; ++links) {  // more than that, and the system gives up, too
+      auto const length = ::readlink(path.c_str(), target, sizeof target);
+      if (length <= 0 || length == sizeof target) break;
+      auto const folder = target[0] == '/' ? std::string::npos : path.rfind('/');
+      path.erase(folder == std::string::npos ? 0 : folder + 1);
+      path.append(target, static_cast<std::size_t>(length));
+    }
+    return path;
   }
   /// Nobody else's, in this process or another.
   static std::string beside() {

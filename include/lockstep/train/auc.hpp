@@ -35,7 +35,7 @@ class Auc {
       });
       auto const logit = static_cast<float>(logits[0]);
       expect<DataError>(!std::isnan(logit), [] { return std::string("Auc: the model predicts a logit that is nan"); });
-      ++totals_[2 * place_of(logit) + (label == Label{} ? 0 : 1)];
+      ++totals_[2 * place_of(logit) + (label == decltype(label){} ? 0 : 1)];
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }

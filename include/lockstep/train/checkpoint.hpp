@@ -242,7 +242,7 @@ inline Progress load_checkpoint(std::string const& path, nn::ParameterLayout con
     auto const digits = name.substr(before.size(), name.size() - before.size() - behind.size());
     Index steps = -1;
     auto const read = std::from_chars(digits.data(), digits.data() + digits.size(), steps);
-    if (read.ec == std::errc{} && read.ptr == digits.data() + digits.size() && steps >= 0) all.push_back(steps);
+    if (read.ec == std::errc{} && steps >= 0 && digits == std::to_string(steps)) all.push_back(steps);
   }
   if (open) ::closedir(open);
   for (std::size_t i = 1; i < all.size(); ++i)  // few: a program with std::sort compiles longer
@@ -281,6 +281,15 @@ inline std::string absolute(std::string const& path) {
   char here[PATH_MAX];
   bool const is = path.empty() || path.front() == '/' || !::getcwd(here, sizeof here);
   return is ? path : here + ("/" + path);
+}
+
+/// Whether a file is one of a folder's, however the two are called.
+inline bool lies_in(std::string const& path, std::string const& folder) {
+  auto const slash = path.rfind('/');
+  struct ::stat above {
+  }, place{};
+  return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &above) == 0 &&
+         ::stat(folder.c_str(), &place) == 0 && above.st_dev == place.st_dev && above.st_ino == place.st_ino;
 }
 
 /// Removes what runs that were killed had begun to write. What cannot be removed stays.

@@ -32,7 +32,8 @@ class KeepBest final : public Observer {
       detail::make_folder(path_.substr(0, above));
     auto const step = report.resumed > 0 ? step_of(path_) : -1;
     if (step < 0 || step > report.resumed || step == report.best) return;
-    auto const stem = path_.substr(0, path_.rfind('.'));
+    auto const dot = path_.rfind('.'), slash = path_.rfind('/');
+    auto const stem = path_.substr(0, slash == std::string::npos || dot > slash ? dot : std::string::npos);
     auto const aside = stem + "_of_step_" + std::to_string(step) + path_.substr(stem.size());
     if (std::rename(path_.c_str(), aside.c_str()) == 0) put_aside_ = aside;
   }

@@ -44,7 +44,7 @@ class MetricsLog final : public Observer {
     line_.member("samples_per_second", report.samples_per_second).member("seconds", report.seconds);
     if (report.loss_scale > 0)
       line_.member("loss_scale", report.loss_scale).member("skipped_steps", report.skipped_steps);
-    if (report.gradient_norm > 0) line_.member("gradient_norm", report.gradient_norm);
+    if (report.gradient_norm > 0) line_.key("gradient_norm").value_or_null(report.gradient_norm);
     line_.end_object();
     file_.write(line_.text());
   }

@@ -50,7 +50,7 @@ struct EvaluationReport {
   Index epoch = 0;
   Index samples = 0;
   double loss = 0;
-  std::vector<std::pair<std::string, double>> metrics;
+  std::vector<std::pair<std::string, double>> metrics = {};
   double seconds = 0;  ///< since the start of the run
   bool best = false;   ///< of those so far, by FitOptions::judge_by
 };

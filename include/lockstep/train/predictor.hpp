@@ -35,9 +35,16 @@ class Predictor {
   using Context = nn::Context<nn::ActivationsOf<Model>, HostSpace>;
 
   /// Loads what training saved, or what others did under `names` of their own; `threads` share the work.
-  /// @throws DataError when the file is not one of this model's parameters; ConfigError when `names` names none
+  /// @throws DataError when the file is not one of this model's parameters; ConfigError when `names` leaves one out
   Predictor(Model model, std::string const& path, NamesInFile const& names, int threads = 1)
       : Predictor(std::move(model), threads) {
+    auto const expect_named = [&](auto const& entries) {
+      for (auto const& entry : entries)
+        if (names(entry.name).empty())
+          throw ConfigError(path + ": the names leave out \"" + entry.name +
+                            "\", and a predictor has nothing else to take it from; name all, or train the rest first");
+    };
+    expect_named(layout_.entries()), expect_named(layout_.buffers());
     metadata_ = load_parameters(path, layout_, values_.span(), buffers_.span(), names);
   }
   Predictor(Model model, std::string const& path, int threads = 1)

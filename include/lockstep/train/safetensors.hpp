@@ -109,9 +109,10 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
   detail::write_safetensors(path, layout, values.data(), buffers.data(), {}, metadata);
 }
 
-/// Reads what `save_parameters`, or anyone else, saved as safetensors of float32, float16 or bfloat16 into an arena of
-/// the same layout; returns the file's metadata, without what Lockstep itself keeps there ("lockstep."). Tensors that
-/// the model does not have are passed over. `names` says which of the model's are read, and how the file calls them.
+/// Reads what `save_parameters`, or anyone else, saved as safetensors of float64, float32, float16 or bfloat16
+/// into an arena of the same layout; returns the file's metadata, without what Lockstep itself keeps there
+/// ("lockstep."). Tensors that the model does not have are passed over. `names` says which of the model's are read, and
+/// how the file calls them.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
 /// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
 /// shape; ShapeError when an arena has another size than the layout; ConfigError when `names` has none of the model's

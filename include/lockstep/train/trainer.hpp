@@ -90,9 +90,10 @@ class Trainer {
   Trainer& operator=(Trainer const&) = delete;
 
   /// Goes on from parameters and buffers that were saved by name, such as those of a run before; what the optimizer
-  /// keeps beside them stays as it is, at first zero. Returns the texts that were saved with them. `names` says which
-  /// are read, the others staying as they are, and how the file calls them: a prefix, such as "encoder.", or a function
-  /// of the model's names; `in_file` stands in the file for a prefix: "" for an encoder that was saved by itself.
+  /// keeps beside them stays as it is, at first zero, but that what changes is its own average. Returns the texts that
+  /// were saved with them. `names` says which are read, the others staying as they are, and how the file calls them: a
+  /// prefix, such as "encoder.", or a function of the model's names; `in_file` stands in the file for a prefix: "" for
+  /// an encoder that was saved by itself.
   /// @collective with DistributedDataParallel: every rank loads the same
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
   /// others, ConfigError when nothing of the model is named
@@ -224,11 +225,7 @@ class Trainer {
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
     f(std::span<float>(values), std::span<float>(buffers));
-    session_.each([&](int, auto& replica) {
-      replica.device().enter();
-      replica.set_values(values);
-      replica.set_buffers(buffers);
-    });
+    train::detail::set_numbers<Optimizer>(session_, layout_, values, buffers);
   }
   /// From a micro-step to the end of an epoch; for a device, in memory that it reads by itself.
   template <class Loader>
@@ -290,22 +287,25 @@ class Trainer {
       bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
       if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, record.steps - 1);
       auto const updating = Clock::seconds();
-      done_ = plan.trainer_steps(record.steps);
-      auto const loss = session_.update(optimizer_, {done_.steps, rate, options.clip_norm, options.loss_scaler});
+      auto const loss = session_.update(
+          optimizer_, {plan.trainer_steps(record.steps).steps, rate, options.clip_norm, options.loss_scaler});
       if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, record.steps);
       auto const now = Clock::seconds();
       tracing.after_step(record.steps, step_began, updating, now);
       train::detail::check_finite(session_, loss, record.steps, options.clip_norm, rank(), ranks(), record.devices);
+      done_ = plan.trainer_steps(record.steps);
       if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
       if (begin == 0) epoch_loss = {};
       epoch_loss += loss;
       record.add_step(now - step_began, plan.samples(record.steps));
-      auto const done = reports.of(session_, plan, record, options, loss.mean(), rate, now);
-      for (auto* observer : options.observers) observer->step(done);
+      auto const told = reports.of(session_, plan, record, options, loss.mean(), rate, now);
+      for (auto* observer : options.observers) observer->step(told);
       bool const ends_epoch = plan.ends_epoch(record.steps);
-      if (ends_epoch || over()) train::detail::check_weight(learns, epoch_loss, record.steps);
+      if ((ends_epoch || over()) && record.resumed() == 0)
+        train::detail::check_weight(learns, epoch_loss, record.steps);
       auto const evaluating = Clock::seconds();
-      if (ends_epoch) record.train_loss = epoch_loss.mean(), record.epoch_seconds.push_back(evaluating - epoch_began);
+      record.train_loss = epoch_loss.mean();
+      if (ends_epoch) record.epoch_seconds.push_back(evaluating - epoch_began);
       if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
         if (plan.evaluates_after(record.steps, over(), options)) {
           train::detail::WithAverages<Optimizer, Session> const averaged(session_);

@@ -57,7 +57,7 @@ TEST_CASE("the order of classes and of their samples changes with epoch and seed
   };
   auto const epoch_of = [](auto const& order, Index epoch) {
     std::vector<Index> out;
-    for (Index p = 0; p < order.size(); ++p) out.push_back(order.index(epoch, p));
+    for (Index p = 0; p < order.size(); ++p) out.push_back(order.in(epoch)(p));
     return out;
   };
   CHECK(epoch_of(make(1), 0) == epoch_of(make(1), 0));
@@ -80,9 +80,9 @@ TEST_CASE("classes come in another order in each epoch, and a class's samples in
   std::vector<std::vector<Index>> turns(4);
   int same = 0;
   for (Index p = 0; p < order.size(); ++p) {
-    auto const i = order.index(0, p);
+    auto const i = order.in(0)(p);
     if (i < 8) turns[static_cast<std::size_t>(p / 16)].push_back(i);
-    same += all[static_cast<std::size_t>(i)] == all[static_cast<std::size_t>(order.index(1, p))];
+    same += all[static_cast<std::size_t>(i)] == all[static_cast<std::size_t>(order.in(1)(p))];
   }
   CHECK(same < order.size());
   CHECK(std::set<std::vector<Index>>(turns.begin(), turns.end()).size() == 4);

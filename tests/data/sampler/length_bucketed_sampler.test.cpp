@@ -63,7 +63,7 @@ TEST_CASE("every sample once, for every length, batch and window") {
         REQUIRE(order.size() == count);
         for (Index epoch : {0, 1}) {
           std::vector<Index> seen;
-          for (Index p = 0; p < count; ++p) seen.push_back(order.index(epoch, p));
+          for (Index p = 0; p < count; ++p) seen.push_back(order.in(epoch)(p));
           std::sort(seen.begin(), seen.end());
           for (Index i = 0; i < count; ++i) REQUIRE(seen[static_cast<std::size_t>(i)] == i);
         }
@@ -87,7 +87,7 @@ TEST_CASE("little is padded, and batches of all lengths are mixed") {
   // In sorted windows neighbours would differ little; shuffled batches differ by about the spread of all lengths.
   auto const order = data::LengthBucketedSampler{.lengths = all, .global_batch = 32, .seed = 1}.over(Dataset{20'000});
   int far = 0;
-  auto const length = [&](Index p) { return all[static_cast<std::size_t>(order.index(0, p))]; };
+  auto const length = [&](Index p) { return all[static_cast<std::size_t>(order.in(0)(p))]; };
   for (Index p = 32; p < 20'000; p += 32) far += std::abs(length(p) - length(p - 32)) > 40;
   CHECK(far > 300);
 }
@@ -101,9 +101,9 @@ TEST_CASE("the order changes with epoch and seed, and not with who asks") {
   auto const a = make(1), b = make(1), c = make(2);
   int epochs = 0, seeds = 0;
   for (Index p = 299; p >= 0; --p) {
-    REQUIRE(a.index(3, p) == b.in(3)(p));
-    epochs += a.index(3, p) == a.index(2, p);
-    seeds += a.index(3, p) == c.index(3, p);
+    REQUIRE(a.in(3)(p) == b.in(3)(p));
+    epochs += a.in(3)(p) == a.in(2)(p);
+    seeds += a.in(3)(p) == c.in(3)(p);
   }
   CHECK(epochs < 30);
   CHECK(seeds < 30);
@@ -116,7 +116,7 @@ TEST_CASE("a window, or a batch, without bounds is the whole dataset") {
     auto const of =
         data::LengthBucketedSampler{.lengths = all, .global_batch = batch, .window = window}.over(Dataset{5});
     std::vector<Index> out;
-    for (Index p = 0; p < 5; ++p) out.push_back(of.index(1, p));
+    for (Index p = 0; p < 5; ++p) out.push_back(of.in(1)(p));
     return out;
   };
   CHECK(order(2, most) == order(2, 5));
@@ -142,14 +142,14 @@ TEST_CASE("windows are whole batches, their batches shuffled in another way each
   for (Index window = 0; window < 480; window += 12) {
     std::vector<std::pair<std::int32_t, std::int32_t>> batches;  // shortest and longest
     for (Index p = window; p < window + 12; ++p) {
-      REQUIRE(place(p) == order.index(2, p));
+      REQUIRE(place(p) == order.in(2)(p));
       auto const length = all[static_cast<std::size_t>(place(p))];
       if (p % 4 == 0) batches.emplace_back(length, length);
       auto& [shortest, longest] = batches.back();
       shortest = std::min(shortest, length);
       longest = std::max(longest, length);
     }
-    CHECK(place(479 - window) == order.index(2, 479 - window));
+    CHECK(place(479 - window) == order.in(2)(479 - window));
     std::vector<std::size_t> rank{0, 1, 2};
     std::sort(rank.begin(), rank.end(), [&](auto a, auto b) { return batches[a] < batches[b]; });
     CHECK(batches[rank[0]].second <= batches[rank[1]].first);
@@ -165,8 +165,8 @@ TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
   auto const order = data::LengthBucketedSampler{.lengths = all, .global_batch = 64, .seed = 2}.over(Dataset{300});
   int longest_is_used = 0, short_batches = 0;
   for (Index epoch = 0; epoch < 50; ++epoch) {
-    for (Index p = 0; p < 256; ++p) longest_is_used += order.index(epoch, p) == 299;
-    for (Index p = 256; p < 300; ++p) short_batches += order.index(epoch, p) < 150;
+    for (Index p = 0; p < 256; ++p) longest_is_used += order.in(epoch)(p) == 299;
+    for (Index p = 256; p < 300; ++p) short_batches += order.in(epoch)(p) < 150;
   }
   CHECK(longest_is_used > 25);  // of 43 that are expected
   CHECK(short_batches > 800);   // of 1,100

@@ -22,7 +22,7 @@ struct Dataset {
   Index size() const { return count; }
   int get(Index) const { return 0; }
 };
-static_assert(data::BatchSampler<data::PerClassSampler, Dataset>);
+static_assert(data::BatchOrder<data::PerClassSampler::Order>);
 
 /// 7 classes of which one has no samples and one has two; the others 5 to 9.
 std::vector<std::int32_t> classes() {
@@ -75,7 +75,7 @@ TEST_CASE("the order changes with epoch and seed, and is the same for any number
   };
   auto const epoch_of = [](auto const& order, Index epoch) {
     std::vector<Index> out;
-    for (Index p = 0; p < order.size(); ++p) out.push_back(order.index(epoch, p));
+    for (Index p = 0; p < order.size(); ++p) out.push_back(order.in(epoch)(p));
     return out;
   };
   CHECK(epoch_of(make(1), 3) == epoch_of(make(1), 3));
@@ -99,7 +99,7 @@ TEST_CASE("the order changes with epoch and seed, and is the same for any number
       auto const held = loader.next();
       auto const& values = held.batches()[0][&Number::value].values;
       REQUIRE(values.size() == 8);
-      for (Index i = 0; i < 8; ++i) CHECK(values(i) == order.index(1, (2 * step + rank) * 8 + i));
+      for (Index i = 0; i < 8; ++i) CHECK(values(i) == order.in(1)((2 * step + rank) * 8 + i));
     }
   }
 }
@@ -109,7 +109,7 @@ TEST_CASE("fewer samples than a batch has rows make one batch; none make none") 
       data::PerClassSampler{.classes = {0, 1, 1}, .classes_per_batch = 2, .samples_per_class = 4}.over(Dataset{3});
   CHECK(few.batches() == 1);
   std::set<Index> all;
-  for (Index p = 0; p < 8; ++p) all.insert(few.index(0, p));
+  for (Index p = 0; p < 8; ++p) all.insert(few.in(0)(p));
   CHECK(all == std::set<Index>{0, 1, 2});
   CHECK(data::PerClassSampler{.classes = {}}.over(Dataset{0}).size() == 0);
 }

@@ -32,8 +32,8 @@ struct Samples {
             std::vector<std::uint8_t>(static_cast<std::size_t>((*lengths)[static_cast<std::size_t>(i)]))};
   }
 };
-static_assert(data::BatchSampler<data::TokenBudgetSampler, Samples>);
-static_assert(!data::BatchSampler<data::SequentialSampler, Samples>);
+static_assert(data::BatchOrder<data::TokenBudgetSampler::Order>);
+static_assert(!data::BatchOrder<data::SequentialSampler::Order>);
 
 /// Lognormal, within [0, 600].
 std::vector<std::int32_t> lengths(Index count) {
@@ -102,7 +102,7 @@ TEST_CASE("every sample once per epoch, in batches within the budget, equally ma
             auto const rows = order.rows(epoch, batch);
             REQUIRE((rows >= 1 && rows <= order.most_rows()));
             for (Index row = 0; row < order.most_rows(); ++row) {
-              auto const sample = order.index(epoch, batch * order.most_rows() + row);
+              auto const sample = order.in(epoch)(batch * order.most_rows() + row);
               if (row >= rows) {  // another row of the same batch
                 REQUIRE(std::find(seen.end() - rows, seen.end(), sample) != seen.end());
                 continue;
@@ -240,8 +240,8 @@ TEST_CASE("rows, buckets and their order keep to the options") {
   for (Index epoch = 0; epoch < 30; ++epoch) {
     std::vector<bool> longer;
     for (Index p = 0; p < order.size(); ++p) {
-      if (order.index(epoch, p) == 0) partners.insert(order.index(epoch, p ^ 1));
-      longer.push_back(order.index(epoch, p) < 8);
+      if (order.in(epoch)(p) == 0) partners.insert(order.in(epoch)(p ^ 1));
+      longer.push_back(order.in(epoch)(p) < 8);
     }
     of_buckets.insert(longer);
   }

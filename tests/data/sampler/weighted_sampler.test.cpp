@@ -70,9 +70,9 @@ TEST_CASE("without replacement none comes twice, and the first goes by weight") 
   constexpr Index epochs = 5'000;
   for (Index epoch = 0; epoch < epochs; ++epoch) {
     std::set<Index> seen;
-    for (Index p = 0; p < 5; ++p) seen.insert(order.index(epoch, p));
+    for (Index p = 0; p < 5; ++p) seen.insert(order.in(epoch)(p));
     REQUIRE(seen == std::set<Index>{0, 2, 3, 4, 6});
-    ++first[static_cast<std::size_t>(order.index(epoch, 0))];
+    ++first[static_cast<std::size_t>(order.in(epoch)(0))];
   }
   check_counts(first, weights, epochs);
 }
@@ -87,9 +87,9 @@ TEST_CASE("the order is a function of seed, epoch and position") {
     auto const a = make(1), b = make(1), c = make(2);
     int same_seed = 0, same_epoch = 0;
     for (Index p = 89; p >= 0; --p) {
-      REQUIRE(a.index(4, p) == b.in(4)(p));
-      same_seed += a.index(4, p) == c.index(4, p);
-      same_epoch += a.index(4, p) == a.index(5, p);
+      REQUIRE(a.in(4)(p) == b.in(4)(p));
+      same_seed += a.in(4)(p) == c.in(4)(p);
+      same_epoch += a.in(4)(p) == a.in(5)(p);
     }
     CHECK(same_seed < 20);  // about one of ninety agrees by chance
     CHECK(same_epoch < 20);

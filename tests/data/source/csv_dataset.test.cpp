@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -159,7 +160,8 @@ TEST_CASE("numbers of every kind") {
   CHECK(error_of<Numbers>("1,1,1,1\n1,-1,0,0\n") ==
         doctest::Contains("column 2: expected a whole number, found \"-1\""));
   CHECK(error_of<Numbers>("1,1,1,1\n1,1,1.x,0\n") == doctest::Contains("column 3: expected a number, found \"1.x\""));
-  CHECK(error_of<Numbers>("1,1,1,1\n1,1,1,yes\n") == doctest::Contains("column 4: expected 0 or 1, found \"yes\""));
+  CHECK(error_of<Numbers>("1,1,1,1\n1,1,1,yes\n") ==
+        doctest::Contains("column 4: expected 0, 1, true or false, found \"yes\""));
   CHECK(error_of<Numbers>("1,1,1,1\n1,1,,0\n") == doctest::Contains("column 3: expected a number, found \"\""));
   CHECK(error_of<Numbers>("1,1,1,1\n1.5,1,1,0\n") ==
         doctest::Contains("column 1: expected a whole number, found \"1.5\""));
@@ -441,4 +443,48 @@ TEST_CASE("published files are read whole") {
     auto const sentiment = all.get(i).sentiment;
     REQUIRE((sentiment == "positive" || sentiment == "negative"));
   }
+}
+
+TEST_CASE("a number too small for its type is 0") {
+  struct Small {
+    float single;
+    double two;
+  };
+  data::CsvDataset<Small> const rows(
+      put("small.csv", "single,two\n1e-46,1e-400\n-0.00001e-60,0.1e-307\n1e-45,-1e-999999999999\n"));
+  CHECK(rows.get(0).single == 0);
+  CHECK(rows.get(0).two == 0);
+  CHECK(rows.get(1).single == 0);
+  CHECK(std::signbit(rows.get(1).single));
+  CHECK(rows.get(1).two == 1e-308);
+  CHECK(rows.get(2).single > 0);
+  CHECK(rows.get(2).two == 0);
+  for (auto const* large : {"1e39,0", "100000e34,0", "0,1e309", "0,0.0001e999999999999"})
+    CHECK_THROWS_WITH_AS(static_cast<void>(data::CsvDataset<Small>(put("large.csv", large)).get(0)),
+                         doctest::Contains("out of range for its type"), DataError);
+}
+
+TEST_CASE("a first line with an empty name is a header, one without anything a sample") {
+  struct Pair {
+    std::optional<int> number;
+    std::optional<float> value;
+  };
+  CHECK(data::CsvDataset<Pair>(put("pandas.csv", ",value\n0,1.5\n1,2.5\n")).size() == 2);
+  CHECK(data::CsvDataset<Pair>(put("missing.csv", ",\n0,1.5\n")).size() == 2);
+  CHECK(data::CsvDataset<Pair>(put("one.csv", ",2.5\n0,1.5\n")).size() == 2);
+}
+
+TEST_CASE("pandas' words of truth, and numbers with a plus") {
+  struct Truth {
+    bool first, second;
+    float number;
+  };
+  data::CsvDataset<Truth> const rows(put("truth.csv", "a,b,c\nTrue,False,+1e3\nTRUE,false,+0.5\n1,0,-2\n"));
+  for (Index i = 0; i < 3; ++i) CHECK((rows.get(i).first && !rows.get(i).second));
+  CHECK(rows.get(0).number == 1000);
+  CHECK(rows.get(1).number == 0.5f);
+  for (auto const* wrong : {"1,0,+", "1,0,+-1", "1,0,++1"})
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(data::CsvDataset<Truth>(put("plus.csv", std::string("1,1,1\n") + wrong)).get(1)),
+        doctest::Contains("expected a number"), DataError);
 }

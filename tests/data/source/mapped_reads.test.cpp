@@ -139,3 +139,17 @@ TEST_CASE("whoever else meets the signal ends by it, and what was done about it 
   bool const as_before = before.sa_handler == after.sa_handler;
   CHECK(as_before);
 }
+
+TEST_CASE("they come and go on several threads, and leave the signal as it was") {
+  struct ::sigaction before {
+  }, after{};
+  ::sigaction(SIGBUS, nullptr, &before);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int i = 0; i < 3000; ++i) data::MappedReads const mapped;
+    });
+  for (auto& thread : threads) thread.join();
+  ::sigaction(SIGBUS, nullptr, &after);
+  CHECK((after.sa_sigaction == before.sa_sigaction));
+}

@@ -71,3 +71,14 @@ TEST_CASE("what is damaged or cannot be read is refused, by file and reason") {
   refused(npy("{'colour': 'red', }", ""), "the key \"colour\"");
   refused(npy("{'descr': '<f4", ""), "a quote that does not close");
 }
+
+TEST_CASE("a bool is 0 or 1") {
+  File const file;
+  bool two[2]{};
+  file.open(npy_of("|b1", "(2,)", std::string("\0\1", 2))).read_rows(0, std::span<bool>(two));
+  CHECK(!two[0]);
+  CHECK(two[1]);
+  auto const damaged = file.open(npy_of("|b1", "(2,)", "\1\2"));
+  CHECK_THROWS_WITH_AS(damaged.read_rows(0, std::span<bool>(two)), doctest::Contains("has 2 for a bool at byte"),
+                       DataError);
+}

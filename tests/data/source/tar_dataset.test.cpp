@@ -113,7 +113,7 @@ TEST_CASE("the index is built once, kept beside the archive, and made anew for a
   CHECK(data::TarDataset(archive / "a.tar").size() == 4);  // so it was read from there
   CHECK(archive.open(member("other.txt", "new") + end, data::TarIndex::keep).size() == 1);
   CHECK(read_file(archive / "a.tar.index").find("other.txt") != std::string::npos);
-  for (auto const* damaged : {"", "lockstep tar index 1", "x\nend\n"}) {
+  for (auto const* damaged : {"", "lockstep tar index 2", "x\nend\n"}) {
     write_file(archive / "a.tar.index", damaged);
     CHECK(data::TarDataset(archive / "a.tar").size() == 1);
   }
@@ -214,4 +214,25 @@ TEST_CASE("damaged archives are refused, cut ones too, and shortened ones while 
   auto const tar = archive.open(whole);
   std::filesystem::resize_file(archive / "a.tar", 700);
   CHECK_THROWS_WITH_AS(static_cast<void>(tar.get(0)), doctest::Contains("ends at byte 700"), DataError);
+}
+
+TEST_CASE("a hard link has the bytes of the member that it names") {
+  Archive const archive;
+  auto const link = [](std::string const& name, std::string const& target) {
+    auto header = member(name, "", '1');
+    header.replace(157, target.size(), target);
+    sign(header);
+    return header;
+  };
+  auto const far = std::string(150, 'd') + "/1.jpg";
+  auto const tar = archive.open(member("1.jpg", "image") + member("1.cls", "7") + link("2.jpg", "1.jpg") +
+                                member("2.cls", "8") + member("././@LongLink", far + '\0', 'L') + member("x", "far") +
+                                member("././@LongLink", far + '\0', 'K') + link("3.jpg", "x") + end);
+  REQUIRE(tar.size() == 4);
+  CHECK(text(tar.get(1).at("jpg")) == "image");
+  CHECK(text(tar.get(1).at("cls")) == "8");
+  CHECK(text(tar.get(3).at("jpg")) == "far");
+  CHECK_THROWS_WITH_AS(archive.open(link("1.jpg", "0.jpg") + end),
+                       doctest::Contains("holds \"1.jpg\" as a hard link to \"0.jpg\", which does not come before it"),
+                       DataError);
 }

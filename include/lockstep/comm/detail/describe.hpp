@@ -50,4 +50,18 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
          a.root == b.root && a.count == b.count && a.parts == b.parts;
 }
 
+/// Who of all ranks means another operation than this one: what a CollectiveMismatch tells; empty where nobody does.
+/// `who(r)` names a rank, and `theirs(r)` is its Descriptor, or a null pointer while it has not come to the operation.
+template <class Who, class Theirs>
+[[nodiscard]] std::string disagreement(std::string const& operation, int rank, int size, Descriptor const& mine,
+                                       Who const& who, Theirs const& theirs) {
+  std::string others;
+  for (int r = 0; r < size; ++r)
+    if (Descriptor const* const other = theirs(r); other && !same(mine, *other))
+      others += "; " + who(r) + " in " + describe(*other);
+  if (others.empty()) return others;
+  return "the ranks disagree in " + operation + ": " + who(rank) + " is in " + describe(mine) + others +
+         ". All ranks must call the same operations in the same order";
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

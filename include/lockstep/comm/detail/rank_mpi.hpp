@@ -316,15 +316,10 @@ class RankMpi {
   }
 
   [[noreturn]] void throw_mismatch() const {
-    auto const mine = requests_.front().descriptor(rank_);
-    std::string others;
-    for (int r = 0; r < size_; ++r) {
-      auto const& note = notes_[static_cast<std::size_t>(r)];
-      if (!same(mine, note.descriptor)) others += "; rank " + std::to_string(r) + " in " + describe(note.descriptor);
-    }
-    throw CollectiveMismatch("the ranks disagree in operation " + std::to_string(number_) + ": rank " +
-                             std::to_string(rank_) + " is in " + describe(mine) + others +
-                             ". All ranks must call the same operations in the same order");
+    throw CollectiveMismatch(disagreement(
+        "operation " + std::to_string(number_), rank_, size_, requests_.front().descriptor(rank_),
+        [](int r) { return "rank " + std::to_string(r); },
+        [&](int r) { return &notes_[static_cast<std::size_t>(r)].descriptor; }));
   }
 
   MPI_Comm group_;

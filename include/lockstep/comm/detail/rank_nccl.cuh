@@ -326,16 +326,11 @@ class RankNccl {
     return "NCCL's operation " + std::to_string(step.number) + " (" + describe(step.what.descriptor(rank())) + ")";
   }
   void throw_if_mismatched(Step const& step) const {
-    auto const mine = step.what.descriptor(rank());
-    std::string others;
-    for (int r = 0; r < size(); ++r) {
-      auto const& theirs = step.notes[static_cast<std::size_t>(r)].descriptor;
-      if (!same(mine, theirs)) others += "; " + watch_.who(r) + " in " + describe(theirs);
-    }
-    if (others.empty()) return;
-    throw CollectiveMismatch("the ranks disagree in NCCL's operation " + std::to_string(step.number) + ": " +
-                             watch_.me() + " is in " + describe(mine) + others +
-                             ". All ranks must call the same operations in the same order");
+    auto const told = disagreement(
+        "NCCL's operation " + std::to_string(step.number), rank(), size(), step.what.descriptor(rank()),
+        [&](int r) { return watch_.who(r); },
+        [&](int r) { return &step.notes[static_cast<std::size_t>(r)].descriptor; });
+    if (!told.empty()) throw CollectiveMismatch(told);
   }
   void sum_riders(Step& step) {
     if (step.what.rider.empty()) return;

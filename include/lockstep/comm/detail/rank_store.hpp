@@ -188,17 +188,15 @@ class RankStore {
     }
   }
   void throw_if_mismatched(Request const& what) const {
-    auto const mine = what.descriptor(rank_);
-    std::string others;
-    for (int r = 0; r < size(); ++r) {
-      Descriptor theirs;
-      std::memcpy(&theirs, parts_[static_cast<std::size_t>(r)].data(), sizeof theirs);
-      if (!same(mine, theirs)) others += "; " + watch_.who(r) + " in " + describe(theirs);
-    }
-    if (others.empty()) return;
-    throw CollectiveMismatch("the ranks disagree in operation " + std::to_string(first_) + ": " + watch_.me() +
-                             " is in " + describe(mine) + others +
-                             ". All ranks must call the same operations in the same order");
+    Descriptor other;
+    auto const told = disagreement(
+        "operation " + std::to_string(first_), rank_, size(), what.descriptor(rank_),
+        [&](int r) { return watch_.who(r); },
+        [&](int r) {
+          std::memcpy(&other, parts_[static_cast<std::size_t>(r)].data(), sizeof other);
+          return &other;
+        });
+    if (!told.empty()) throw CollectiveMismatch(told);
   }
 
   /// What goes wrong is kept for who waits. A store that cannot be reached is explained by a rank that is lost.

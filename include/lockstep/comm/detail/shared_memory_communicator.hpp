@@ -2,16 +2,24 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <lockstep/comm/communicator.hpp>
 #include <lockstep/comm/detail/shared_memory_rank.hpp>
+#include <lockstep/launch/world.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
-/// What the thread and the process engine have in common: all but the name, and who makes the memory.
+/// Joins ranks by memory that all of them reach: who starts them has made it, and `engine` is what he calls it.
+template <launch::Engine engine>
 class SharedMemoryCommunicator {
  public:
+  /// @throws ConfigError when the world is of another engine, or this rank is connected already
+  explicit SharedMemoryCommunicator(launch::World const& world)
+      : self_(std::make_shared<SharedMemoryRank>(checked(world))) {}
+
+  [[nodiscard]] char const* name() const noexcept { return launch::name(engine); }
   [[nodiscard]] int rank() const noexcept { return self_->rank(); }
   [[nodiscard]] int size() const noexcept { return self_->size(); }
 
@@ -31,14 +39,22 @@ class SharedMemoryCommunicator {
   /// @throws RankLost, RankStalled, CollectiveMismatch
   void finish() { self_->finish(); }
 
- protected:
-  using Self = std::shared_ptr<SharedMemoryRank>;
-
-  explicit SharedMemoryCommunicator(launch::World const& world) : self_(std::make_shared<SharedMemoryRank>(world)) {}
-  explicit SharedMemoryCommunicator(Self self) : self_(std::move(self)) {}
-  [[nodiscard]] Self split_self(int color, int key) { return self_->split(color, key); }
+  /// Collective: the ranks that gave this rank's color, ordered by key and then by rank.
+  [[nodiscard]] SharedMemoryCommunicator split(int color, int key) {
+    return SharedMemoryCommunicator(self_->split(color, key));
+  }
 
  private:
+  using Self = std::shared_ptr<SharedMemoryRank>;
+
+  explicit SharedMemoryCommunicator(Self self) : self_(std::move(self)) {}
+  static launch::World const& checked(launch::World const& world) {
+    if (world.engine != engine || !world.segment)
+      throw ConfigError(std::string(engine == launch::Engine::thread ? "Thread" : "Process") +
+                        "Communicator: this run's ranks are joined by the engine '" + launch::name(world.engine) +
+                        "'; use comm::connect");
+    return world;
+  }
   static void release(void* owner, std::byte* data, std::size_t bytes) noexcept {
     std::unique_ptr<Self> const self(static_cast<Self*>(owner));
     (*self)->give_back(data, bytes);

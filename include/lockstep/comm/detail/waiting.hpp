@@ -78,18 +78,15 @@ class Waiting {
 
   /// Compares with all that have posted the operation so far.
   void throw_if_mismatched(std::uint32_t number, Descriptor const& mine) const {
-    std::string others;
-    for (int r = 0; r < size_; ++r) {
-      auto const& shared = memory_->block(r).slot[number % RankBlock::slots].descriptor;
-      if (r == rank_ || !shared.is_of(number)) continue;
-      auto const other = shared.load();
-      if (!same(mine, other)) others += "; " + who(r) + " in " + describe(other);
-    }
-    if (others.empty()) return;
-    throw CollectiveMismatch("the ranks disagree in operation " + std::to_string(number) + ": " + who(rank_) +
-                                 " is in " + describe(mine) + others +
-                                 ". All ranks must call the same operations in the same order",
-                             history());
+    Descriptor other;
+    auto const told = disagreement(
+        "operation " + std::to_string(number), rank_, size_, mine, [&](int r) { return who(r); },
+        [&](int r) -> Descriptor const* {
+          auto const& shared = memory_->block(r).slot[number % RankBlock::slots].descriptor;
+          if (r == rank_ || !shared.is_of(number)) return nullptr;
+          return &(other = shared.load());
+        });
+    if (!told.empty()) throw CollectiveMismatch(told, history());
   }
 
   /// Tells, as one rank for all, what the ranks did last; not of a rank that has told itself why it ended.

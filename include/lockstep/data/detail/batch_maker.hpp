@@ -165,7 +165,7 @@ struct BatchMaker {
   }
   /// Another sample for a row, which epoch and position choose: of its batch, where the sampler has seen to what its
   /// samples cost together.
-  void substitute(Job& job, Index row, int attempt) const noexcept {
+  void substitute(Job& job, Index row, int attempt) const {
     auto const k = static_cast<std::size_t>(row);
     auto const draw = mix(mix("lockstep.data.substitute"), static_cast<std::uint64_t>(job.slot->epoch),
                           static_cast<std::uint64_t>(job.shard->positions[k]),
@@ -177,7 +177,7 @@ struct BatchMaker {
       auto const batch = job.shard->positions[k] / order.most_rows();
       if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.most_rows() + below(rows);
     }
-    auto const index = order.index(epoch, position);
+    auto const index = order.in(epoch)(position);
     if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;
     ++job.substituted;
   }

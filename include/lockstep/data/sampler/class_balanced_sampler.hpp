@@ -45,9 +45,11 @@ struct ClassBalancedSampler {
 
     [[nodiscard]] Index size() const noexcept { return rounds_ * static_cast<Index>(members_->size()); }
     [[nodiscard]] auto in(Index epoch) const {
-      return [*this, epoch](Index position) { return index(epoch, position); };
+      return [*this, epoch](Index position) { return sample(epoch, position); };
     }
-    [[nodiscard]] Index index(Index epoch, Index position) const {
+
+   private:
+    [[nodiscard]] Index sample(Index epoch, Index position) const {
       auto const count = static_cast<Index>(members_->size());
       auto const round = position / count;
       auto const chosen = KeyedPermutation(count, key("class", epoch, round))(position % count);
@@ -57,8 +59,6 @@ struct ClassBalancedSampler {
       KeyedPermutation const shuffled(size, key("member", turn / size, chosen));
       return members[static_cast<std::size_t>(shuffled(turn % size))];
     }
-
-   private:
     [[nodiscard]] std::uint64_t key(char const* what, Index first, Index second) const noexcept {
       return mix(mix("lockstep.data.class_balanced_sampler"), mix(std::string_view(what)), seed_,
                  static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));

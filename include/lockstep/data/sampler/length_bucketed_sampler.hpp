@@ -50,7 +50,6 @@ struct LengthBucketedSampler {
         return (*table)[static_cast<std::size_t>(position % window_)];
       };
     }
-    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
 
    private:
     void sort(Index epoch, Index part, std::vector<Index>& table) const {

@@ -50,9 +50,11 @@ struct PerClassSampler {
     [[nodiscard]] Index most_rows() const noexcept { return rows_; }
     [[nodiscard]] Index rows(Index, Index) const noexcept { return rows_; }
     [[nodiscard]] auto in(Index epoch) const {
-      return [*this, epoch](Index position) { return index(epoch, position); };
+      return [*this, epoch](Index position) { return sample(epoch, position); };
     }
-    [[nodiscard]] Index index(Index epoch, Index position) const {
+
+   private:
+    [[nodiscard]] Index sample(Index epoch, Index position) const {
       auto const batch = epoch * batches_ + position / rows_;  // of all epochs
       auto const turn = batch / turns_;                        // in which no class comes twice
       auto const place = batch % turns_ * (rows_ / each_) + position % rows_ / each_;
@@ -62,8 +64,6 @@ struct PerClassSampler {
       KeyedPermutation const shuffled(count, key("member", turn / groups, chosen));
       return members[static_cast<std::size_t>(shuffled((turn % groups * each_ + position % each_) % count))];
     }
-
-   private:
     [[nodiscard]] std::uint64_t key(char const* what, Index first, Index second) const noexcept {
       return mix(mix("lockstep.data.per_class_sampler"), mix(std::string_view(what)), seed_,
                  static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(second));

@@ -85,7 +85,6 @@ struct TokenBudgetSampler {
         return plan_->sorted[static_cast<std::size_t>(bucket->begin + place)];
       };
     }
-    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
 
    private:
     struct Bucket {

@@ -91,7 +91,6 @@ struct WeightedSampler {
       if (recent_) out.table_ = recent_->get({epoch, 0}, [&](auto& table) { draw(Philox(key), table); });
       return out;
     }
-    [[nodiscard]] Index index(Index epoch, Index position) const { return in(epoch)(position); }
 
    private:
     /// Every column holds one share of probability: of its own sample up to the threshold, of the other above.

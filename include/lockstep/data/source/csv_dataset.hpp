@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/parse_real.hpp>
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/source/detail/csv_table.hpp>
@@ -26,7 +27,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 
 /// Whether the first row of a CSV file names the columns.
 enum class CsvHeader {
-  automatic,   ///< it does when no number stands where the row type wants one; a row type of texts only has no header
+  automatic,   ///< it does when no number, but something else, stands where the row type wants one; a row type of texts
+               ///< only has no header
   none,        ///< it is a sample
   first_line,  ///< it is not a sample
 };
@@ -83,7 +85,7 @@ struct CsvKind {
 template <class T>
 constexpr char const* csv_kind() {
   if constexpr (is_optional_number<T>) return csv_kind<typename T::value_type>();
-  if constexpr (std::same_as<T, bool>) return "0 or 1";
+  if constexpr (std::same_as<T, bool>) return "0, 1, true or false";
   if constexpr (std::floating_point<T>) return "a number";
   return "a whole number";
 }
@@ -95,11 +97,19 @@ std::errc parse_number(std::string_view text, T& out) noexcept {
   text =
       first == std::string_view::npos ? std::string_view{} : text.substr(first, text.find_last_not_of(' ') + 1 - first);
   if constexpr (std::same_as<T, bool>) {
-    out = text == "1" || text == "true";
-    return out || text == "0" || text == "false" ? std::errc{} : std::errc::invalid_argument;
+    auto const is = [text](auto... words) { return ((text == words) || ...); };
+    out = is("1", "true", "True", "TRUE");
+    return out || is("0", "false", "False", "FALSE") ? std::errc{} : std::errc::invalid_argument;
   } else {
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return error == std::errc{} && end != text.data() + text.size() ? std::errc::invalid_argument : error;
+    if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+    auto const *const begin = text.data(), *const end = begin + text.size();
+    auto const [stop, error] = [&] {
+      if constexpr (std::floating_point<T>)
+        return parse_real(begin, end, out);
+      else
+        return std::from_chars(begin, end, out);
+    }();
+    return error == std::errc{} && stop != end ? std::errc::invalid_argument : error;
   }
 }
 /// The same, or nothing of a field without anything in it, or of one that says so.
@@ -117,6 +127,13 @@ std::errc parse_number(std::string_view text, std::optional<T>& out, std::span<s
 template <CsvNumber T>
 std::errc parse_number(std::string_view text, T& out, std::span<std::string const>) noexcept {
   return parse_number(text, out);
+}
+template <class T>
+bool holds_number(T const& cell) noexcept {
+  if constexpr (is_optional_number<T>)
+    return cell.has_value();
+  else
+    return true;
 }
 
 }  // namespace detail
@@ -204,20 +221,24 @@ class CsvDataset {
     return make(options.columns);
   }
 
+  /// Whether the first line has no number, but something else where there should be one.
   [[nodiscard]] bool names_columns(detail::CsvTable const& table) const {
     if (!Check<Members>::has_numbers) return false;
     Row names{};
     auto row = table.row(0);
-    bool any_number = false;
+    bool any_number = false, any_word = false;
     auto const look = [&](auto& member) {
       for (auto& cell : detail::csv_cells(member)) {
         auto const field = row.next();
-        if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>)
-          any_number |= detail::parse_number(field.text, cell, missing_) != std::errc::invalid_argument;
+        if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>) {
+          bool const reads = detail::parse_number(field.text, cell, missing_) != std::errc::invalid_argument;
+          any_word |= !reads;
+          any_number |= reads && detail::holds_number(cell);
+        }
       }
     };
     std::apply([&](auto&... member) { (look(member), ...); }, members(names));
-    return !any_number;
+    return any_word && !any_number;
   }
 
   template <class T>
@@ -229,7 +250,8 @@ class CsvDataset {
                  "column " + std::to_string(number) + ": expected " + detail::csv_kind<T>() + ", found " +
                      detail::excerpt(field.text) +
                      (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
-                     "; mend the field, or change the member's type or the header option");
+                     "; mend the field, or change the member's type or the header option" +
+                     (detail::is_optional_number<T> ? ", or name the word in CsvOptions::missing" : ""));
       }
     } else {
       field.copy_to(cell);

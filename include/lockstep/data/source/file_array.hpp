@@ -125,6 +125,11 @@ class FileArray {
       for (std::size_t i = 0; i < bytes.size(); i += each)
         std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
                      bytes.begin() + static_cast<std::ptrdiff_t>(i + each));
+    if constexpr (std::is_same_v<T, bool>)
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        if (bytes[i] > std::byte{1})
+          file_->fail("has " + std::to_string(std::to_integer<int>(bytes[i])) + " for a bool at byte " +
+                      std::to_string(at + i) + "; it must be 0 or 1: the file was damaged");
     detail::widen_in_place(type_, out);
   }
   /// All of it, rows one after the other: labels, or the lengths that a sampler wants.

@@ -2,8 +2,8 @@
 #pragma once
 #include <signal.h>
 
-#include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <string>
 
 #include <lockstep/core/error.hpp>
@@ -19,24 +19,28 @@ class [[nodiscard]] MappedReads {
  public:
   /// @throws Error when the system refuses
   MappedReads() {
-    if (lives_.fetch_add(1) > 0) return;
-    struct ::sigaction action {};
-    action.sa_sigaction = detail::survive_shortened_file;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    if (::sigaction(SIGBUS, &action, &detail::sigbus_before) == 0) return;
-    lives_ = 0;
-    throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
+    std::lock_guard const lock(mutex_);
+    if (lives_ == 0) {
+      struct ::sigaction action {};
+      action.sa_sigaction = detail::survive_shortened_file;
+      action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+      ::sigemptyset(&action.sa_mask);
+      if (::sigaction(SIGBUS, &action, &detail::sigbus_before) != 0)
+        throw Error("MappedReads: SIGBUS cannot be handled: " + detail::system_message(errno));
+    }
+    ++lives_;
   }
   /// What was done about SIGBUS before the first is done again after the last.
   ~MappedReads() {
-    if (lives_.fetch_sub(1) == 1) ::sigaction(SIGBUS, &detail::sigbus_before, nullptr);
+    std::lock_guard const lock(mutex_);
+    if (--lives_ == 0) ::sigaction(SIGBUS, &detail::sigbus_before, nullptr);
   }
   MappedReads(MappedReads const&) = delete;
   MappedReads& operator=(MappedReads const&) = delete;
 
  private:
-  static inline std::atomic<int> lives_ = 0;
+  static inline std::mutex mutex_;
+  static inline int lives_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/parse_real.hpp>
 #include <lockstep/data/dataset.hpp>
 #include <lockstep/data/detail/sample_hash.hpp>
 #include <lockstep/data/source/detail/excerpt.hpp>
@@ -116,7 +117,7 @@ class UciHarDataset {
       rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
       if (rest.empty()) break;
       float value = 0;
-      auto const [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+      auto const [end, error] = parse_real(rest.data(), rest.data() + rest.size(), value);
       auto const used = static_cast<std::size_t>(end - rest.data());
       if (error != std::errc{} || (used < rest.size() && rest[used] != ' ' && rest[used] != '\t'))
         fail(lines, i, "a number is expected, found " + detail::excerpt(rest));

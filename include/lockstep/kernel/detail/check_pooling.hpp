@@ -14,11 +14,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 /// @throws ShapeError unless the window fits, and x and y have as many elements as the shape says
 inline void check_pooling(ConvolutionShape const& s, Index x, Index y) {
   bool fits = s.rows == 0 || s.output_places() > 0;
-  for (std::size_t axis = 0; axis < 3; ++axis) fits = fits && 2 * s.padding[axis] <= s.kernel[axis];
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    fits = fits && 2 * s.padding[axis] <= s.kernel[axis] && (s.rows == 0 || s.extent[axis] > 0);
   expect<ShapeError>(fits, [&] {
     return "pooling: x has extent " + to_string(s.extent) + ", with " + to_string(s.padding) +
            " of padding on either side, and the window " + to_string(s.kernel) +
-           "; the window must fit into the padded input, and the padding into half a window";
+           "; there must be places, the window must fit into the padded input, and the padding into half a window";
   });
   auto const wanted_x = s.rows * s.input_size(), wanted_y = s.rows * s.output_places() * s.inputs;
   expect<ShapeError>(x == wanted_x && y == wanted_y, [&] {

@@ -47,10 +47,12 @@ struct EmbeddingBackward {
     if (to.position.data) sum_positions(pool, at);
     auto const sum_tasks = [&](Index row, T* target, Write write) {
       auto const* const first = tasks > 0 ? memory + row * width : target;  // of no task nothing is read
-      if (target) sum_rows(first, at.rows * width, width, Consecutive{}, tasks, target, write);
+      if (target) sum_rows(first, at.rows * width, width, tasks, target, write);
     };
     for (int segment = 0; to.type.data && segment < in.assembly.count; ++segment)
       sum_tasks(at.types + segment, to.type.data + segment * width, to.type.write);
+    if (to.type.data && to.type.write == Write::overwrite)  // types that no segment has
+      std::fill(to.type.data + in.assembly.count * width, to.type.data + in.type.size(), T{0});
     sum_tasks(at.weight, to.weight.data, to.weight.write);
     sum_tasks(at.bias, to.bias.data, to.bias.write);
     for (int segment = 0; segment < in.assembly.count; ++segment) zero_padding(pool, segment);
@@ -177,7 +179,7 @@ struct EmbeddingBackward {
       if (step >= used) return static_cast<void>(std::fill_n(target, width, T{0}));
       auto const* const sums =
           memory + (step / steps_per_task * at.rows + at.positions + step % steps_per_task) * width;
-      sum_rows(sums, blocks * at.rows * width, width, Consecutive{}, count, target, to.position.write);
+      sum_rows(sums, blocks * at.rows * width, width, count, target, to.position.write);
     });
   }
 

@@ -53,9 +53,8 @@ void sum_by_id(ThreadPool& pool, SegmentPlan const& plan, Slot slot, T const* dy
     for (; row < end; ++row) {
       auto const second = static_cast<Index>(first[row]) + 1, later = static_cast<Index>(first[row + 1]) - second;
       if (later > 0)
-        sum_rows(
-            partial, width, width, [=](Index i) { return place(second + i); }, later, gradient.data + ids[row] * width,
-            Write::add);
+        sum_rows(partial, width, width, later, gradient.data + ids[row] * width, Write::add,
+                 [=](Index i) { return place(second + i); });
     }
   });
 }

@@ -17,18 +17,9 @@ template <class T>
   for (Index c = 0; c < width; ++c) to[c] = x[c] + y[c];
 }
 
-/// Which rows a sum takes: entry i is row pick(i), or none when that is negative.
+/// The rows that a sum takes, unless told otherwise: entry i is row i.
 struct Consecutive {
   [[nodiscard]] Index operator()(Index i) const noexcept { return i; }
-};
-struct Listed {
-  std::uint32_t const* list;
-  [[nodiscard]] Index operator()(Index i) const noexcept { return list[i]; }
-};
-struct LongerThan {
-  std::int32_t const* lengths;
-  Index t;
-  [[nodiscard]] Index operator()(Index i) const noexcept { return lengths[i] > t ? i : -1; }
 };
 
 /// `vectors` vectors of columns at a time stay in registers while the rows pass.
@@ -38,11 +29,10 @@ template <std::size_t vectors, std::size_t bytes, class T, class Pick>
   constexpr auto lanes = static_cast<std::size_t>(LanesOf<T, bytes>::count);
   Lanes<T, bytes> sums[vectors]{}, next;
   for (Index i = 0; i < count; ++i) {
-    auto const row = pick(i);
-    if (row < 0) continue;
+    auto const* const row = x + pick(i) * row_size;
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v) {
-      load(next, x + row * row_size + v * lanes);
+      load(next, row + v * lanes);
       sums[v] += next;
     }
   }
@@ -67,21 +57,27 @@ template <std::size_t bytes, class T, class Pick>
   for (; c + lanes <= width; c += lanes) sum_columns<1>(vectors, x + c, row_size, pick, count, to + c, write);
   for (; c < width; ++c) {
     T sum = 0;
-    for (Index i = 0; i < count; ++i)
-      if (auto const row = pick(i); row >= 0) sum += x[row * row_size + c];
+    for (Index i = 0; i < count; ++i) sum += x[pick(i) * row_size + c];
     to[c] = write == Write::add ? to[c] + sum : sum;
   }
 }
 
 /// to = sum over i < count, in order, of row pick(i) of x, or to += that sum. Rows are `width` wide and `row_size`
-/// apart; x may be null where there are none.
-template <class T, class Pick>
-inline void sum_rows(T const* x, Index row_size, Index width, Pick pick, Index count, T* to, Write write) noexcept {
+/// apart; x may be null where there are none. Of many rows, blocks are summed and then added, so that a long sum loses
+/// no more than a short one.
+template <class T, class Pick = Consecutive>
+void sum_rows(T const* x, Index row_size, Index width, Index count, T* to, Write write, Pick pick = {}) noexcept {
   if (count == 0) {
     if (write == Write::overwrite) std::fill_n(to, width, T{0});
     return;
   }
-  with_best_instructions([=](auto vectors) { sum_rows_inline(vectors, x, row_size, width, pick, count, to, write); });
+  constexpr Index block = 1024;
+  with_best_instructions([=](auto vectors) {
+    for (Index first = 0; first < count; first += block)
+      sum_rows_inline(
+          vectors, x, row_size, width, [=](Index i) { return pick(first + i); }, std::min(block, count - first), to,
+          first == 0 ? write : Write::add);
+  });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/wait.hpp>
 #include <lockstep/launch/detail/file.hpp>
 
@@ -43,10 +44,8 @@ class Meeting {
     hello_.rank = rank;
     hello_.size = size;
     key.copy(hello_.key, sizeof hello_.key - 1);
-    // The name must be short, and the same for all: a hash (FNV-1a) of the key; the key itself is compared on arrival.
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (char const c : key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    auto const name = "lockstep-" + std::to_string(::geteuid()) + "-" + std::to_string(hash);
+    // The name must be short, and the same for all: a hash of the key; the key itself is compared on arrival.
+    auto const name = "lockstep-" + std::to_string(::geteuid()) + "-" + std::to_string(mix(std::string_view(key)));
     address_.sun_family = AF_UNIX;
     name.copy(address_.sun_path + 1, sizeof address_.sun_path - 1);
     address_bytes_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());

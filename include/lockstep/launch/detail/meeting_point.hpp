@@ -61,8 +61,7 @@ struct MeetingPoint {
         parse_variable("MASTER_PORT", given("MASTER_PORT"), 1, 65535, "; it is a port of the first rank's host"));
   auto const key = launcher_key(place, variable) + " at " + out.host + ":" + std::to_string(port) + " " +
                    given("MASTER_PORT") + " size=" + std::to_string(place.size);
-  out.run = 0xcbf29ce484222325;  // FNV-1a
-  for (char const c : key) out.run = (out.run ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  out.run = mix(std::string_view(key));
   constexpr std::uint64_t least = 16384, most = 32768, tries = 4;
   if (port != 0)
     out.ports = {port};

@@ -21,7 +21,7 @@ template <class Context, class Part>
     Context& context, LayerNorm const& norm, Dropout const& dropout, bool norm_first, Reader reader,
     Sequence<typename Context::Scalar, typename Context::Space> const& x, Part const& part) {
   auto const joined = [&] {
-    if (!norm_first) return norm.join(context, x, part(x), dropout);
+    if (!norm_first) return norm.forward_in_place(context, x, part(x), dropout);
     auto const normalized = norm.forward(context, x);
     auto const made = part(normalized);
     context.set_aside(normalized.tokens);

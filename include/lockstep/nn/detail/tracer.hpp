@@ -47,6 +47,8 @@ class Tracer {
     entries_[entry] = operations_.size() - 1;
     joins_ = true;
   }
+  /// An operation that registers nothing ends here, of parameters with these ordinals, -1 for none.
+  void ended(char const* type, int first, int last) { write({type, first, last}, Span::Kind::forward); }
   /// What follows the last operation of forward is the loss, whose backward is done already.
   void end_forward() {
     if (timeline_) write({}, Span::Kind::forward);

@@ -10,8 +10,8 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/parallel/detail/take_union.hpp>
 #include <lockstep/parallel/device_threads.hpp>
-#include <lockstep/parallel/take_union.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 

@@ -14,7 +14,7 @@
 #include <lockstep/memory/buffer.hpp>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
-#include <lockstep/parallel/take_union.hpp>
+#include <lockstep/parallel/detail/take_union.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 

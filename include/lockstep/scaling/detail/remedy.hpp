@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/scaling/detail/number.hpp>
+#include <lockstep/scaling/detail/rounded.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
 
@@ -23,7 +23,7 @@ inline void sort(std::vector<Remedy>& remedies) {
 [[nodiscard]] inline std::string lines(std::vector<Remedy> const& remedies) {
   std::string out;
   for (auto const& remedy : remedies) {
-    auto const percent = number(100 * remedy.gain, 0);
+    auto const percent = rounded(100 * remedy.gain, 0);
     out += remedy.gain > 0 ? "  +" + std::string(percent.size() < 3 ? 3 - percent.size() : 0, ' ') + percent + " %  "
                            : "         ";
     out += remedy.says + "\n";

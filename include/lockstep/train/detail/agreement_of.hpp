@@ -43,6 +43,8 @@ void add_order(parallel::Agreement& agreement, std::string const& what, Loader c
   agreement.add("samples of the " + what, loader.samples());
   if constexpr (requires { loader.order_fingerprint(); })
     agreement.add("fingerprint of the order of the " + what, loader.order_fingerprint());
+  if constexpr (requires { loader.options().seed; })
+    agreement.add("seed of the samples of the " + what, std::to_string(loader.options().seed));
 }
 
 /// What each rank evaluates on.

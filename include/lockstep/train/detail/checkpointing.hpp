@@ -92,11 +92,15 @@ class Checkpointing {
     if (!saves_ || !speaks()) return;
     make_folder(options_.folder);
     remove_partial_checkpoints(options_.folder);
-    if (!options_.resume.empty()) return;
-    if (auto const earlier = newest_checkpoint(options_.folder); !earlier.empty())
+    auto const earlier = newest_checkpoint(options_.folder);
+    if (earlier.empty()) return;
+    if (options_.resume.empty())
       throw ConfigError("fit: the folder for checkpoints has those of an earlier run, the newest " + earlier +
                         ", and this run begins anew; name another folder, remove them, or go on with .resume = "
                         "train::newest_checkpoint(folder)");
+    if (!lies_in(options_.resume, options_.folder))
+      throw ConfigError("fit: the folder for checkpoints has those of another run, the newest " + earlier +
+                        ", and this run goes on from " + options_.resume + "; name another folder, or remove them");
   }
 
   /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.

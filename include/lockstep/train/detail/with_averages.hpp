@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/optim/averaged.hpp>
+#include <lockstep/parallel/policy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -16,6 +19,38 @@ template <class Optimizer, class Session>
   std::vector<float> averages(values.begin(), values.end());
   for (std::size_t i = 0; i < averages.size(); ++i) averages[i] -= lag[i];
   return averages;
+}
+
+/// Before parameters take these values: those in which one changes are their own averages from then on.
+/// @collective where the optimizer is sharded
+template <class Optimizer, class Session>
+void average_anew(Session& session, nn::ParameterLayout const& layout, std::span<float const> values) {
+  parallel::SessionState state(layout.size(), layout.buffer_size(), Optimizer::states);
+  std::span<float const> const before = session.values(), buffers = session.buffers();
+  std::copy(before.begin(), before.end(), state.values().begin());
+  std::copy(buffers.begin(), buffers.end(), state.buffers().begin());
+  for (std::size_t i = 0; i < state.states(); ++i)
+    std::copy_n(session.moment(i), before.size(), state.moments(i).data());
+  auto const lag = state.moments(state.states() - 1);
+  for (auto const& entry : layout.entries()) {
+    auto const at = static_cast<std::size_t>(entry.offset), size = static_cast<std::size_t>(entry.size);
+    auto const now = values.subspan(at, size);
+    if (!std::equal(now.begin(), now.end(), before.begin() + entry.offset))
+      std::fill_n(lag.begin() + entry.offset, size, 0.0f);
+  }
+  session.restore(state);
+}
+
+/// All replicas take these.   @collective where the optimizer keeps averages
+template <class Optimizer, class Session>
+void set_numbers(Session& session, nn::ParameterLayout const& layout, std::span<float const> values,
+                 std::span<float const> buffers) {
+  if constexpr (optim::averages<Optimizer>) average_anew<Optimizer>(session, layout, values);
+  session.each([&](int, auto& replica) {
+    replica.device().enter();
+    replica.set_values(values);
+    replica.set_buffers(buffers);
+  });
 }
 
 /// While it lives, all replicas have the averages in place of the values, where the optimizer keeps some.

@@ -17,7 +17,8 @@ struct TarMember {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers.
+/// Finds the regular files of a tar archive: ustar, with GNU's long names and large sizes and with pax headers. A hard
+/// link has the bytes of the member that it names, which comes before it.
 class TarWalk {
  public:
   explicit TarWalk(DataFile const& file) : file_(file) {
@@ -41,25 +42,35 @@ class TarWalk {
 
   void member(std::string const& header, std::uint64_t data, std::uint64_t bytes) {
     auto const type = header[156];
-    if (type == 'L') {
-      next_name_ = file_.read_text(data, bytes, "a long name");
-      next_name_ = next_name_.substr(0, next_name_.find('\0'));
+    if (type == 'L' || type == 'K') {
+      auto& text = type == 'L' ? next_name_ : next_link_;
+      text = file_.read_text(data, bytes, "a long name");
+      text = text.substr(0, text.find('\0'));
       return;
     }
     if (type == 'S') sparse();
     if (type == 'x') return pax(file_.read_text(data, bytes, "a pax header"));
     if (type == '0' || type == '\0') members_.push_back({name(header), data, bytes});
-    next_name_.clear();
+    if (type == '1') hard_link(header);
+    next_name_.clear(), next_link_.clear();
     has_size_ = false;
+  }
+  void hard_link(std::string const& header) {
+    if (next_link_.empty()) next_link_ = field(header, 157, 100);
+    for (auto at = members_.rbegin(); at != members_.rend(); ++at)
+      if (at->name == next_link_) return members_.push_back({name(header), at->offset, at->bytes});
+    file_.fail("holds \"" + name(header) + "\" as a hard link to \"" + next_link_ +
+               "\", which does not come before it; write the archive with --hard-dereference");
   }
   std::string name(std::string const& header) const {
     if (!next_name_.empty()) return next_name_;
-    auto const field = [&](std::size_t at, std::size_t size) {
-      auto const text = std::string_view(header).substr(at, size);
-      return std::string(text.substr(0, text.find('\0')));
-    };
-    auto const prefix = header.compare(257, 6, std::string_view("ustar\0", 6)) == 0 ? field(345, 155) : std::string();
-    return prefix.empty() ? field(0, 100) : prefix + "/" + field(0, 100);
+    bool const has_prefix = header.compare(257, 6, std::string_view("ustar\0", 6)) == 0;
+    auto const prefix = has_prefix ? field(header, 345, 155) : std::string();
+    return prefix.empty() ? field(header, 0, 100) : prefix + "/" + field(header, 0, 100);
+  }
+  static std::string field(std::string const& header, std::size_t at, std::size_t size) {
+    auto const text = std::string_view(header).substr(at, size);
+    return std::string(text.substr(0, text.find('\0')));
   }
   /// Records "LENGTH KEY=VALUE\n".
   void pax(std::string_view text) {
@@ -74,6 +85,7 @@ class TarWalk {
       auto const key = record.substr(0, equals), value = record.substr(equals + 1);
       if (key.starts_with("GNU.sparse.")) sparse();
       if (key == "path") next_name_ = value;
+      if (key == "linkpath") next_link_ = value;
       if (key == "size") {
         auto const [stop, wrong] = std::from_chars(value.data(), value.data() + value.size(), next_bytes_);
         if (wrong != std::errc{} || stop != value.data() + value.size()) damaged("a pax header");
@@ -118,7 +130,7 @@ class TarWalk {
   DataFile const& file_;
   std::uint64_t at_ = 0, next_bytes_ = 0;
   bool has_size_ = false;
-  std::string next_name_;
+  std::string next_name_, next_link_;
   std::vector<TarMember> members_;
 };
 

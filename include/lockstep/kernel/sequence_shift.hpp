@@ -13,12 +13,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Every token of a sequence plus the numbers of its sequence, channel by channel.
 template <class Space>
-struct Shift {
+struct SequenceShift {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
 template <>
-struct Shift<HostSpace> {
+struct SequenceShift<HostSpace> {
   using Stream = memory::Stream<HostSpace>;
   template <class T>
   using Matrix = TensorView<T, 2, HostSpace>;

@@ -46,7 +46,8 @@ inline void check_agreement(LaunchSource const& inner, LaunchSource const& outer
   if (agrees(inner, outer, variable)) return refuse_crowded_gpus(inner, outer, variable);
   bool const multiplied = inner.size > 1 && inner.size == inner.local_size;
   std::string const both = tell_source(inner, variable) + " and " + tell_source(outer, variable);
-  std::string const choice = ", or settle it with LOCKSTEP_LAUNCHER=single, torchrun, openmpi, mvapich, pmi or slurm";
+  std::string const choice =
+      ", or settle it with LOCKSTEP_LAUNCHER=single, torchrun, openmpi, mvapich, pmix, pmi or slurm";
   if (inner.launcher() == Launcher::torchrun && multiplied)
     throw ConfigError("launch: " + std::to_string(outer.size) + " tasks x " + std::to_string(inner.local_size) +
                       " processes: " + both + " do not make one run, but " + std::to_string(outer.size) +

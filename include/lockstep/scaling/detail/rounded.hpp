@@ -8,7 +8,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::scaling::detail {
 
 /// A figure for people, with so many digits behind the point.
-[[nodiscard]] inline std::string number(double value, int digits) {
+[[nodiscard]] inline std::string rounded(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;

@@ -6,7 +6,7 @@
 
 #include <lockstep/kernel/touched_rows.hpp>
 
-namespace lockstep::inline LOCKSTEP_ABI::parallel {
+namespace lockstep::inline LOCKSTEP_ABI::parallel::detail {
 
 /// Adds to a table's touched rows those of `words`, a bit per row, with the gradient zero: what others have touched can
 /// then be summed with what this replica has.
@@ -21,4 +21,4 @@ inline void take_union(kernel::TouchedRows const& table, std::uint64_t const* wo
   }
 }
 
-}  // namespace lockstep::inline LOCKSTEP_ABI::parallel
+}  // namespace lockstep::inline LOCKSTEP_ABI::parallel::detail

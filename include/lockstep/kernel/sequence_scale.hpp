@@ -13,12 +13,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Every token of a sequence times the factors of its sequence, channel by channel.
 template <class Space>
-struct Scale {
+struct SequenceScale {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
 };
 
 template <>
-struct Scale<HostSpace> {
+struct SequenceScale<HostSpace> {
   using Stream = memory::Stream<HostSpace>;
   template <class T>
   using Matrix = TensorView<T, 2, HostSpace>;

@@ -3,7 +3,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/sum_sequences.cuh>
-#include <lockstep/kernel/shift.hpp>
+#include <lockstep/kernel/sequence_shift.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -12,7 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of what was added differ
 /// from the host's by rounding
 template <>
-struct Shift<CudaSpace> {
+struct SequenceShift<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
   template <class T>
   using Matrix = TensorView<T, 2, CudaSpace>;
@@ -21,7 +21,7 @@ struct Shift<CudaSpace> {
   static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> y) {
     using Number = Accumulate<T>;
     auto const width = y.extent[1];
-    detail::for_elements("kernel::Shift::run", stream, y.size(), [=] __device__(Index i) {
+    detail::for_elements("kernel::SequenceShift::run", stream, y.size(), [=] __device__(Index i) {
       auto const add = static_cast<Number>(by.data[layout.row_of(i / width) * width + i % width]);
       y.data[i] = static_cast<T>(static_cast<Number>(x.data[i]) + add);
     });
@@ -32,7 +32,7 @@ struct Shift<CudaSpace> {
                        Write write) {
     using Number = Accumulate<T>;
     detail::sum_sequences<Number>(
-        "kernel::Shift::backward", stream, layout, dby.extent[1],
+        "kernel::SequenceShift::backward", stream, layout, dby.extent[1],
         [=] __device__(Index at) { return static_cast<Number>(dy.data[at]); },
         [=] __device__(Index, Index to, Number sum) {
           dby.data[to] = static_cast<T>(write == Write::add ? static_cast<Number>(dby.data[to]) + sum : sum);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/shift.cuh>
+#include <lockstep/kernel/sequence_shift.cuh>
 
 #include <doctest/doctest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 template <class T>
 void check(TwinLayout const& twin, Index width) {
-  using Host = kernel::Shift<HostSpace>;
-  using Cuda = kernel::Shift<CudaSpace>;
+  using Host = kernel::SequenceShift<HostSpace>;
+  using Cuda = kernel::SequenceShift<CudaSpace>;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
@@ -42,7 +42,7 @@ void check(TwinLayout const& twin, Index width) {
 
 TEST_CASE_TEMPLATE("numbers added to sequences on CUDA have the host's bits, and their gradients its sums", T, float,
                    double) {
-  if (!lockstep_test::has_gpu("kernel::Shift<CudaSpace>")) return;
+  if (!lockstep_test::has_gpu("kernel::SequenceShift<CudaSpace>")) return;
   for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
     for (auto const& lengths : lockstep_test::some_lengths)
       for (Index width : {1, 31, 64}) check<T>(TwinLayout(kind, lengths), width);

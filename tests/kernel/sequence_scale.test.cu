@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <lockstep/kernel/scale.cuh>
+#include <lockstep/kernel/sequence_scale.cuh>
 
 #include <doctest/doctest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 template <class T>
 void check(TwinLayout const& twin, Index width) {
-  using Host = kernel::Scale<HostSpace>;
-  using Cuda = kernel::Scale<CudaSpace>;
+  using Host = kernel::SequenceScale<HostSpace>;
+  using Cuda = kernel::SequenceScale<CudaSpace>;
   ThreadPool pool(1);
   memory::Stream<HostSpace> const host(pool);
   memory::CudaStream const stream;
@@ -43,7 +43,7 @@ void check(TwinLayout const& twin, Index width) {
 
 TEST_CASE_TEMPLATE("factors of sequences on CUDA have the host's bits, and their gradients its sums, padded and ragged",
                    T, float, double) {
-  if (!lockstep_test::has_gpu("kernel::Scale<CudaSpace>")) return;
+  if (!lockstep_test::has_gpu("kernel::SequenceScale<CudaSpace>")) return;
   for (auto kind : {TwinLayout::Kind::padded, TwinLayout::Kind::ragged})
     for (auto const& lengths : lockstep_test::some_lengths)
       for (Index width : {1, 31, 64}) check<T>(TwinLayout(kind, lengths), width);

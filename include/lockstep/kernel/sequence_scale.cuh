@@ -4,7 +4,7 @@
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_sequences.cuh>
-#include <lockstep/kernel/scale.hpp>
+#include <lockstep/kernel/sequence_scale.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -13,7 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of factors differ from
 /// the host's by rounding
 template <>
-struct Scale<CudaSpace> {
+struct SequenceScale<CudaSpace> {
   using Stream = memory::Stream<CudaSpace>;
   template <class T>
   using Matrix = TensorView<T, 2, CudaSpace>;
@@ -23,7 +23,7 @@ struct Scale<CudaSpace> {
                   Matrix<T> y, Write write) {
     using Number = Accumulate<T>;
     auto const width = y.extent[1];
-    detail::for_elements("kernel::Scale::run", stream, y.size(), [=] __device__(Index i) {
+    detail::for_elements("kernel::SequenceScale::run", stream, y.size(), [=] __device__(Index i) {
       auto const factor = static_cast<Number>(factors.data[layout.row_of(i / width) * width + i % width]);
       auto const here = detail::product(static_cast<Number>(x.data[i]), factor);
       y.data[i] = static_cast<T>(write == Write::add ? static_cast<Number>(y.data[i]) + here : here);
@@ -36,7 +36,7 @@ struct Scale<CudaSpace> {
     using Number = Accumulate<T>;
     auto const width = dfactors.extent[1];
     detail::sum_sequences<Number>(
-        "kernel::Scale::factors_backward", stream, layout, width,
+        "kernel::SequenceScale::factors_backward", stream, layout, width,
         [=] __device__(Index at) {
           return detail::product(static_cast<Number>(dy.data[at]), static_cast<Number>(x.data[at]));
         },

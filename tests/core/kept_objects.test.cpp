@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/core/kept_objects.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+std::vector<int> gone;
+template <int number>
+struct Leaves {
+  int value = 0;
+  ~Leaves() { gone.push_back(number); }
+};
+}  // namespace
+
+TEST_CASE("one object of each type for each owner, made once, gone in reverse order") {
+  gone.clear();
+  int a = 0, b = 0;
+  {
+    lockstep::KeptObjects kept;
+    kept.of<Leaves<1>>(&a).value = 7;
+    kept.of<Leaves<2>>(&a).value = 1;
+    kept.of<Leaves<1>>(&b).value = 8;
+    kept.of<std::string>(nullptr) = "text";
+    CHECK(kept.of<Leaves<1>>(&a).value == 7);
+    CHECK(kept.of<Leaves<1>>(&b).value == 8);
+    auto moved = std::move(kept);
+    CHECK(moved.of<std::string>(nullptr) == "text");
+    CHECK(moved.of<Leaves<1>>(&a).value == 7);
+    CHECK(gone.empty());
+  }
+  CHECK(gone == std::vector<int>{1, 2, 1});
+}
