@@ -26,7 +26,7 @@ struct Flags {
   explicit Flags(app::Command& command) {
     command.add("--ranks", "Numbers of ranks to predict, as in 2,16,100 (default 2,4 … 1024)",
                 [this](auto const& name, auto const& text) {
-                  ranks = app::detail::numbers<Index>(name, text, 2, 1 << 20);
+                  ranks = app::detail::parse_numbers<Index>(name, text, 2, 1 << 20);
                   std::sort(ranks.begin(), ranks.end());
                 });
     command.add("--alpha-us", alpha_us, 0, 1e6, "Microseconds that a message between two ranks takes, however short");

@@ -121,7 +121,7 @@ TEST_CASE("values out of range are refused") {
                                                                                     {"--prefetch", "-1"},
                                                                                     {"--bucket-cap-mb", "0"},
                                                                                     {"--grad-accum-steps", "0"},
-                                                                                    {"--clip-norm", "0"},
+                                                                                    {"--clip-norm", "-1"},
                                                                                     {"--seed", "-1"}}) {
     std::string const name = flag;  // clang lets no lambda of a macro see a structured binding
     CAPTURE(name);
@@ -294,6 +294,53 @@ TEST_CASE("a program's own default of --best-by serves runs that can use it, and
   CHECK(best_by({"--doctor"}) == "error_rate");
   CHECK(best_by({"--best-by", "none", "--save-dir", "runs"}).empty());
   CHECK_THROWS_WITH_AS(best_by({"--best-by", "loss"}), doctest::Contains("--best-by without --save-dir"), ConfigError);
+}
+
+TEST_CASE("a program's defaults give way where nothing can come of them; flags that are given do not") {
+  struct Own : app::Options {
+    Own() {
+      patience = 3, plateau = 2, eval_every = 7;
+      checkpoint_every = 8, keep_checkpoints = 2, trace = true, resume = automatic;
+      check_replicas_every = 4, shard_optimizer = true, bucket_cap_mb = 2;
+      gradient_wire = parallel::WireFormat::bfloat16;
+      clip_norm = 1;
+      lr_schedule = optim::Schedule::Kind::linear;
+    }
+  };
+  std::string help;
+  auto const parsed = [&](std::vector<char const*> arguments) {
+    Own options;
+    app::Command command;
+    app::CommonFlags common(command, options);
+    help = command.help();
+    arguments.insert(arguments.begin(), "trainer");
+    static_cast<void>(command.parse(static_cast<int>(arguments.size()), arguments.data()));
+    common.resolve(4);
+    return options;
+  };
+  auto const bare = parsed({});
+  CHECK(bare.patience == 3);
+  CHECK(bare.checkpoint_every + bare.keep_checkpoints + bare.check_replicas_every == 0);
+  CHECK_FALSE((bare.trace || bare.shard_optimizer || bare.bucket_cap_mb));
+  CHECK(bare.resume == app::Options::never);
+  CHECK(bare.gradient_wire == parallel::WireFormat::float32);
+  auto const doctor = parsed({"--doctor", "--save-dir", "x", "--nproc", "2"});
+  CHECK(doctor.patience + doctor.plateau + doctor.eval_every + doctor.checkpoint_every == 0);
+  CHECK(doctor.gradient_wire == parallel::WireFormat::bfloat16);
+  auto const whole = parsed({"--save-dir", "x", "--nproc", "2"});
+  CHECK(whole.checkpoint_every == 8);
+  CHECK((whole.trace && whole.shard_optimizer && whole.resume == app::Options::automatic));
+  CHECK(parsed({"--clip-norm", "0"}).clip_norm == 0);
+  for (auto const* flag : {"--patience", "--checkpoint-every", "--check-replicas-every"})
+    CHECK_THROWS_WITH_AS(parsed({"--doctor", flag, "5"}), doctest::Contains(flag), ConfigError);
+  for (auto const* part :
+       {"inverse-sqrt; default linear)", "default auto)", "default 1)", "(none, linear, sqrt; default none)"})
+    CHECK(contains(help, part));
+}
+
+TEST_CASE("the line that starts a run from saved parameters goes on with it") {
+  CHECK(parse({"--init-from", "a", "--save-dir", "x", "--resume", "auto"}).init_from == "a");
+  CHECK(contains(refused({"--init-from", "a", "--resume", "b"}), "--resume with --init-from"));
 }
 
 TEST_CASE("ranks of the host can share the optimizer's moments, and nobody else") {

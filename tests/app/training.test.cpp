@@ -20,6 +20,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/mean_squared_error.hpp>
@@ -375,4 +376,54 @@ TEST_CASE("a run that is told to end leaves what it has traced") {
   std::ifstream file(options.save_dir + "/trace.json");
   CHECK(std::string(std::istreambuf_iterator<char>(file), {}).find("\"step 1\"") != std::string::npos);
   CHECK(std::filesystem::exists(options.save_dir + "/layers.csv"));
+}
+
+TEST_CASE("what the flags say of the optimizer counts, and what the program says is not lost in silence") {
+  app::Options options;
+  options.program = "training.test";
+  options.learning_rate = 0.02;
+  options.threads = 1;
+  options.batch_size = 10;
+  options.max_steps = 5;
+  launch::World world;
+  auto const loss = [&](auto optimizer) {
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::SequentialSampler{}, data::PadCollate{}, training.loader_options());
+    return training.fit(Line{}, optimizer, loader).train_loss;
+  };
+  auto const plain = loss(optim::SGD{}), decayed = loss(optim::SGD{.weight_decay = 3});
+  CHECK(plain != decayed);
+  options.weight_decay = 3;  // the program's
+  CHECK(loss(optim::SGD{}) == decayed);
+  CHECK(loss(optim::SGD{.weight_decay = 1}) != decayed);
+  options.given = {"--weight-decay"};
+  CHECK(loss(optim::SGD{.weight_decay = 1}) == decayed);
+  CHECK(loss(optim::SGD{.learning_rate = 0.02, .weight_decay = 3}) == decayed);
+  CHECK_THROWS_WITH_AS(
+      loss(optim::SGD{.learning_rate = 0.5}),
+      doctest::Contains("the optimizer's learning rate is 0.5, and --lr, which counts, has the default"), ConfigError);
+  options.given = {"--lr", "--weight-decay"};
+  CHECK(loss(optim::SGD{.learning_rate = 0.5}) == decayed);
+}
+
+TEST_CASE("a second fit does not take --save-dir for its own; without one it is another training") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.epochs = 1;
+  launch::World world;
+  lockstep_test::TemporaryFolder const folder;
+  for (bool const saves : {false, true}) {
+    if (saves) options.save_dir = folder / "";
+    options.resume = saves ? app::Options::automatic : app::Options::never;
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    training.fit(Affine{}, optim::SGD{}, loader);
+    if (saves)
+      CHECK_THROWS_WITH_AS(training.fit(Affine{}, optim::SGD{}, loader),
+                           doctest::Contains("a second one, and --save-dir has the files of the first"), ConfigError);
+    else
+      CHECK(training.fit(Affine{}, optim::SGD{}, loader).steps == 10);
+  }
 }

@@ -16,7 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <lockstep/app/detail/config_file.hpp>
-#include <lockstep/app/detail/number.hpp>
+#include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/nearest.hpp>
@@ -72,21 +72,22 @@ class Command {
            std::string const& help) {
     add(names, help + " (" + detail::range_sentence(least, most) + "; default " + detail::shortest(value) + ")",
         [&value, least, most](auto const& name, auto const& text) {
-          value = detail::number<T>(name, text, least, most);
+          value = detail::parse_number<T>(name, text, least, most);
         });
     flags_.back().value = [&value] { return detail::shortest(value); };
   }
   template <class T>
   void add(std::string const& names, std::optional<T>& value, std::type_identity_t<T> least,
            std::type_identity_t<T> most, std::string const& help) {
-    add(names, help + " (" + detail::range_sentence(least, most) + ")",
+    add(names,
+        help + " (" + detail::range_sentence(least, most) + default_of(value ? detail::shortest(*value) : "") + ")",
         [&value, least, most](auto const& name, auto const& text) {
-          value = detail::number<T>(name, text, least, most);
+          value = detail::parse_number<T>(name, text, least, most);
         });
     flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
   }
   void add(std::string const& names, std::string& value, std::string const& help) {
-    add(names, help, [&value](auto const& name, auto const& text) {
+    add(names, help + (value.empty() ? "" : " (default " + value + ")"), [&value](auto const& name, auto const& text) {
       if (text.empty()) throw ConfigError(name + " '': must not be empty; leave the flag out for the default");
       value = text;
     });
@@ -98,19 +99,22 @@ class Command {
   void add(std::string const& names, T& value, std::vector<std::pair<std::string, std::type_identity_t<T>>> choices,
            std::string const& help) {
     std::vector<std::string> words;
-    std::string all;
+    std::string all, own;
     for (auto const& [word, meaning] : choices) {
       words.push_back(word);
       all += (all.empty() ? "" : ", ") + word;
+      if constexpr (std::equality_comparable<T>)
+        if (value == meaning) own = word;
     }
-    add(names, help + " (" + all + ")", [&value, choices, words, all](auto const& name, auto const& text) {
-      for (auto const& [word, meaning] : choices) {
-        if (word != text) continue;
-        value = meaning;
-        return;
-      }
-      throw ConfigError(name + " " + text + ": must be one of " + all + "; the nearest is " + nearest(text, words));
-    });
+    add(names, help + " (" + all + default_of(own) + ")",
+        [&value, choices, words, all](auto const& name, auto const& text) {
+          for (auto const& [word, meaning] : choices) {
+            if (word != text) continue;
+            value = meaning;
+            return;
+          }
+          throw ConfigError(name + " " + text + ": must be one of " + all + "; the nearest is " + nearest(text, words));
+        });
     if constexpr (std::equality_comparable<T>)
       flags_.back().value = [&value, choices] {
         for (auto const& [word, meaning] : choices)
@@ -174,6 +178,18 @@ class Command {
       if (auto const says = flag.value ? flag.value() : not_given; says != not_given) all.emplace_back(flag.name, says);
     return all;
   }
+  /// After `parse`: the flags that were given, by their first names.
+  [[nodiscard]] std::vector<std::string> given() const {
+    std::vector<std::string> all;
+    for (auto const& flag : flags_)
+      if (flag.option->count() > 0 || flag.line != 0) all.push_back(flag.name);
+    return all;
+  }
+  [[nodiscard]] bool given(std::string_view name) const {
+    return std::any_of(flags_.begin(), flags_.end(), [&](Flag const& flag) {
+      return flag.name == name && (flag.option->count() > 0 || flag.line != 0);
+    });
+  }
   /// How many flags there are.
   [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
   [[nodiscard]] std::string help() const { return app_.help(); }
@@ -192,6 +208,7 @@ class Command {
     std::function<std::string()> value = nullptr;
     bool is_text = false;
   };
+  static std::string default_of(std::string const& value) { return value.empty() ? "" : "; default " + value; }
   static std::string with_dashes(std::string name) {
     std::replace(name.begin(), name.end(), '_', '-');
     return name;

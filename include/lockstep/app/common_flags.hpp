@@ -23,7 +23,7 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 class CommonFlags {
  public:
   /// Both must outlive this object.
-  CommonFlags(Command& command, Options& options) : options_(options), own_best_by_(options.best_by) {
+  CommonFlags(Command& command, Options& options) : options_(options), command_(command) {
     add_parallel(command);
     add_data(command);
     add_training(command);
@@ -58,9 +58,7 @@ class CommonFlags {
     int const here = place.size > 1 ? place.local_size : options_.ranks;
     options_.threads = threads_.value_or(std::max(1, cores / (here * options_.devices)));
     resolve_learning_rate();
-    bool const best_given = options_.best_by != own_best_by_;
-    if (options_.best_by == "none") options_.best_by.clear();
-    detail::check_combinations(options_, best_given);
+    detail::Combinations(options_, command_).check();
   }
 
  private:
@@ -84,14 +82,14 @@ class CommonFlags {
         "--gpu-ids", "GPUs to use, as in 0,1: a device on each",
         [this](auto const& name, auto const& text) {
           gpu_ids_ = text;
-          options_.gpus = detail::numbers<int>(name, text, 0, most_ranks - 1);
+          options_.gpus = detail::parse_numbers<int>(name, text, 0, most_ranks - 1);
         },
         Takes::list);
-    command.add("--nproc",
-                "Processes to start, each a rank; auto: one for each GPU, on the host for each core (default 1)",
-                [this](auto const& name, auto const& text) {
-                  nproc_ = text == "auto" ? automatic : detail::number<int>(name, text, 1, most_ranks, ", or auto");
-                });
+    command.add(
+        "--nproc", "Processes to start, each a rank; auto: one for each GPU, on the host for each core (default 1)",
+        [this](auto const& name, auto const& text) {
+          nproc_ = text == "auto" ? automatic : detail::parse_number<int>(name, text, 1, most_ranks, ", or auto");
+        });
     command.add("--engine", engine_,
                 {{"process", launch::Engine::process}, {"mpi", launch::Engine::mpi}, {"nccl", launch::Engine::nccl}},
                 "What joins ranks: nccl GPUs on any number of hosts, process any ranks on one, mpi host ranks on "
@@ -143,13 +141,14 @@ class CommonFlags {
     command.add("--keep-checkpoints", options_.keep_checkpoints, 0, unlimited,
                 "Checkpoints to keep, the newest; best.safetensors stays beside them; 0: all");
     command.add("--resume", options_.resume,
-                "never, auto (from the newest checkpoint in --save-dir, if there is one), or a checkpoint's path; "
-                "default never");
+                "never, auto (from the newest checkpoint in --save-dir, if there is one), or a checkpoint's path");
     command.add("--doctor", options_.doctor,
                 "Instead of training: measure the loader, the model and communication apart for some seconds, and say "
                 "what to change and what more ranks would give");
-    command.add("--init-from", options_.init_from,
-                "Parameters to start from: a .safetensors file that a run of this model left");
+    command.add(
+        "--init-from", options_.init_from,
+        "Parameters to start from: a .safetensors file that a run of this model left; a run that --resume auto goes on "
+        "with has its own");
   }
 
   void add_training(Command& command) {
@@ -171,17 +170,17 @@ class CommonFlags {
                  {"cosine", optim::Schedule::Kind::cosine},
                  {"linear", optim::Schedule::Kind::linear},
                  {"inverse-sqrt", optim::Schedule::Kind::inverse_square_root}},
-                "How the learning rate falls after its warm-up; default cosine");
+                "How the learning rate falls after its warm-up");
     command.add("--lr-scaling", options_.lr_scaling,
                 {{"none", optim::LearningRateScaling::none},
                  {"linear", optim::LearningRateScaling::linear},
                  {"sqrt", optim::LearningRateScaling::sqrt}},
-                "How the learning rate grows with effective batch / base batch; default none");
+                "How the learning rate grows with effective batch / base batch");
     command.add("--base-batch-size", options_.base_batch_size, 1, most_samples,
                 "For --lr-scaling; default: one rank's batch");
     command.add("--warmup-epochs", options_.warmup_epochs, 0, 1e6, "Epochs over which the learning rate rises from 0");
     command.add("--weight-decay", options_.weight_decay, 0, unbounded, "Of AdamW");
-    command.add("--clip-norm", options_.clip_norm, 1e-9, unbounded, "Largest norm of the gradient; default: no limit");
+    command.add("--clip-norm", options_.clip_norm, 0, unbounded, "Largest norm of the gradient; 0: there is none");
     command.add(
         "--best-by", options_.best_by,
         "Keep the parameters of the best evaluation in checkpoints/best.safetensors: loss, a metric's name, or none");
@@ -353,7 +352,7 @@ class CommonFlags {
   }
 
   Options& options_;
-  std::string own_best_by_;  // the program's, before flags are read
+  Command const& command_;
   std::optional<Parallel> parallel_;
   std::optional<Backend> backend_;
   std::optional<launch::Engine> engine_;

@@ -78,6 +78,7 @@ struct Options {
 
   std::vector<std::string> command_line;                      ///< the command line, with what a configuration file gave
   std::vector<std::pair<std::string, std::string>> settings;  ///< what all flags say, by name
+  std::vector<std::string> given;                             ///< the flags that the command line, or the file, has
   /// What the program's own flags of numbers and words say, by name: alike on all ranks of a run.
   std::vector<std::pair<std::string, std::string>> alike;
   std::vector<std::string> warnings;  ///< what is legal and yet deserves a word at the start

@@ -68,7 +68,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     if constexpr (requires { options.precision; })
       command.add("--precision", options.precision,
                   {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
-                  "What activations are stored as; default fp32");
+                  "What activations are stored as");
     auto const common_flags = command.size();
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse_arguments(argc, argv)) {
@@ -89,6 +89,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     options.program = program;
     options.alike = command.values(common_flags);
     options.settings = command.settings();
+    options.given = command.given();
     options.command_line = command.arguments(argc, argv);
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);

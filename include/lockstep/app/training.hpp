@@ -19,7 +19,9 @@
 #include <lockstep/app/detail/additions.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
-#include <lockstep/app/detail/number.hpp>
+#include <lockstep/app/detail/optimizer_settings.hpp>
+#include <lockstep/app/detail/parse_number.hpp>
+#include <lockstep/app/detail/run_labels.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
@@ -36,7 +38,6 @@
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/scaling_report.hpp>
-#include <lockstep/scaling/verdict.hpp>
 #include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/csv_log.hpp>
@@ -116,13 +117,20 @@ class Training : public detail::Additions {
 
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
   /// leaves metrics.jsonl, metrics.csv, run.json and checkpoints/ in --save-dir; `metadata` is saved with the
-  /// parameters. Its learning rate is that of --lr, whatever the optimizer's is.
+  /// parameters. Its learning rate is that of --lr, and its weight decay that of --weight-decay where the flag is
+  /// given.
   /// @returns how the run went
-  /// @throws what the trainer throws, and DataError when --save-dir cannot be written to
+  /// @throws what the trainer throws, DataError when --save-dir cannot be written to, and ConfigError for a second fit
+  /// where there is one, or a learning rate of the optimizer's own that would be lost
   template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
                        train::Metadata const& metadata = {}) const {
-    optimizer.learning_rate = options_.doctor ? 0 : options_.scaled_learning_rate();
+    if (fitted_ && !options_.save_dir.empty())
+      throw ConfigError(
+          "Training::fit: a second one, and --save-dir has the files of the first, with which it would be taken to be "
+          "over; make each phase a run of its own, with a --save-dir, that begins with --init-from");
+    fitted_ = true;
+    detail::take_settings(options_, optimizer);
     if constexpr (requires { options_.precision; }) {
       if (options_.precision == Precision::bf16)
         return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
@@ -204,7 +212,7 @@ class Training : public detail::Additions {
     if (record.stopped) stop(record);
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(best_file()))
-      note("there is no best.safetensors, for the best evaluation came before this --best-by did");
+      note("there is no best.safetensors, for the best evaluation came before this run, or this --best-by, did");
     if (best && !best->put_aside().empty())
       note("what was the best by something else than --best-by is " + best->put_aside() + " now");
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
@@ -345,16 +353,7 @@ class Training : public detail::Additions {
   [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
 
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
-    train::RunLabels labels;
-    labels.example = options_.program;
-    labels.backend = options_.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
-    labels.precision = name(precision());
-    labels.command = options_.command_line;
-    for (auto const& [flag, text] : options_.settings) labels.settings.emplace_back(flag.substr(2), text);
-    auto const verdict = scaling::judge(scaling::profile_of(record));
-    labels.bound = verdict.bound;
-    labels.says = verdict.says;
-    return labels;
+    return detail::run_labels(options_, name(precision()), record);
   }
   void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
     auto labels = this->labels(record);
@@ -394,6 +393,7 @@ class Training : public detail::Additions {
   Options const& options_;
   launch::World& world_;
   mutable int stopped_by_ = 0;
+  mutable bool fitted_ = false;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::app

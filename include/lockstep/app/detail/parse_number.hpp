@@ -33,8 +33,8 @@ template <class T>
 /// Reads all of `text` as a number in [least, most]; `alternative` ends the sentence that refuses it.
 /// @throws ConfigError naming the flag, the text and the range; also for nan, infinity and trailing characters
 template <class T>
-[[nodiscard]] T number(std::string_view flag, std::string_view text, T least, T most,
-                       std::string_view alternative = "") {
+[[nodiscard]] T parse_number(std::string_view flag, std::string_view text, T least, T most,
+                             std::string_view alternative = "") {
   T value{};
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   bool valid = error == std::errc{} && end == text.data() + text.size();
@@ -47,11 +47,11 @@ template <class T>
 
 /// Reads numbers with commas between them.
 template <class T>
-[[nodiscard]] std::vector<T> numbers(std::string_view flag, std::string_view text, T least, T most) {
+[[nodiscard]] std::vector<T> parse_numbers(std::string_view flag, std::string_view text, T least, T most) {
   std::vector<T> all;
   for (std::size_t at = 0, end; at <= text.size(); at = end + 1) {
     end = std::min(text.find(',', at), text.size());
-    all.push_back(number<T>(flag, text.substr(at, end - at), least, most));
+    all.push_back(parse_number<T>(flag, text.substr(at, end - at), least, most));
   }
   return all;
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/app/options.hpp>
+#include <lockstep/memory/space.hpp>
+#include <lockstep/scaling/profile_of.hpp>
+#include <lockstep/scaling/verdict.hpp>
+#include <lockstep/train/run_json.hpp>
+#include <lockstep/train/run_record.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// What run.json says of a run beside its record.
+[[nodiscard]] inline train::RunLabels run_labels(Options const& options, char const* precision,
+                                                 train::RunRecord const& record) {
+  train::RunLabels labels;
+  labels.example = options.program;
+  labels.backend = options.backend == Backend::cuda ? CudaSpace::name : HostSpace::name;
+  labels.precision = precision;
+  labels.command = options.command_line;
+  for (auto const& [flag, text] : options.settings) labels.settings.emplace_back(flag.substr(2), text);
+  auto const verdict = scaling::judge(scaling::profile_of(record));
+  labels.bound = verdict.bound;
+  labels.says = verdict.says;
+  return labels;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
