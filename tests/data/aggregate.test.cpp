@@ -40,8 +40,11 @@ struct One {
 struct Sixteen {
   int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p;
 };
-struct Eighteen {
-  int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r;
+struct ThirtyTwo {
+  int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2;
+};
+struct ThirtyFour {
+  int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2, g2, h2;
 };
 struct MoveOnly {
   std::unique_ptr<int> pointer;
@@ -60,7 +63,8 @@ static_assert(data::member_count<One<std::optional<int>>> == 1);
 static_assert(data::member_count<One<std::array<int, 4>>> == 1);
 static_assert(data::member_count<One<Inner>> == 1);
 static_assert(data::member_count<Sixteen> == 16);
-static_assert(data::member_count<Eighteen> == 17);  // more than can be listed
+static_assert(data::member_count<ThirtyTwo> == 32);
+static_assert(data::member_count<ThirtyFour> == 33);  // more than can be listed
 static_assert(data::member_count<MoveOnly> == 2);
 static_assert(std::is_same_v<data::MembersOf<Inner>, std::tuple<int&, std::vector<float>&>>);
 
@@ -84,6 +88,10 @@ TEST_CASE("members are the members themselves, in order") {
   Sixteen sixteen{};
   CHECK(&std::get<0>(data::members(sixteen)) == &sixteen.a);
   CHECK(&std::get<15>(data::members(sixteen)) == &sixteen.p);
+  ThirtyTwo many{};
+  CHECK(&std::get<0>(data::members(many)) == &many.a);
+  CHECK(&std::get<16>(data::members(many)) == &many.q);
+  CHECK(&std::get<31>(data::members(many)) == &many.f2);
 }
 
 TEST_CASE("members of a constant aggregate are constant") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 using namespace lockstep;
@@ -35,4 +36,24 @@ TEST_CASE("a rate that is none is refused with the parameter's name") {
   CHECK_THROWS_WITH_AS((void)below("head.bias", shape),
                        doctest::Contains("`rates` gives -1.000000 for the parameter \"head.bias\""), ConfigError);
   CHECK_THROWS_AS((void)none("head.bias", shape), ConfigError);
+}
+
+TEST_CASE("a rule may have captured a number or two, such as a flag's, and stays a plain value") {
+  static_assert(std::is_trivially_copyable_v<RateRule>);
+  RateRule rule;
+  {
+    double const encoder = 0.25, head = 3;
+    rule = [encoder, head](std::string_view name, std::span<Index const>) {
+      return name.starts_with("encoder.") ? encoder : head;
+    };
+  }
+  auto const copy = rule;
+  CHECK(copy("encoder.weight", {}) == 0.25);
+  CHECK(copy("head.weight", {}) == 3);
+  bool const yes = true;
+  RateRule const choice = [yes](std::string_view, std::span<Index const>) { return yes; };
+  CHECK(choice("head.weight", {}) == 1);
+  double const bad = -2;
+  RateRule const wrong = [bad](std::string_view, std::span<Index const>) { return bad; };
+  CHECK_THROWS_AS((void)wrong("head.weight", {}), ConfigError);
 }

@@ -55,7 +55,7 @@ inline constexpr bool standard_array = false;
 template <class T, std::size_t N>
 inline constexpr bool standard_array<std::array<T, N>> = true;
 
-inline constexpr std::size_t most_members = 16;
+inline constexpr std::size_t most_members = 32;
 
 template <class T, std::size_t N = most_members + 1>
 consteval std::size_t count_members() {
@@ -76,17 +76,18 @@ template <class T>
 concept Aggregate =
     std::is_aggregate_v<T> && !std::is_array_v<T> && !detail::standard_array<T> && std::default_initializable<T>;
 
-/// The number of members of an aggregate; 17 stands for "more than 16".
+/// The number of members of an aggregate; 33 stands for "more than 32".
 template <Aggregate T>
 inline constexpr std::size_t member_count = detail::count_members<std::remove_const_t<T>>();
 
 /// References to the members of an aggregate, in order of declaration, constant when the aggregate is.
 template <class T>
 requires Aggregate<std::remove_const_t<T>>
-constexpr auto members(T& t) noexcept {
+constexpr auto members(T& all) noexcept {
   constexpr auto count = member_count<std::remove_const_t<T>>;
-  static_assert(count >= 1 && count <= detail::most_members,
-                "Lockstep: a sample is an aggregate of 1 to 16 members; group members in a nested struct");
+  static_assert(
+      count >= 1 && count <= detail::most_members,
+      "Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct, or in a std::array");
   static_assert(
       !detail::has_base<std::remove_const_t<T>>(),
       "Lockstep: a sample has no base class, whose members the language does not list with its own; make it a "
@@ -95,53 +96,102 @@ constexpr auto members(T& t) noexcept {
                 "Lockstep: a sample holds no C arrays, of which the language does not tell where they end; use "
                 "std::array");
   if constexpr (count == 1) {
-    auto& [a] = t;
+    auto& [a] = all;
     return std::tie(a);
   } else if constexpr (count == 2) {
-    auto& [a, b] = t;
+    auto& [a, b] = all;
     return std::tie(a, b);
   } else if constexpr (count == 3) {
-    auto& [a, b, c] = t;
+    auto& [a, b, c] = all;
     return std::tie(a, b, c);
   } else if constexpr (count == 4) {
-    auto& [a, b, c, d] = t;
+    auto& [a, b, c, d] = all;
     return std::tie(a, b, c, d);
   } else if constexpr (count == 5) {
-    auto& [a, b, c, d, e] = t;
+    auto& [a, b, c, d, e] = all;
     return std::tie(a, b, c, d, e);
   } else if constexpr (count == 6) {
-    auto& [a, b, c, d, e, f] = t;
+    auto& [a, b, c, d, e, f] = all;
     return std::tie(a, b, c, d, e, f);
   } else if constexpr (count == 7) {
-    auto& [a, b, c, d, e, f, g] = t;
+    auto& [a, b, c, d, e, f, g] = all;
     return std::tie(a, b, c, d, e, f, g);
   } else if constexpr (count == 8) {
-    auto& [a, b, c, d, e, f, g, h] = t;
+    auto& [a, b, c, d, e, f, g, h] = all;
     return std::tie(a, b, c, d, e, f, g, h);
   } else if constexpr (count == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = t;
+    auto& [a, b, c, d, e, f, g, h, i] = all;
     return std::tie(a, b, c, d, e, f, g, h, i);
   } else if constexpr (count == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j);
   } else if constexpr (count == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k);
   } else if constexpr (count == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
   } else if constexpr (count == 13) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
   } else if constexpr (count == 14) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
   } else if constexpr (count == 15) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
   } else if constexpr (count == 16) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = t;
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = all;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  } else if constexpr (count == 17) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
+  } else if constexpr (count == 18) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
+  } else if constexpr (count == 19) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
+  } else if constexpr (count == 20) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t);
+  } else if constexpr (count == 21) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u);
+  } else if constexpr (count == 22) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
+  } else if constexpr (count == 23) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w);
+  } else if constexpr (count == 24) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x);
+  } else if constexpr (count == 25) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y);
+  } else if constexpr (count == 26) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z);
+  } else if constexpr (count == 27) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2);
+  } else if constexpr (count == 28) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2);
+  } else if constexpr (count == 29) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2);
+  } else if constexpr (count == 30) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2);
+  } else if constexpr (count == 31) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2);
+  } else if constexpr (count == 32) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2] = all;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2,
+                    f2);
   }
 }
 

@@ -3,8 +3,8 @@
 // CASE vector_of_bool: Lockstep: this member of the sample cannot be collated
 // CASE pointer: Lockstep: this member of the sample cannot be collated
 // CASE nested: Lockstep: this member of the sample cannot be collated
-// CASE too_many: Lockstep: a sample is an aggregate of 1 to 16 members; group members in a nested struct
-// CASE no_members: Lockstep: a sample is an aggregate of 1 to 16 members
+// CASE too_many: Lockstep: a sample is an aggregate of 1 to 32 members; group members in a nested struct
+// CASE no_members: Lockstep: a sample is an aggregate of 1 to 32 members
 // CASE no_aggregate: Lockstep: the sample is not an aggregate
 #include <map>
 #include <string>
@@ -30,7 +30,7 @@ struct Sample {
 #elif defined(CASE_pointer)
   int const* pointer = nullptr;
 #elif defined(CASE_too_many)
-  int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o;
+  int a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2;
 #elif defined(CASE_no_aggregate)
   explicit Sample(int) {}
 #endif

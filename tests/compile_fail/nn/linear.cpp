@@ -11,7 +11,7 @@
 // CASE recurrent: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE attention: Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column
 // CASE embedding: Lockstep: an nn::Embedding is a table, which a layer looks up beside others
-// CASE rule: Lockstep: a rule of parameters is a lambda without captures
+// CASE rule: Lockstep: a rule of parameters has captured more than two numbers
 // CASE sum: Lockstep: activations are added by nn::add(context, x, y)
 // CASE sequences: Lockstep: activations are added by nn::add(context, x, y)
 // CASE difference: Lockstep: activations are subtracted by nn::subtract(context, x, y)
@@ -66,8 +66,8 @@ auto mistakes(Context& context, [[maybe_unused]] Batch const& batch, Context::Va
 #elif defined(CASE_embedding)
   return nn::Embedding(2, 2).forward(context, x);
 #elif defined(CASE_rule)
-  auto const factor = static_cast<double>(x.extent(0));
-  return optim::RateRule([factor](std::string_view, std::span<Index const>) { return factor; });
+  std::array<double, 3> const factors{static_cast<double>(x.extent(0))};
+  return optim::RateRule([factors](std::string_view, std::span<Index const>) { return factors[0]; });
 #elif defined(CASE_sum)
   return x + x;
 #elif defined(CASE_sequences)

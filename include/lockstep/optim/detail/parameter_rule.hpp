@@ -2,6 +2,8 @@
 #pragma once
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +15,8 @@
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
 /// A factor for each parameter, by name ("encoder.0.attention.query.weight") and shape, or a choice: yes is 1, no is 0.
-/// Holds a plain function, so that optimizers stay plain values: a lambda without captures will do. `Rule` derives from
-/// it, and its `setting` is what optimizers call it.
+/// Holds a function, or a lambda that has captured a number or two, so that optimizers stay plain values. `Rule`
+/// derives from it, and its `setting` is what optimizers call it.
 template <class Rule>
 class ParameterRule {
  public:
@@ -24,28 +26,43 @@ class ParameterRule {
   template <class F>
   requires std::is_invocable_v<F, std::string_view, std::span<Index const>>
   constexpr ParameterRule(F function) {  // NOLINT(google-explicit-constructor): stands for it
-    if constexpr (std::convertible_to<F, Factor>)
+    using Result = std::invoke_result_t<F, std::string_view, std::span<Index const>>;
+    static_assert(std::is_same_v<Result, double> || std::is_same_v<Result, bool>,
+                  "Lockstep: a rule of parameters is a lambda that returns double or bool");
+    if constexpr (std::convertible_to<F, Factor>) {
       factor_ = function;
-    else if constexpr (std::convertible_to<F, Choice>)
+    } else if constexpr (std::convertible_to<F, Choice>) {
       choice_ = function;
-    else
-      static_assert(!std::is_same_v<F, F>,
-                    "Lockstep: a rule of parameters is a lambda without captures that returns double or bool: let it "
-                    "read what it needs from constants or global variables");
+    } else {
+      static_assert(
+          std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(Captured) && alignof(F) <= alignof(double),
+          "Lockstep: a rule of parameters has captured more than two numbers; it may hold 16 bytes, no text and "
+          "no reference to what goes: let it read the rest from constants");
+      std::memcpy(captured_.bytes, &function, sizeof function);
+      call_ = [](Captured const& captured, std::string_view name, std::span<Index const> shape) {
+        return static_cast<double>((*reinterpret_cast<F const*>(captured.bytes))(name, shape));
+      };
+    }
   }
 
   /// @throws ConfigError for a factor that is below zero or not finite
   [[nodiscard]] double operator()(std::string_view name, std::span<Index const> shape) const {
     if (choice_) return choice_(name, shape) ? 1 : 0;
-    auto const factor = factor_(name, shape);
+    auto const factor = call_ ? call_(captured_, name, shape) : factor_(name, shape);
     if (factor >= 0 && std::isfinite(factor)) return factor;
     throw ConfigError("optimizer: `" + std::string(Rule::setting) + "` gives " + std::to_string(factor) +
                       " for the parameter \"" + std::string(name) + "\"; it must be a finite number of at least 0");
   }
 
  private:
+  struct Captured {
+    alignas(double) std::byte bytes[16]{};
+  };
+
   Factor factor_ = nullptr;
   Choice choice_ = nullptr;
+  double (*call_)(Captured const&, std::string_view, std::span<Index const>) = nullptr;
+  Captured captured_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::optim::detail
