@@ -113,6 +113,7 @@ class Trainer {
   /// Takes the parameters and buffers of another trainer's model, by name: all, or those that begin with a `prefix`,
   /// such as "critic.", where they begin with `in_other` there. With a `share` below 1 each only goes that part of the
   /// way: of every step's parameters with 0.001, say, this becomes a moving average.
+  /// @collective with DistributedDataParallel, where the optimizer is an optim::Averaged
   /// @throws ConfigError when the other model lacks one of the names, nothing of this one has the prefix or the share
   /// is not in [0, 1], ShapeError when two shapes differ
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
