@@ -50,7 +50,7 @@ TEST_CASE("a rule may have captured a number or two, such as a flag's, and stays
   auto const copy = rule;
   CHECK(copy("encoder.weight", {}) == 0.25);
   CHECK(copy("head.weight", {}) == 3);
-  bool const yes = true;
+  bool yes = true;
   RateRule const choice = [yes](std::string_view, std::span<Index const>) { return yes; };
   CHECK(choice("head.weight", {}) == 1);
   double const bad = -2;
