@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <iostream>
@@ -38,6 +39,7 @@ void skip(Need need, std::string_view what) {
 }  // namespace lockstep_test
 
 int main(int argc, char** argv) {
+  for (int const signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);  // a shell's & has SIGINT ignored
   doctest::Context context(argc, argv);
   context.setOption("no-intro", true);
   int const failed = context.run();

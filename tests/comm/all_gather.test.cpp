@@ -3,9 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/comm/self_communicator.hpp>
-
 #include <array>
+#include <utility>
+#include <vector>
+
+#include <lockstep/comm/connect.hpp>
+#include <lockstep/comm/self_communicator.hpp>
+#include <lockstep/launch/run.hpp>
 
 using namespace lockstep;
 
@@ -29,4 +33,21 @@ TEST_CASE("sizes must fit") {
                        doctest::Contains("rank 0 gives 2 elements and has room for 3; all ranks together give 2"),
                        ShapeError);
   CHECK_THROWS_AS((void)comm::all_gather(self, in, out, counts), ShapeError);
+}
+
+TEST_CASE("parts that ranks give differently are a mismatch, also where they come to the same") {
+  launch::Options options;
+  options.threads = 2;
+  for (auto const& [here, there] :
+       {std::pair{std::array<Index, 2>{1, 4}, std::array<Index, 2>{2, 3}}, {{0, 6}, {6, 0}}, {{3, 3}, {2, 4}}}) {
+    launch::run(options, [&, first = here, second = there](launch::World& world) {
+      auto communicator = comm::connect(world);
+      auto const& counts = world.rank == 0 ? first : second;
+      std::vector<int> const in(static_cast<std::size_t>(counts[static_cast<std::size_t>(world.rank)]));
+      std::vector<int> out(static_cast<std::size_t>(counts[0] + counts[1]));
+      CHECK_THROWS_WITH_AS(comm::all_gather(communicator, in, out, counts).wait(),
+                           doctest::Contains("the ranks disagree in operation 0"), CollectiveMismatch);
+      return 0;
+    });
+  }
 }

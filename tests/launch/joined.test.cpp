@@ -437,6 +437,53 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
   }
 }
 
+TEST_CASE("rank: has ended when another is lost" * doctest::skip()) {
+  be_joined_rank([](World& world) {
+    if (world.rank == 0) return 0;
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    auto const& control = world.segment->control();
+    auto const limit = lockstep::deadline_in(30);
+    while (!control.over(2) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+    Scratch::write("seen" + std::to_string(world.rank), control.over(2) ? "over" : "alive");
+    return 0;
+  });
+}
+
+TEST_CASE("a rank that is lost after the first one's work is done is noticed all the same") {
+  NothingLeft const nothing_left;
+  for (bool const apart : {false, true}) {
+    CAPTURE(apart);
+    Scratch const scratch;
+    auto const pids = start_ranks(3, "rank: has ended when another is lost", apart);
+    await_file("ready1"), await_file("ready2");
+    ::usleep(300'000);  // more than the time of grace, which healthy ranks need not keep
+    ::kill(pids[2], SIGKILL);
+    CHECK(end_of(pids[1]) == 0);
+    CHECK(Scratch::read("seen1") == "over");
+    CHECK(end_of(pids[0]) == 0);
+    CHECK(contains(Scratch::read("report"), "rank 2"));
+    (void)end_of(pids[2]);
+  }
+}
+
+TEST_CASE("rank: is sent what is ignored" * doctest::skip()) {
+  if (std::getenv("LOCKSTEP_TEST_SCRATCH") == nullptr) return;
+  ::signal(SIGINT, SIG_IGN);
+  launch::Options options;
+  std::_Exit(launch::run(options, [](World& world) {
+    if (world.rank == 1) ::kill(::getpid(), SIGINT);
+    ::usleep(400'000);
+    auto const& control = world.segment->control();
+    return control.first_failure() < 0 ? 0 : 3;
+  }));
+}
+
+TEST_CASE("a signal that is ignored ends no rank") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  for (auto const pid : start_ranks(2, "rank: is sent what is ignored")) CHECK(end_of(pid) == 0);
+}
+
 TEST_CASE("rank: throws on its own" * doctest::skip()) {
   be_joined_rank([](World& world) -> int {
     if (world.rank == 1) throw lockstep::DataError("train.csv:17: two columns, three expected");

@@ -106,6 +106,23 @@ TEST_CASE("an exit code that answers a signal is a failure where ranks are not a
   CHECK(outcome.report.ends_with(") ended with exit code 143"));
 }
 
+TEST_CASE("rank: ends by itself as if it was asked to" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    if (world.rank == 1) std::_Exit(143);
+    auto const limit = lockstep::deadline_in(30);
+    while (!world.segment->control().over(1) && lockstep::Clock::nanoseconds() < limit) ::usleep(500);
+    Scratch::write("seen", world.segment->control().over(1) ? "over" : "alive");
+    return 0;
+  });
+}
+TEST_CASE("a rank that answers a signal by itself is over for those who wait for it") {
+  Scratch const scratch;
+  launch::Options options;
+  options.on_signal = launch::OnSignal::ask;
+  CHECK(run_processes(2, "rank: ends by itself as if it was asked to", options).code == 143);
+  CHECK(Scratch::read("seen") == "over");
+}
+
 TEST_CASE("rank: crashes" * doctest::skip()) {
   be_rank([](World& world) {
     if (world.rank == 1) ::raise(SIGKILL);

@@ -112,7 +112,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     ranks.arguments = options.command_line;
     ranks.warn = ranks.report = say;
     ranks.line = [](int rank, int stream, std::string const& line) {
-      std::fprintf(stream == 1 ? stdout : stderr, "[rank %d] %s\n", rank, line.c_str());
+      auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
+      std::fwrite(whole.data(), 1, whole.size(), stream == 1 ? stdout : stderr);
     };
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -89,14 +91,30 @@ class SharedSegment {
     auto const memory =
         static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     auto const bytes = (memory / unit + static_cast<std::size_t>(size) + 8) * unit;  // heaps, and room for control
-    if (file >= 0 && ::ftruncate(file, static_cast<off_t>(bytes)) != 0) {
-      auto const message = refused("size shared memory (ftruncate)");
+    if (file >= 0 && !resize(file, bytes)) {
+      auto const message = refused("size shared memory (ftruncate)") +
+                           (errno == EFBIG ? "; raise the limit on the size of files (ulimit -f unlimited)" : "");
       ::close(file);
       throw ConfigError(message);
     }
     auto segment = std::shared_ptr<SharedSegment>(new SharedSegment(file, bytes, size));
     segment->control().head = {magic, job, size};
     return segment;
+  }
+
+  /// Beyond a limit on the size of files there is a signal as well, which ends who does not expect it.
+  static bool resize(int file, std::size_t bytes) {
+    sigset_t one, before;
+    ::sigemptyset(&one);
+    ::sigaddset(&one, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &one, &before);
+    bool const done = ::ftruncate(file, static_cast<off_t>(bytes)) == 0;
+    auto const why = errno;
+    timespec const at_once{};
+    if (!done && why == EFBIG) static_cast<void>(::sigtimedwait(&one, nullptr, &at_once));
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = why;
+    return done;
   }
 
   SharedSegment(int file, std::size_t bytes, int size)

@@ -67,9 +67,10 @@ class StoreServer {
     thread_.join();
   }
 
-  /// Waits until every rank that came has ended, left or is lost, at most so long.
-  void wait_for_ends(double seconds) const {
+  /// Waits until every rank that came has ended, left or is lost, at most so long.   @returns whether they have
+  bool wait_for_ends(double seconds) const {
     for (auto const deadline = deadline_in(seconds); here_ > 0 && Clock::nanoseconds() < deadline;) ::usleep(1000);
+    return here_ == 0;
   }
 
   [[nodiscard]] std::uint16_t port() const noexcept {

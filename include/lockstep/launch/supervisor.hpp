@@ -48,6 +48,10 @@ class Supervisor {
         segment_(SharedSegment::between_processes(options.nproc, detail::new_job())),
         control_(segment_->control()) {
     auto const arguments = options.arguments.empty() ? detail::own_arguments() : options.arguments;
+    if (arguments.empty())
+      throw ConfigError(
+          "launch: this program's arguments, which its ranks get, cannot be read from "
+          "/proc/self/cmdline; mount /proc, or give them as Options::arguments");
     for (int rank = 0; rank < options.nproc; ++rank) {
       ranks_.spawn(arguments, {rank, options.nproc, ::getpid(), segment_->descriptor(), control_.head.job, restarts},
                    signals_.mask_before(), output_);
@@ -121,6 +125,7 @@ class Supervisor {
       bool const exited = known && info.si_code == CLD_EXITED;
       if (exited && options_.on_signal == OnSignal::ask && StopRequest::is_answer(info.si_status)) {
         answer_ = info.si_status;
+        if (!control_.over(rank)) control_.end(rank, 0);
       } else if (known) {
         control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
       } else if (!control_.over(rank)) {

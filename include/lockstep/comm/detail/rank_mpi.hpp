@@ -93,6 +93,8 @@ class RankMpi {
   }
 
   [[nodiscard]] MPI_Comm split(int color, int key) {
+    if (color < 0)
+      throw ConfigError("MpiCommunicator::split: the color is " + std::to_string(color) + "; MPI takes none below 0");
     finish();
     MPI_Comm part = MPI_COMM_NULL;
     must(MPI_Comm_split(group_, color, key, &part), "MPI_Comm_split");

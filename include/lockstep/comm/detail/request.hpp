@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <span>
 
 #include <lockstep/comm/detail/rank_block.hpp>
 #include <lockstep/comm/piece.hpp>
+#include <lockstep/core/mix.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 
@@ -59,11 +61,12 @@ struct Request {
     if (counts.empty()) return d;
     d.count = 0;
     d.own = part(rank);
-    d.parts = 1;
+    std::uint64_t hash = 0;
     for (auto const n : counts) {
       d.count += n;
-      d.parts = (d.parts * 31 + static_cast<std::uint32_t>(n)) | 1U;
+      hash = mix(hash, static_cast<std::uint64_t>(n));
     }
+    d.parts = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(hash >> 32));
     return d;
   }
 };

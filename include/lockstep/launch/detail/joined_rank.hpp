@@ -40,6 +40,7 @@ inline int run_joined_rank(Environment const& place, Options const& options, std
   world.stop_request = watch.request();
   auto const code = rank_main(world, train);
   watch.report();
+  if (place.rank == 0) watch.wait_for_peers(), watch.report();
   return code;
 }
 

@@ -23,6 +23,17 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
+/// Enters in the control page what a store has told of another rank than `rank`.
+inline void learn(ControlPage& control, int rank, StoreLine::Message const& message) {
+  if (message.rank < 0 || message.rank >= control.head.size || message.rank == rank) return;
+  if (message.what == StoreReply::rank_ended) {
+    auto const how = from_store<StoreEnd>(message.value);
+    control.end(message.rank, how.exit_code, how.signal, how.message);
+  } else if (message.what == StoreReply::rank_lost) {
+    control.lose(message.rank);
+  }
+}
+
 /// Watches, on a thread of its own, over the ranks whose launcher tells us nothing: a connection that closes is a rank
 /// that is gone, and is entered in the control page, where waiting ranks look.
 ///
@@ -46,6 +57,7 @@ class RankWatch {
         stop_(::eventfd(0, EFD_CLOEXEC)),
         launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
+    for (auto const& peer : peers_) here_ += peer.get() >= 0;
     thread_ = std::thread([this] { run(); });
   }
   RankWatch(RankWatch const&) = delete;
@@ -68,6 +80,16 @@ class RankWatch {
       line_->send(StoreCall::ended, {}, store_bytes(how));
     } catch (CommunicationError const&) {  // nobody hears it any more
     }
+  }
+  /// For the rank by which the others hear of each other: stays until `over()`, which takes a moment to say so, and
+  /// after a failure for the time of grace at most.
+  template <class Over>
+  void wait_for_ends(Over const& over) const {
+    for (auto until = no_deadline; !over() && Clock::nanoseconds() < until;)
+      if (until == no_deadline && control_.first_failure() >= 0) until = deadline_in(options_.grace_seconds);
+  }
+  void wait_for_peers() const {
+    wait_for_ends([this] { return here_ == 0 || (::usleep(2000), false); });
   }
   /// Tells of the first failure, if there is one, unless another rank has. That a rank was ended by the signal that
   /// ends them all is no news.
@@ -107,25 +129,17 @@ class RankWatch {
       while (line_ && !deaf_) {
         auto const message = line_->next();
         if (!message) return;
-        learn(*message);
+        learn(control_, rank_, *message);
       }
     } catch (Error const&) {
       deaf_ = true;
       if (rank_ != 0 && signal_ == 0) control_.lose(0);  // else it was ended by the same signal
     }
   }
-  void learn(StoreLine::Message const& message) {
-    if (message.rank < 0 || message.rank >= control_.head.size || message.rank == rank_) return;
-    if (message.what == StoreReply::rank_ended) {
-      auto const how = from_store<StoreEnd>(message.value);
-      control_.end(message.rank, how.exit_code, how.signal, how.message);
-    } else if (message.what == StoreReply::rank_lost) {
-      control_.lose(message.rank);
-    }
-  }
   void lose(std::size_t rank) {
     control_.lose(static_cast<int>(rank));
     File const closed = std::exchange(peers_[rank], File());
+    --here_;
     report();  // at once: MPICH's mpirun leaves no time for more
   }
 
@@ -161,6 +175,7 @@ class RankWatch {
   StoreLine* line_;
   bool leads_;
   std::atomic<bool> deaf_ = false, told_ = false;
+  std::atomic<int> here_ = 0;  // of the peers
   std::vector<File> peers_;
   std::shared_ptr<StopRequest> request_;
   SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one

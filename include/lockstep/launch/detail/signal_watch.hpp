@@ -13,19 +13,18 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 and SIGHUP too, unless nohup has it ignored, through a file
-/// descriptor for as long as it lives, instead of their usual effect on this thread.
+/// Receives SIGINT and SIGTERM, with OnSignal::ask SIGUSR1 and SIGHUP too, through a file descriptor for as long as it
+/// lives, instead of their usual effect on this thread; none of them that is ignored, as nohup and a shell's & have it.
 class [[nodiscard]] SignalWatch {
  public:
   explicit SignalWatch(OnSignal on_signal = OnSignal::end) {
     sigset_t watched;
     ::sigemptyset(&watched);
-    ::sigaddset(&watched, SIGINT);
-    ::sigaddset(&watched, SIGTERM);
-    if (on_signal == OnSignal::ask) {
-      ::sigaddset(&watched, SIGUSR1);
-      struct sigaction hangup {};
-      if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) ::sigaddset(&watched, SIGHUP);
+    for (int const signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+      struct sigaction now {};
+      bool const asks = signal == SIGUSR1 || signal == SIGHUP;
+      if (asks && on_signal != OnSignal::ask) continue;
+      if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) ::sigaddset(&watched, signal);
     }
     ::pthread_sigmask(SIG_BLOCK, &watched, &before_);
     file_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -70,10 +70,13 @@ inline void meet(World& world, StoreLine& news, double seconds) {
     all[static_cast<std::size_t>(part.rank)] = from_store<StoreJoin>(part.bytes);
   };
   world.store->contribute("come", store_bytes(here), world.size);
+  std::optional<StoreLine::Message> early;
   for (auto const deadline = deadline_in(seconds); !world.store->gathered("come", take);) {
-    if (auto const told = news.next())
-      throw ConfigError("launch: rank " + std::to_string(told->rank) +
+    if (early = news.next(); early) {
+      if (world.store->gathered("come", take)) break;  // the last one came just before
+      throw ConfigError("launch: rank " + std::to_string(early->rank) +
                         " had come and was gone before all ranks had; see what it says of itself");
+    }
     pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
     if (::poll(polled, 2, milliseconds_until(deadline)) != 0 || Clock::nanoseconds() < deadline) continue;
     std::string missing;
@@ -88,6 +91,7 @@ inline void meet(World& world, StoreLine& news, double seconds) {
   for (auto const& one : all) world.restarts = std::max(world.restarts, one.restarts);
   for (int r = 0; r < world.size; ++r)
     world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
+  if (early) learn(world.segment->control(), world.rank, *early);
 }
 
 /// Runs `train` as one rank of those that another launcher has started on several hosts. They meet at a store that rank
@@ -114,14 +118,15 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
   meet(world, line, options.join_seconds);
   int code = 1;
   {
-    RankWatch watch(world.segment->control(), place.rank, {}, options, &line, place.local_rank == 0);
+    bool const leads = place.local_rank == 0 || (place.local_rank == 1 && place.rank == 1);  // where rank 0 was
+    RankWatch watch(world.segment->control(), place.rank, {}, options, &line, leads);
     world.stop_request = watch.request();
     code = rank_main(world, train);
     watch.report();  // while rank 0 still waits for this one's end
     watch.tell_end();
+    world.store.reset();
+    if (server) watch.wait_for_ends([&] { return server->wait_for_ends(0.05); }), watch.report();
   }
-  world.store.reset();
-  if (server) server->wait_for_ends(options.grace_seconds);
   return code;
 }
 
