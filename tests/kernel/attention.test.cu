@@ -180,6 +180,29 @@ TEST_CASE_TEMPLATE("attention on CUDA is the host's, but for roundings", T, floa
   }
 }
 
+TEST_CASE_TEMPLATE("attention on CUDA: whole tiles of keys may be ruled out by a bias of minus infinity", T, float,
+                   double) {
+  if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
+  memory::CudaStream const stream;
+  for (bool const causal : {false, true}) {
+    Setting const setting{TwinLayout::Kind::padded, {70}, {70}, 1, 8, causal, true};
+    Case<T> c{setting};
+    Case<double> exact{setting};
+    auto const nowhere = -std::numeric_limits<double>::infinity();
+    for (Index i = 0; i < c.distances; ++i)
+      if (i - 69 < -8) {  // keys more than 8 places before the query
+        c.bias[static_cast<std::size_t>(i)] = static_cast<T>(nowhere);
+        exact.bias[static_cast<std::size_t>(i)] = nowhere;
+      }
+    auto const got = c.on_device(stream, Write::overwrite);
+    auto const right = exact.on_host(Write::overwrite);
+    CHECK(worst(got.out, right.out) <= output_bound(setting));
+    CHECK(worst(got.dquery, right.dquery) <= gradient_bound(setting));
+    CHECK(worst(got.dkey, right.dkey) <= gradient_bound(setting));
+    CHECK(worst(got.dvalue, right.dvalue) <= gradient_bound(setting));
+  }
+}
+
 TEST_CASE("attention on CUDA: heads of more than 32 channels, and those that are too wide") {
   if (!lockstep_test::has_gpu("kernel::Attention<CudaSpace>")) return;
   memory::CudaStream const stream;

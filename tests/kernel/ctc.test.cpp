@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>
@@ -107,4 +109,18 @@ TEST_CASE("a path's states are labels between blanks, which differ where one is 
   CHECK_FALSE(path.skips(3));
   CHECK_FALSE(path.skips(4));
   CHECK(path.skips(5));
+}
+
+TEST_CASE("logits of minus infinity are never taken, and are no nan; a nan is seen") {
+  CtcCase<float> const c{{4}, {1}, {1}, 3};
+  Sequences const tokens(c.tokens);
+  auto const layout = tokens.ragged();
+  auto const never = -std::numeric_limits<float>::infinity();
+  std::vector<float> logits{0, 0, never, never, 0, never, 0, 0, never, 0, never, never};
+  // The first and the third token are the blank or the label, in equal parts: all four ways read the label.
+  auto const out = run(c, layout, logits, 1);
+  CHECK(std::abs(out.losses[0]) < 1e-5);
+  for (float const each : out.gradient) CHECK(std::isfinite(each));
+  logits[1] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(std::isnan(run(c, layout, logits, 1).losses[0]));
 }

@@ -40,6 +40,13 @@ TEST_CASE("the buckets are T5's") {  // as its implementation in PyTorch compute
             {-300, 9}, {-38, 8}, {-23, 7}, {-13, 6}, {-8, 5}, {-4, 4}, {-3, 3}, {-2, 2}, {-1, 1}, {0, 0}});
 }
 
+TEST_CASE("a border that is exact is where T5 has it") {
+  CHECK((kernel::RelativeBuckets{.count = 18, .farthest = 128}).of(-8) == 5);
+  CHECK((kernel::RelativeBuckets{.count = 38, .farthest = 16}).of(-12) == 14);
+  CHECK((kernel::RelativeBuckets{.count = 36, .farthest = 32, .causal = true}).of(-24) == 27);
+  CHECK((kernel::RelativeBuckets{.count = 54, .farthest = 64, .causal = true}).of(-36) == 36);
+}
+
 TEST_CASE("buckets lie in range and grow with the distance") {
   CHECK(rc::check([] {
     RelativeBuckets const buckets{.count = 2 * *rc::gen::inRange<Index>(2, 100),

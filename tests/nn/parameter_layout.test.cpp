@@ -41,6 +41,10 @@ struct SameName {
   nn::Parameter a{{1}, {}}, b{{1}, {}};
   void visit(auto&& each) { each("a", a), each("a", b); }
 };
+struct Nameless {
+  nn::Parameter a{{1}, {}};
+  void visit(auto&& each) { each("", a); }
+};
 struct Twice {
   nn::Parameter a{{1}, {}};
   void visit(auto&& each) { each("a", a), each("b", a); }
@@ -90,6 +94,12 @@ TEST_CASE("a model without parameters has an empty arena") {
   auto const layout = nn::ParameterLayout::of(model);
   CHECK(layout.size() == 0);
   CHECK(layout.entries().empty());
+}
+
+TEST_CASE("a parameter without a name is refused: no file could name it") {
+  Nameless model;
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(model)), doctest::Contains("has an empty name"),
+                       ConfigError);
 }
 
 TEST_CASE("names that clash and parameters that are visited twice are refused by name") {

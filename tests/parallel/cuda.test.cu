@@ -206,6 +206,19 @@ TEST_CASE("training on CUDA ends where the host's does, but for roundings, under
   }
 }
 
+TEST_CASE("a trainer that ends while its last step's scalars are on their way to the host waits for them") {
+  if (!lockstep_test::has_gpu("a trainer's end")) return;
+  auto const step = [](auto policy) {
+    Trainer trainer{nn::InFloat16{Classifier{}}, optim::SGD{.learning_rate = 0.1}, policy, 7};
+    data::Collated const part{data::PadCollate{}, texts()};
+    std::vector<std::decay_t<decltype(part.batch())>> const batches(static_cast<std::size_t>(policy.shards()),
+                                                                    part.batch());
+    for (int i = 0; i < 3; ++i) trainer.step(batches, {.clip_norm = 0.5});
+  };
+  step(parallel::OnCuda{parallel::SingleDevice{}});
+  step(parallel::OnCuda{parallel::DataParallel{.devices = 2}});
+}
+
 TEST_CASE("steps by hand and later fits on CUDA go as the host's do, but for roundings") {
   if (!lockstep_test::has_gpu("steps by hand")) return;
   using parallel::OnCuda;

@@ -8,15 +8,19 @@
 
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/data/collated.hpp>
 #include <lockstep/data/data_loader.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/optim/adamw.hpp>
+#include <lockstep/optim/sgd.hpp>
 #include <lockstep/parallel/data_parallel.hpp>
 #include <lockstep/parallel/distributed_data_parallel.hpp>
+#include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
+#include <lockstep/train/averages.hpp>
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 
@@ -158,4 +162,96 @@ TEST_CASE("rows that no text has are left alone on request, and shrink otherwise
     }
   }
   CHECK(absent > 0);
+}
+
+namespace {
+
+/// Which of its parameters a sample uses.
+struct Use {
+  int row = 0, dense = 1;
+};
+/// A table by rows, a dense parameter, and beside each one of no elements, which every sample uses.
+class Neighbours {
+ public:
+  void visit(auto&& each) {
+    each("table", table_), each("none", none_), each("dense", dense_), each("nothing", nothing_);
+  }
+  template <class Context>
+  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+    double sum = 0;
+    auto const rows = batch[&Use::row].values, uses = batch[&Use::dense].values;
+    for (auto const* empty : {&none_, &nothing_}) {
+      auto const out = context.template variable<1>({0});
+      context.on_backward(out, std::tie(*empty), [empty](Context& c) { static_cast<void>(c.gradient(*empty)); });
+      static_cast<void>(context.gradient(out));
+    }
+    for (Index i = 0; i < batch.rows(); ++i) {
+      auto const looked_up = context.template variable<1>({4});
+      context.on_backward(looked_up, std::tie(table_), [this, row = rows(i)](Context& c) {
+        auto const to = c.gradient_by_rows(table_);
+        bool const adds = to.touched.words ? to.touched.contains(row) : to.write == Write::add;
+        for (Index k = 0; k < 4; ++k) to.data[row * 4 + k] = (adds ? to.data[row * 4 + k] : 0.f) + 1;
+        if (to.touched.words) to.touched.insert(row);
+      });
+      static_cast<void>(context.gradient(looked_up));
+      if (uses(i) == 0) continue;
+      auto const used = context.template variable<1>({20});
+      context.on_backward(used, std::tie(dense_), [this](Context& c) {
+        auto const to = c.gradient(dense_);
+        for (Index k = 0; k < 20; ++k) to.data[k] = (to.write == Write::add ? to.data[k] : 0.f) + 1;
+      });
+      static_cast<void>(context.gradient(used));
+      sum += 1;
+    }
+    return {sum, static_cast<double>(batch.rows())};
+  }
+
+ private:
+  nn::Parameter table_{
+      .shape = {9, 4}, .initializer = nn::Initializer::constant(0), .gradient_form = nn::GradientForm::by_rows};
+  nn::Parameter none_{{0}, nn::Initializer::constant(0)}, dense_{{20}, nn::Initializer::constant(0)};
+  nn::Parameter nothing_{{0}, nn::Initializer::constant(0)};
+};
+
+}  // namespace
+
+TEST_CASE("a parameter of no elements takes nothing from its neighbours, whatever their gradient's form") {
+  auto const trained = [](auto policy, std::size_t shards) {
+    Trainer trainer{Neighbours{}, optim::SGD{.learning_rate = 1}, std::move(policy)};
+    for (auto const& step : {std::vector<Use>{{1, 1}, {2, 0}}, {{3, 0}, {3, 0}}, {{4, 1}, {5, 0}}}) {
+      if (shards == 1) {
+        trainer.step(data::Collated{data::PadCollate{}, step});
+        continue;
+      }
+      std::vector<data::Collated<data::PadCollate, Use>> each;
+      for (auto const& one : step) each.emplace_back(data::PadCollate{}, std::vector<Use>{one});
+      std::vector<std::remove_cvref_t<decltype(each[0].batch())>> batches;
+      for (auto const& one : each) batches.push_back(one.batch());
+      trainer.step(batches);
+    }
+    std::vector<float> out;
+    for (auto const& entry : trainer.layout().entries())
+      for (Index i = 0; i < entry.size; i += 4)
+        out.push_back(trainer.values()[static_cast<std::size_t>(entry.offset + i)]);
+    return out;
+  };
+  // Of each step's two samples half the gradient of the sum: rows 1 to 5, then the dense parameter's.
+  std::vector<float> const expected{0, -0.5f, -0.5f, -1, -0.5f, -0.5f, 0, 0, 0, -1, -1, -1, -1, -1};
+  CHECK(trained(parallel::SingleDevice{.threads = 1}, 1) == expected);
+  CHECK(trained(parallel::DataParallel{.devices = 2, .threads = 1}, 2) == expected);
+  CHECK(trained(parallel::Reproducible{parallel::SingleDevice{.threads = 1}, 2}, 2) == expected);
+}
+
+TEST_CASE("averages of a table's rows come nearer in steps that do not touch them, whatever the gradient's form") {
+  auto const averages = [](optim::SGD const& sgd, nn::GradientForm form) {
+    Trainer trainer(bag_of_words(form), optim::Averaged{sgd, 0.9}, parallel::SingleDevice{.threads = 1}, 7);
+    data::DataLoader loader(data::InMemoryDataset(texts(11)), data::ShuffledSampler{.seed = 3}, data::PadCollate{},
+                            {.batch_size = 2, .workers = 0});
+    trainer.fit(loader, {.epochs = 3});
+    return train::averages(trainer);
+  };
+  for (double const momentum : {0.0, 0.5}) {
+    optim::SGD const sgd{.learning_rate = 0.5, .momentum = momentum};
+    CHECK(averages(sgd, nn::GradientForm::by_rows) == averages(sgd, nn::GradientForm::dense));
+  }
 }

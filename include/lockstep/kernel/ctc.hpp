@@ -194,7 +194,8 @@ struct Ctc<HostSpace> {
    private:
     /// What token t says of each state's label.
     [[gnu::always_inline]] void say(Index t) const {
-      for (Index s = 0; s < path.states(); ++s) said[s] = x[t * classes + path.label(s)] - normalizers[t];
+      for (Index s = 0; s < path.states(); ++s)  // a logit of minus infinity is never taken, and no nan
+        said[s] = std::max(x[t * classes + path.label(s)] - normalizers[t], detail::ctc_never<T>);
     }
     /// Makes the largest number 0; returns what it was.
     template <class Vectors>

@@ -22,7 +22,9 @@ struct RelativeBuckets {
     Index const near = here / 2;
     if (steps < near) return first + steps;
     auto const ratio = [near](Index x) { return std::log(static_cast<double>(x) / static_cast<double>(near)); };
-    auto const beyond = static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near));
+    constexpr double but_for_rounding = 1 + 1e-7;  // a border that is exact lies on its upper side
+    auto const beyond =
+        static_cast<Index>(ratio(steps) / ratio(farthest) * static_cast<double>(here - near) * but_for_rounding);
     return first + std::min(here - 1, near + beyond);
   }
   /// The distances of a bucket, which lie side by side, among `distances` from `first` on: [begin, end), counted from

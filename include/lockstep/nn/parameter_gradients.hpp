@@ -116,8 +116,8 @@ class ParameterGradients {
   static std::size_t index(Parameter const& p) noexcept { return static_cast<std::size_t>(p.ordinal); }
 
   [[nodiscard]] kernel::TouchedRows const* touched_of(Parameter const& p) const noexcept {
-    for (auto const& table : touched_)
-      if (table.offset == p.offset && table.rows > 0) return &table;
+    for (auto const& table : touched_)  // what has no elements lies where its neighbour does
+      if (table.offset == p.offset && table.rows > 0 && p.size() > 0) return &table;
     return nullptr;
   }
   /// Makes a gradient by rows dense, so that all of it can be added to.

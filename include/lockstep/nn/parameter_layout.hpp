@@ -110,8 +110,11 @@ class ParameterLayout {
     std::vector<Named> all;
     for (std::size_t i = 0; i < found.size(); ++i) all.push_back({&entries_[i].name, found[i]});
     for (std::size_t i = 0; i < buffers.size(); ++i) all.push_back({&buffers_[i].name, buffers[i]});
-    for (std::size_t i = 1; i < all.size(); ++i) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       auto const& name = *all[i].name;
+      if (name.empty())
+        throw ConfigError(
+            "model: a parameter or buffer has an empty name; give it one in visit(), by which files know it");
       for (std::size_t j = 0; j < i; ++j) {
         if (*all[j].name == name)
           throw ConfigError("model: two parameters or buffers are named \"" + name +

@@ -10,6 +10,7 @@
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/core/clock.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/detail/arena_ranges.hpp>
@@ -58,7 +59,12 @@ class GradientBuckets {
     return detail::next_length(full, rest, first);
   }
 
-  void begin_step() noexcept {
+  /// @throws CommunicationError when the step before was left, by an exception, while sums were under way
+  void begin_step() {
+    if (under_way_)
+      throw CommunicationError(
+          "DistributedDataParallel: an exception ended a step before while its gradients were on their way to other "
+          "ranks, which may have gone on without it: this trainer cannot; let such an exception end the rank");
     next_ = 0;
     for (auto& bucket : buckets_) bucket.pending = bucket.end - bucket.begin;
   }
@@ -78,6 +84,7 @@ class GradientBuckets {
     fill(offset, count, now, [&](std::size_t i, comm::Piece& piece) {
       wire.round(all_of(i));
       communicator.start(piece);
+      under_way_ = true;
     });
     communicator.progress();
     in_backward_ += Clock::seconds() - now;
@@ -101,6 +108,7 @@ class GradientBuckets {
   /// back in the arena, each as soon as it is complete.
   template <class Communicator, class Wire = detail::InPlace>
   void finish(Communicator& communicator, Wire const& wire = {}) {
+    under_way_ = false;
     start_rest([&](std::size_t i, comm::Piece& piece) {
       wire.round(all_of(i));
       communicator.start(piece);
@@ -148,6 +156,7 @@ class GradientBuckets {
   std::array<double, 3> rider_{};
   std::size_t next_ = 0;  // bucket to start
   double in_backward_ = 0;
+  bool under_way_ = false;  // sums of a step that nobody has asked for yet
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -343,6 +343,7 @@ class Replica {
   }
   /// Tables wait until it is known which rows are touched.
   void sum_ready(Index offset, Index count) {
+    if (count == 0) return;
     for (auto const& table : touched())
       if (table.offset == offset) return;
     sum(offset, count);

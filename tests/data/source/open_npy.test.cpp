@@ -78,6 +78,8 @@ TEST_CASE("a bool is 0 or 1") {
   file.open(npy_of("|b1", "(2,)", std::string("\0\1", 2))).read_rows(0, std::span<bool>(two));
   CHECK(!two[0]);
   CHECK(two[1]);
+  CHECK(file.open(npy_of("|b1", "(2,)", std::string("\0\1", 2))).numbers<std::uint8_t>() ==
+        std::vector<std::uint8_t>{0, 1});
   auto const damaged = file.open(npy_of("|b1", "(2,)", "\1\2"));
   CHECK_THROWS_WITH_AS(damaged.read_rows(0, std::span<bool>(two)), doctest::Contains("has 2 for a bool at byte"),
                        DataError);

@@ -43,10 +43,11 @@ struct NumberType {
     if (kind == 'B') return "bfloat16";
     return (kind == 'f' ? "float" : kind == 'i' ? "int" : "uint") + std::to_string(bytes * 8);
   }
-  /// Whether it is T's, or is read as T without loss: float16 and bfloat16 as float or double.
+  /// Whether it is T's, or is read as T without loss: float16 and bfloat16 as float or double, bool as a byte.
   template <Number T>
   [[nodiscard]] constexpr bool reads_as() const noexcept {
-    return *this == of<T>() || (std::is_floating_point_v<T> && bytes == 2 && (kind == 'f' || kind == 'B'));
+    return *this == of<T>() || (kind == 'b' && std::is_same_v<T, std::uint8_t>) ||
+           (std::is_floating_point_v<T> && bytes == 2 && (kind == 'f' || kind == 'B'));
   }
   friend bool operator==(NumberType const&, NumberType const&) = default;
 };
@@ -136,6 +137,8 @@ class FileArray {
   /// @throws DataError as `read_rows`
   template <Number T>
   [[nodiscard]] std::vector<T> numbers() const {
+    static_assert(!std::is_same_v<T, bool>,
+                  "Lockstep: a std::vector<bool> holds bits; read bools as numbers<std::uint8_t>()");
     if (!type_.reads_as<T>()) expect_type<T>("what reads it");
     std::vector<T> out(static_cast<std::size_t>(rows() * width()));
     read_rows(0, std::span(out));

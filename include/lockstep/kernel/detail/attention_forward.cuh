@@ -51,7 +51,7 @@ LOCKSTEP_CUDA_KERNEL void attend(AttentionArguments<T> in, T* out, Accumulate<T>
       p[a] = met ? in.scale * p[a] + head.bias(in, i, j) : nothing;
       auto const larger = max(most[a], warp_largest(p[a]));
       auto const correction = larger == nothing ? Sum{1} : std::exp(most[a] - larger);
-      p[a] = met ? std::exp(p[a] - larger) : Sum{0};
+      p[a] = met && p[a] != nothing ? std::exp(p[a] - larger) : Sum{0};
       total[a] = total[a] * correction + warp_sum(p[a]);
       most[a] = larger;
       for (auto& sum : sums[a]) sum *= correction;

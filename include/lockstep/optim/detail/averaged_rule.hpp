@@ -8,6 +8,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/optim/detail/flush.hpp>
+#include <lockstep/optim/untouched_rows.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::optim::detail {
 
@@ -17,10 +18,11 @@ template <class Rule, class T, std::size_t states_of_rule>
 class AveragedRule {
  public:
   template <class Scalars>
-  constexpr AveragedRule(Rule const& rule, Scalars const& s, double decay)
-      : rule_(rule), keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))) {}
+  constexpr AveragedRule(Rule const& rule, Scalars const& s, double decay, bool leaves_untouched_rows)
+      : rule_(rule), keep_(static_cast<T>(std::min(decay, 1 - 1 / s.step))), leaves_(leaves_untouched_rows) {}
 
-  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return rule_.leaves_untouched_rows(); }
+  /// As the optimizer was told: where the rule would change nothing, the average still comes nearer.
+  [[nodiscard]] constexpr bool leaves_untouched_rows() const noexcept { return leaves_; }
 
   template <std::size_t bytes>
   [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
@@ -51,6 +53,7 @@ class AveragedRule {
 
   Rule rule_;
   T keep_;
+  bool leaves_;
 };
 
 /// Makes it where the step's scalars lie.
@@ -62,7 +65,10 @@ struct MakeAveragedRule {
   template <class Scalars>
   [[nodiscard]] constexpr auto operator()(Scalars const& scalars) const {
     auto const rule = make(scalars);
-    return AveragedRule<std::remove_const_t<decltype(rule)>, T, states_of_rule>(rule, scalars, decay);
+    bool leaves = rule.leaves_untouched_rows();
+    if constexpr (requires { make.options.untouched_rows; })
+      leaves = make.options.untouched_rows == UntouchedRows::stay;
+    return AveragedRule<std::remove_const_t<decltype(rule)>, T, states_of_rule>(rule, scalars, decay, leaves);
   }
 };
 

@@ -16,6 +16,12 @@ class MakeStepScalars<CudaSpace> {
  public:
   using Space = CudaSpace;
 
+  MakeStepScalars() = default;
+  MakeStepScalars(MakeStepScalars const&) = delete;
+  MakeStepScalars& operator=(MakeStepScalars const&) = delete;
+  /// The last step's scalars may be on their way to the host.
+  ~MakeStepScalars() { made_.await(); }
+
   /// Never null: whether the step changes anything is known on the device alone.
   [[nodiscard]] optim::StepScalars<Space> const* operator()(memory::Stream<Space> stream,
                                                             UpdateSettings const& settings, nn::Loss<Space> const& loss,
