@@ -33,6 +33,9 @@
 #include "launch/ranks.hpp"
 #include "temporary_folder.hpp"
 
+#undef CHECK  // torch has one of its own
+#define CHECK(...) DOCTEST_CHECK(__VA_ARGS__)
+
 using namespace lockstep;
 using namespace lockstep_test;
 namespace F = torch::nn::functional;
