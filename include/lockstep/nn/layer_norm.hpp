@@ -75,7 +75,8 @@ class LayerNorm {
     return normalize(context, x, added, {});
   }
 
-  /// norm(x + dropout(added)).
+  /// norm(x + dropout(added)). Where activations have 16 bits the sum is stored rounded, and its moments are those of
+  /// before: a row that deviates from its mean by less than that rounding has no exact gradient.
   template <class Context>
   [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
       Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
