@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -181,4 +182,22 @@ TEST_CASE("a part that was learned elsewhere is loaded by its names") {
       doctest::Contains(
           "no name in the model begins with \"encoder.\"; its first parameter is \"backbone.linear.weight\""),
       ConfigError);
+}
+
+namespace {
+struct Throwing {
+  void visit(auto&&) {}
+  template <class Context>
+  [[nodiscard]] int forward(Context&, int) const {
+    throw std::runtime_error("a block fails");
+  }
+};
+}  // namespace
+
+TEST_CASE("what comes after a frozen block that throws is trained all the same") {
+  ThreadPool pool(1);
+  nn::Context<float, HostSpace> context{memory::Stream<HostSpace>(pool)};
+  context.begin_micro_batch(nn::Mode::training, 1);
+  CHECK_THROWS_AS(static_cast<void>(nn::Frozen{Throwing{}}.forward(context, 1)), std::runtime_error);
+  CHECK(context.mode() == nn::Mode::training);
 }

@@ -45,13 +45,13 @@ inline int supervise(Options const& options) {
 /// one run
 inline int run_once(Options const& options, std::function<int(World&)> const& train) {
   static std::atomic<bool> has_run = false;
-  if (has_run)
+  auto const place = RankPlace::read({});
+  if (has_run.exchange(true))
     throw ConfigError(
-        "launch::run: this process was started as a rank and has run as one; a program that starts processes calls "
+        "launch::run: this process was started as a rank and runs or has run as one; a program that starts processes "
+        "calls "
         "launch::run once, for all that its ranks do");
-  auto const code = run_process_rank(RankPlace::read({}), options, train);
-  has_run = true;
-  return code;
+  return run_process_rank(place, options, train);
 }
 
 /// What ranks that another launcher has started cannot do.

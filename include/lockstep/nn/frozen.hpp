@@ -30,9 +30,12 @@ class Frozen {
         requires { block_.forward(context, inputs...); },
         "Lockstep: the frozen block has no forward(context, inputs...) const for these inputs; one that predicts of a "
         "batch gets a forward that its predict calls; see docs/how-to/fine-tune.md");
-    auto const mode = context.set_mode(Mode::evaluation);
+    struct Evaluated {  // also where the block throws
+      Context& context;
+      Mode before;
+      ~Evaluated() { context.set_mode(before); }
+    } const evaluated{context, context.set_mode(Mode::evaluation)};
     auto const made = block_.forward(context, inputs...);
-    context.set_mode(mode);
     auto const operation = [] {};
     if (auto* const tracer = context.tracer()) end_operation(*tracer, typeid(operation).name());
     return made;
