@@ -286,8 +286,8 @@ inline std::string absolute(std::string const& path) {
 /// Whether a file is one of a folder's, however the two are called.
 inline bool lies_in(std::string const& path, std::string const& folder) {
   auto const slash = path.rfind('/');
-  struct ::stat above {
-  }, place{};
+  struct ::stat above {};
+  struct ::stat place {};
   return ::stat(slash == std::string::npos ? "." : path.substr(0, slash + 1).c_str(), &above) == 0 &&
          ::stat(folder.c_str(), &place) == 0 && above.st_dev == place.st_dev && above.st_ino == place.st_ino;
 }
