@@ -276,6 +276,7 @@
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/confusion_matrix.hpp>
 #include <lockstep/train/ctc_error_rate.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/f1.hpp>

@@ -88,3 +88,32 @@ TEST_CASE("a fraction that gives whole samples gives these") {
   for (Index percent = 1; percent < 100; ++percent)
     CHECK(data::hold_out(Numbers{100}, static_cast<double>(percent) / 100, 1).evaluation.size() == percent);
 }
+
+TEST_CASE("of each class the same fraction is held out, and a class of one sample is trained on") {
+  std::vector<std::int32_t> classes;
+  for (int i = 0; i < 1000; ++i) classes.push_back(i % 100 == 7 ? 5 : i % 3);  // 10 of class 5
+  classes[500] = 9;
+  auto const parts = data::hold_out(Numbers{1000}, 0.2, 3, classes);
+  auto const training = all_of(parts.training), evaluation = all_of(parts.evaluation);
+  for (std::int32_t c : {0, 1, 2, 5, 9}) {
+    auto const is_c = [&](Index i) { return classes[static_cast<std::size_t>(i)] == c; };
+    auto const all = std::count(classes.begin(), classes.end(), c);
+    auto const held = std::count_if(evaluation.begin(), evaluation.end(), is_c);
+    CHECK(held == (all == 1 ? 0 : (all + 4) / 5));
+    CHECK(std::count_if(training.begin(), training.end(), is_c) == all - held);
+  }
+  CHECK(std::is_sorted(evaluation.begin(), evaluation.end()));
+  CHECK(all_of(data::hold_out(Numbers{1000}, 0.2, 3, classes).evaluation) == evaluation);
+  CHECK(all_of(data::hold_out(Numbers{1000}, 0.2, 4, classes).evaluation) != evaluation);
+}
+
+TEST_CASE("classes that do not fit the samples are refused") {
+  auto const part = [](std::vector<std::int32_t> const& classes, double fraction = 0.5) {
+    static_cast<void>(data::hold_out(Numbers{3}, fraction, 0, classes));
+  };
+  CHECK_THROWS_WITH_AS(part({0, 0}), "hold_out: 2 classes for 3 samples; give the class of each sample", ConfigError);
+  CHECK_THROWS_WITH_AS(part({0, -1, 0}), "hold_out: the class of sample 1 is -1; classes are numbered from 0",
+                       ConfigError);
+  CHECK_THROWS_AS(part({0, 1, 0}, 1), ConfigError);
+  CHECK_THROWS_AS(part({0, 1, 2}), DataError);
+}

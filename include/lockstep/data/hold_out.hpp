@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
 #include <lockstep/data/dataset.hpp>
+#include <lockstep/data/detail/samples_by_class.hpp>
 #include <lockstep/data/subset.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -22,6 +25,30 @@ struct HeldOut {
   Subset<D> evaluation;
 };
 
+namespace detail {
+inline void check_fraction(double fraction) {
+  if (!(fraction > 0 && fraction < 1))
+    throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
+}
+
+/// Which of so many units are held out: ceil(fraction * units), but never all.
+inline std::vector<bool> drawn(Index units, double fraction, std::uint64_t key) {
+  constexpr double but_for_rounding = 1 - 1e-12;  // 0.07 of 100 are 7
+  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
+  KeyedPermutation const shuffled(units, key);
+  std::vector<bool> held(static_cast<std::size_t>(units));
+  for (Index i = 0; i < std::min(wanted, units - 1); ++i) held[static_cast<std::size_t>(shuffled(i))] = true;
+  return held;
+}
+
+template <Dataset D, class IsHeld>
+HeldOut<D> part_by(D const& dataset, IsHeld const& is_held) {
+  std::vector<Index> training, evaluation;
+  for (Index i = 0; i < dataset.size(); ++i) (is_held(i) ? evaluation : training).push_back(i);
+  return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
+}
+}  // namespace detail
+
 /// Parts a dataset by chance, by the seed alone: ceil(fraction * size) samples for evaluation, the rest for training,
 /// both in the dataset's order. A dataset with groups is parted by group: ceil(fraction * those that have samples) of
 /// them are held out whole.
@@ -29,9 +56,7 @@ struct HeldOut {
 /// @throws DataError when there are fewer than two samples, or groups, to part
 template <Dataset D>
 [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed) {
-  if (!(fraction > 0 && fraction < 1)) {
-    throw ConfigError("hold_out: the fraction is " + std::to_string(fraction) + "; it must be between 0 and 1");
-  }
+  detail::check_fraction(fraction);
   Index units = dataset.size();
   std::vector<Index> number;  // of each group among those that have samples, -1 for the others
   if constexpr (GroupedDataset<D>) {
@@ -46,19 +71,38 @@ template <Dataset D>
                     (GroupedDataset<D> ? " group" : " sample") +
                     "; give evaluation data of their own, or at least two");
   }
-  constexpr double but_for_rounding = 1 - 1e-12;  // 0.07 of 100 are 7
-  auto const wanted = static_cast<Index>(std::ceil(fraction * static_cast<double>(units) * but_for_rounding));
-  KeyedPermutation const shuffled(units, mix(mix("lockstep.data.hold_out"), seed));
-  std::vector<bool> held(static_cast<std::size_t>(units));
-  for (Index i = 0; i < std::min(wanted, units - 1); ++i) held[static_cast<std::size_t>(shuffled(i))] = true;
+  auto const held = detail::drawn(units, fraction, mix(mix("lockstep.data.hold_out"), seed));
+  return detail::part_by(dataset, [&](Index i) {
+    if constexpr (GroupedDataset<D>)
+      return held[static_cast<std::size_t>(number[static_cast<std::size_t>(dataset.group(i))])];
+    else
+      return held[static_cast<std::size_t>(i)];
+  });
+}
 
-  std::vector<Index> training, evaluation;
-  for (Index i = 0; i < dataset.size(); ++i) {
-    Index unit = i;
-    if constexpr (GroupedDataset<D>) unit = number[static_cast<std::size_t>(dataset.group(i))];
-    (held[static_cast<std::size_t>(unit)] ? evaluation : training).push_back(i);
+/// The same of each class by itself (stratified), so that both parts have rare classes too: ceil(fraction * its
+/// samples), but for a class of one sample, which is trained on. `classes` are those of the samples, as a
+/// ClassBalancedSampler has them. For datasets without groups, which it would part.
+/// @throws ConfigError when `fraction` is not within (0, 1), classes and samples differ in number, or a class is
+/// negative
+/// @throws DataError when no class has two samples
+template <Dataset D>
+requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed,
+                                                               std::vector<std::int32_t> const& classes) {
+  detail::check_fraction(fraction);
+  std::vector<bool> held(classes.size());
+  std::size_t most = 0;
+  for (auto const& members : detail::samples_by_class("hold_out", classes, dataset.size())) {
+    auto const key = mix(mix("lockstep.data.hold_out"), seed, static_cast<std::uint64_t>(members.front()));
+    auto const drawn = detail::drawn(std::ssize(members), fraction, key);
+    for (std::size_t k = 0; k < members.size(); ++k) held[static_cast<std::size_t>(members[k])] = drawn[k];
+    most = std::max(most, members.size());
   }
-  return {{dataset, std::move(training)}, {dataset, std::move(evaluation)}};
+  if (most < 2)
+    throw DataError(
+        "hold_out: no class has two samples, one for each part; leave the classes out, or give evaluation "
+        "data of their own");
+  return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/train/detail/each_label.hpp>
+#include <lockstep/train/detail/class_decisions.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -18,34 +14,17 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 template <class Sample, class Label>
 class ClassCounts {
  public:
-  /// `metric` names it in messages, and outlives it.   @throws ConfigError when there are fewer than two classes
+  /// As ClassDecisions.
   ClassCounts(char const* metric, Label Sample::*label, Index classes, std::optional<Index> ignored)
-      : metric_(metric), label_(label), classes_(classes), ignored_(ignored) {
-    if (classes < 2)
-      throw ConfigError(std::string(metric) + ": there are " + std::to_string(classes) +
-                        " classes; it takes at least 2");
-    totals_.resize(3 * static_cast<std::size_t>(classes));
-  }
+      : decisions_(metric, label, classes, ignored), totals_(3 * static_cast<std::size_t>(classes)) {}
 
-  /// @throws ShapeError when there are more or fewer labels than rows, places or tokens, or the prediction is of
-  /// another number of classes; DataError when a label is none of them
+  /// @throws what ClassDecisions::each throws
   template <class Prediction, class Batch>
   void add(Prediction const& prediction, Batch const& batch) {
-    each_label(metric_, prediction, batch[label_], [&](auto const* logits, Index width, auto wanted) {
-      expect<ShapeError>(width == classes_ || (width == 1 && classes_ == 2), [&] {
-        return std::string(metric_) + ": the model predicts " + std::to_string(width) +
-               " numbers for each label, and there are " + std::to_string(classes_) + " classes";
-      });
-      auto const label = static_cast<Index>(wanted);
-      if (label == ignored_) return;
-      expect<DataError>(label >= 0 && label < classes_, [&] {
-        return std::string(metric_) + ": a label is " + std::to_string(label) + "; the classes are 0 to " +
-               std::to_string(classes_ - 1);
-      });
-      Index const best = width == 1 ? Index{logits[0] > 0} : std::max_element(logits, logits + width) - logits;
+    decisions_.each(prediction, batch, [this](Index label, Index predicted) {
       ++totals_[static_cast<std::size_t>(3 * label)];
-      ++totals_[static_cast<std::size_t>(3 * best + 1)];
-      if (best == label) ++totals_[static_cast<std::size_t>(3 * label + 2)];
+      ++totals_[static_cast<std::size_t>(3 * predicted + 1)];
+      if (predicted == label) ++totals_[static_cast<std::size_t>(3 * label + 2)];
     });
   }
   [[nodiscard]] std::span<double> totals() noexcept { return totals_; }
@@ -62,10 +41,7 @@ class ClassCounts {
   }
 
  private:
-  char const* metric_;
-  Label Sample::*label_;
-  Index classes_;
-  std::optional<Index> ignored_;
+  ClassDecisions<Sample, Label> decisions_;
   std::vector<double> totals_;
 };
 

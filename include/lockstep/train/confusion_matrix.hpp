@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/detail/class_decisions.hpp>
+#include <lockstep/train/metric.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// How often each class was predicted where each was the label: `ConfusionMatrix{&Article::label, 4}`. Its values are
+/// called "confusion.LABEL.PREDICTED" and come row by row, so that a report of this metric alone has the count of
+/// `label` taken for `predicted` at metrics[label * classes + predicted]. Everything else as of F1.
+template <class Sample, class Label>
+class ConfusionMatrix {
+ public:
+  /// @throws ConfigError when there are fewer than two classes
+  ConfusionMatrix(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
+      : decisions_("ConfusionMatrix", label, classes, ignored), counts_(static_cast<std::size_t>(classes * classes)) {}
+
+  /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
+  /// row, place or slot
+  /// @throws ShapeError when the numbers of labels or classes differ, DataError when a label is none of the classes
+  template <class Prediction, class Batch>
+  void add(Prediction const& prediction, Batch const& batch) {
+    decisions_.each(prediction, batch, [this](Index label, Index predicted) {
+      ++counts_[static_cast<std::size_t>(label * decisions_.classes() + predicted)];
+    });
+  }
+  [[nodiscard]] std::span<double> totals() noexcept { return counts_; }
+  /// each(name, count) for all pairs of classes.
+  template <class Each>
+  void values(Each const& each) const {
+    auto const classes = static_cast<std::size_t>(decisions_.classes());
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+      each("confusion." + std::to_string(i / classes) + "." + std::to_string(i % classes), counts_[i]);
+  }
+  [[nodiscard]] static constexpr char const* name() noexcept { return "confusion"; }
+
+ private:
+  detail::ClassDecisions<Sample, Label> decisions_;
+  std::vector<double> counts_;  // [label, predicted]
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train
