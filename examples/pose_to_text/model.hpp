@@ -91,11 +91,8 @@ class PoseToText {
         dropout_(s.dropout) {}
 
   void visit(auto&& each) {
-    each("frames", frames_);
-    each("encoder", encoder_);
-    each("tokens", tokens_);
-    each("decoder", decoder_);
-    each("head", head_);
+    each("frames", frames_), each("encoder", encoder_), each("tokens", tokens_);
+    each("decoder", decoder_), each("head", head_);
   }
   auto predict(auto& context, auto const& batch) const {  // the logits of each next token
     auto const seen = nn::encode_once(context, [&] {
