@@ -27,8 +27,18 @@ endif()
 if(lockstep_cuda_missing)
   message(STATUS "Lockstep: CUDA is skipped: ${lockstep_cuda_missing}; there is no target lockstep::cuda")
 elseif(NOT TARGET lockstep::cuda)
+  # The compute capabilities of this machine's GPUs, as 80.
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                  OUTPUT_VARIABLE lockstep_gpus OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  string(REGEX REPLACE "\n" ";" lockstep_gpus "${lockstep_gpus}")
+  list(FILTER lockstep_gpus INCLUDE REGEX "^[0-9]+[.][0-9]$")
+  list(TRANSFORM lockstep_gpus REPLACE "[.]" "")
+  list(REMOVE_DUPLICATES lockstep_gpus)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80) # binary for 8.x, and PTX from which the driver makes the rest
+    set(CMAKE_CUDA_ARCHITECTURES ${lockstep_gpus})
+    if(NOT lockstep_gpus)
+      set(CMAKE_CUDA_ARCHITECTURES 80) # binary for 8.x, and PTX from which the driver makes the rest
+    endif()
   endif()
   # Some compilers start nvcc with another host compiler than the one C++ uses; types must agree between the two.
   if(NOT CMAKE_CUDA_HOST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

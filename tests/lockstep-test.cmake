@@ -43,10 +43,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   lockstep_test_start(lockstep_test_start_unoptimised -O0)
 endif()
 
-# Without a driver nothing of what nvcc makes will run: it then shows only that each kernel compiles, and leaves out the
+# Without a GPU nothing of what nvcc makes will run: it then shows only that each kernel compiles, and leaves out the
 # optimisation, a third of its time.
-find_library(LOCKSTEP_CUDA_DRIVER NAMES libcuda.so.1 DOC "The driver of an NVIDIA GPU")
-if(NOT LOCKSTEP_CUDA_DRIVER AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+if(NOT lockstep_gpus AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
 endif()
 
@@ -109,11 +108,12 @@ function(lockstep_cuda_test name)
   if(NOT TARGET lockstep::cuda)
     set(missing "an nvcc of version 12 or later")
   elseif(test_WITH AND NOT TARGET ${test_WITH})
-    set(missing "the target ${test_WITH}")
+    string(REPLACE "lockstep::" "the component " missing "${test_WITH}")
   else()
     list(APPEND test_LINK lockstep::cuda ${test_WITH})
     lockstep_cuda_test_program(cuda cu)
     target_compile_options(${target} PRIVATE ${lockstep_cuda_test_options})
+    add_dependencies(cuda_tests ${target})
     lockstep_cuda_test_entry(cuda)
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
     return()
@@ -121,6 +121,9 @@ function(lockstep_cuda_test name)
   add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: needs ${missing}: ${name}.test.cu")
   set_property(TEST cuda/${name} PROPERTY SKIP_REGULAR_EXPRESSION "^skipped: needs ")
 endfunction()
+
+# What nvcc makes, which is all that `./dev gpu` builds of the tests.
+add_custom_target(cuda_tests)
 
 # For the one above: the program that ${name}.test.cu is IN.
 function(lockstep_cuda_test_program way extension)

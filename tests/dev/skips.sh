@@ -17,6 +17,8 @@ skip='<skipped message="SKIP_RETURN_CODE=77"/>'
   entry gpu "$skip" 'skipped: needs a GPU: CudaSpace'
   entry shared "$skip" 'skipped: needs ../shared: AG News'
   entry nvcc "$skip" 'skipped: needs an nvcc of version 12 or later: x.test.cu'
+  entry nccl "$skip" 'skipped: needs the component nccl: u.test.cu'
+  entry cudnn "$skip" 'skipped: needs the component cudnn: t.test.cu'
   entry torch "$skip" 'skipped: needs a Python with torch: y'
   entry libtorch "$skip" 'skipped: needs LibTorch: v'
   entry strace "$skip" 'skipped: needs an strace that may trace: w'
@@ -33,15 +35,18 @@ expect() { # what, names of the tests that should be told of
 
 has_gpu() { false; }
 has_nvcc() { false; }
+printf '%s\n' 'note: NCCL is skipped: there is no target lockstep::nccl' \
+  'note: cuDNN is skipped: there is no target lockstep::cuda, and so none lockstep::cudnn' >"$root/build/t/dev.notes"
 has_torch() { false; }
 has_libtorch() { false; }
 can_trace() { false; }
 expect 'a machine that has nothing' 'mood silent'
 has_gpu() { true; }
 has_nvcc() { true; }
+: >"$root/build/t/dev.notes"
 has_torch() { true; }
 has_libtorch() { true; }
 can_trace() { true; }
 mkdir "$work/shared"
-expect 'a machine that has everything' 'gpu shared nvcc torch libtorch strace mood silent'
+expect 'a machine that has everything' 'gpu shared nvcc nccl cudnn torch libtorch strace mood silent'
 echo 'all as expected'
