@@ -45,6 +45,10 @@ elseif(NOT TARGET lockstep::cuda)
     set(CMAKE_CUDA_HOST_COMPILER "${CMAKE_CXX_COMPILER}")
   endif()
   enable_language(CUDA)
+  # CMake 3.25.1, which is Debian 12's, takes it for granted that CUDA has this library, which CUDA 13 has not.
+  if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
   find_package(CUDAToolkit REQUIRED)
   add_library(lockstep::cuda INTERFACE IMPORTED GLOBAL)
   # CMake 3.25 does not know C++20 for nvcc. Kernels call constexpr functions of the core. nvcc does not know gcc's
