@@ -138,6 +138,12 @@ inline bool spoils_capture() {
   if (stream) stream->spoiled = true;
   return stream != nullptr;
 }
+/// The same for calls that may be made meanwhile, but not of a stream that is captured.
+inline bool spoils_capture_of(cudaStream_t stream) {
+  bool const captured = stream && stream->capture;
+  if (captured) stream->spoiled = true;
+  return captured;
+}
 inline cudaError_t refused_in_capture() { return refuse(cudaErrorStreamCaptureUnsupported); }
 /// The default stream is the current device's.
 inline bool of_current_device(cudaStream_t stream) { return !stream || stream->device == current_device; }
@@ -291,7 +297,7 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) 
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 /// An event is recorded by streams of its own device; others may wait for it.
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();  // we capture one stream at a time
+  if (cuda_emulation::spoils_capture_of(stream)) return cuda_emulation::refused_in_capture();  // ours have one stream
   auto const device = stream ? stream->device : cuda_emulation::current_device;
   if (event->device != device) return cuda_emulation::refuse(cudaErrorInvalidResourceHandle);
   return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
@@ -312,7 +318,7 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
 }
 /// An event that was never recorded is not waited for.
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
+  if (cuda_emulation::spoils_capture_of(stream)) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -314,9 +314,15 @@ inline ncclResult_t ncclCommDestroy(ncclComm_t c) {
   ++nccl_emulation::Everywhere::instance().destroyed;
   return delete c, ncclSuccess;
 }
+/// Waits until recordings are gone, as NCCL does: for ever, where it is their owner who asks.
 inline ncclResult_t ncclCommAbort(ncclComm_t c) {
   *c->aborted = true;
   ++nccl_emulation::Everywhere::instance().aborted;
+  for (int looks = 0; c->recordings.use_count() > 1; ++looks) {
+    if (looks == 10'000)
+      cuda_emulation::refuse_to_go_on("a communicator of recordings is aborted, which waits for them");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return delete c, ncclSuccess;
 }
 /// All ranks have come here before anybody's part is there: this waits for them, which NCCL does in the background.

@@ -3,8 +3,12 @@
 #if defined(LOCKSTEP_NCCL)
 #include <nccl.h>
 
+#include <chrono>
 #include <cstddef>
+#include <future>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <lockstep/comm/detail/peer_watch.hpp>
@@ -21,13 +25,16 @@ namespace lockstep::inline LOCKSTEP_ABI::comm::detail {
 class GroupNccl {
  public:
   GroupNccl() = default;
-  GroupNccl(GroupNccl&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+  GroupNccl(GroupNccl&& other) noexcept
+      : group_(std::exchange(other.group_, nullptr)), aborted_(std::move(other.aborted_)) {}
   GroupNccl& operator=(GroupNccl&& other) noexcept {
     std::swap(group_, other.group_);
+    std::swap(aborted_, other.aborted_);
     return *this;
   }
   /// Peers may still be reading what this rank has sent, so it lets them finish, if they do.
   ~GroupNccl() {
+    if (aborted_.valid()) aborted_.wait_for(std::chrono::duration<double>(leave_seconds));
     if (!group_) return;
     auto const asked = ncclCommFinalize(group_);
     auto const end = Clock::seconds() + leave_seconds;
@@ -67,9 +74,18 @@ class GroupNccl {
 
   [[nodiscard]] ncclComm_t get() const noexcept { return group_; }
   [[nodiscard]] bool broken() const noexcept { return group_ == nullptr; }
-  /// All work that waits for peers ends, with whatever data.
-  void abort() noexcept {
-    if (group_) ncclCommAbort(std::exchange(group_, nullptr));
+  /// All work that waits for peers ends, with whatever data. NCCL then waits for the end of its recordings, which the
+  /// caller may hold: where there are any, it does so on a thread of its own.
+  void abort(bool has_recordings = false) noexcept {
+    auto* const group = std::exchange(group_, nullptr);
+    if (!group) return;
+    if (!has_recordings) return static_cast<void>(ncclCommAbort(group));
+    try {
+      std::packaged_task<void()> task([group] { ncclCommAbort(group); });
+      aborted_ = task.get_future();
+      std::thread(std::move(task)).detach();
+    } catch (std::system_error const&) {  // there is no thread to be had, and nothing that can be done without one
+    }
   }
 
   /// What became of the last thing asked for; ncclInProgress while NCCL is busy with it.
@@ -112,6 +128,7 @@ class GroupNccl {
   }
 
   ncclComm_t group_ = nullptr;
+  std::future<void> aborted_;  // by a thread
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::comm::detail

@@ -20,8 +20,8 @@
 #include <lockstep/comm/detail/group_nccl.cuh>
 #include <lockstep/comm/detail/request.hpp>
 #include <lockstep/comm/detail/tree_reduce.hpp>
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/tensor_view.hpp>
-#include <lockstep/core/wait.hpp>
 #include <lockstep/memory/cuda.cuh>
 #include <lockstep/memory/cuda_graph.cuh>
 
@@ -111,7 +111,7 @@ class RankNccl {
     if ((steps_.empty() && !recorded_) || failure_) return;
     failure_ = std::make_exception_ptr(CommunicationError(
         watch_.me() + " has left " + (steps_.empty() ? "NCCL's recorded operations" : tell(*steps_.front()))));
-    group_.abort();
+    group_.abort(recorded_);
   }
 
   /// Collective.
@@ -200,15 +200,20 @@ class RankNccl {
   void record(Request const& what) {
     if (!what.rider.empty())
       throw ConfigError("NcclCommunicator::start: doubles ride over the host, and cannot be recorded with the piece");
+    recorded_ = true;  // NCCL is not given up on this thread any more, which may not wait for the device now
     Step step;
     set_note(step, what);
     host_.start(step.meeting);
     over_host([&] { host_.wait(step.meeting); });
     attempt([&] {
       throw_if_mismatched(step);
-      for (Backoff backoff; queued_ < steps_.size(); static_cast<void>(queue_next()))
-        static_cast<void>(backoff.pause());
-      recorded_ = true;
+      watch_.until(
+          [&] {
+            while (queue_next()) {
+            }
+            return queued_ == steps_.size();
+          },
+          [&] { return tell(*steps_[queued_]); });
       group_.settle(ask_nccl(what, group_.get(), rank(), size(), *producer_), "NCCL's call", watch_);
       make_truth_of(what, *producer_);
     });
@@ -234,7 +239,7 @@ class RankNccl {
   }
   void give_up() noexcept {
     failure_ = std::current_exception();
-    group_.abort();
+    group_.abort(recorded_);
   }
 
   /// NCCL is asked for one operation after another, each once it is no longer busy with the one before.
