@@ -295,6 +295,18 @@ TEST_CASE("memory is zeroed, and outlives the communicator") {
     }));
 }
 
+TEST_CASE("memory that a stream has yet to use may be given back, as that of cudaMalloc may") {
+  if (!has_gpu("comm::NcclCommunicator::allocate")) return;
+  CHECK_NOTHROW(run_ranks(1, [](launch::World& world) {
+    lockstep::memory::CudaStream const stream;
+    comm::NcclCommunicator nccl(world);
+    auto memory = nccl.allocate(1000);
+    lockstep::memory::check_cuda(cudaMemsetAsync(memory.data(), 1, 1000, stream.view().get()), "cudaMemsetAsync");
+    memory = {};
+    stream.view().synchronize();
+  }));
+}
+
 #if defined(LOCKSTEP_NCCL_EMULATION)
 
 namespace {

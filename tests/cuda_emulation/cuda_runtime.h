@@ -165,7 +165,7 @@ inline cudaError_t cudaDeviceSynchronize() {
   auto& device = cuda_emulation::Device::instance();
   if (cuda_emulation::spoils_capture() || device.spoils_capture_of(cuda_emulation::current_device))
     return cuda_emulation::refused_in_capture();
-  return cuda_emulation::wake(), device.finish_all(), cudaSuccess;
+  return cuda_emulation::wake(), device.finish_all(cuda_emulation::current_device, [] {}), cudaSuccess;
 }
 
 namespace cuda_emulation {

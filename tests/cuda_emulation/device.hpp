@@ -97,13 +97,6 @@ class Device {
   void finish(CUstream_st& stream) {
     run_until([&] { return stream.work.empty(); });
   }
-  void finish_all() {
-    run_until([&] {
-      for (auto const* stream : streams_)
-        if (!stream->work.empty()) return false;
-      return true;
-    });
-  }
   /// Whether a stream of that number has anything left to do.
   [[nodiscard]] bool has_work(int number) {
     std::lock_guard const lock(mutex_);

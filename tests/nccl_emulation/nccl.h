@@ -361,8 +361,8 @@ inline ncclResult_t ncclMemAlloc(void** to, std::size_t bytes) {
 /// Unmaps memory at once, whoever works on it.
 inline ncclResult_t ncclMemFree(void* memory) {
   auto const block = cuda_emulation::Memory::instance().find(memory);
-  if (block && block->device->copies(block->begin, block->bytes))
-    cuda_emulation::refuse_to_go_on("memory of NCCL's is given back while NCCL works on it");
+  if (block && block->device->has_work(block->number))
+    cuda_emulation::refuse_to_go_on("memory of NCCL's is given back while the device may work on it");
   return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 inline ncclResult_t ncclCommRegister(ncclComm_t c, void* memory, std::size_t, void** handle) {

@@ -89,18 +89,18 @@ class RankNccl {
       throw CudaError("ncclMemAlloc of " + std::to_string(bytes) + " bytes: " + ncclGetErrorString(status));
     std::unique_ptr<void, decltype(&ncclMemFree)> held(data, &ncclMemFree);
     memory::check_cuda(cudaMemsetAsync(data, 0, bytes, stream_.view().get()), "cudaMemsetAsync");
-    group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
     stream_.view().synchronize();
+    group_.settle(ncclCommRegister(group_.get(), data, bytes, registration), "ncclCommRegister", watch_);
     blocks_.push_back({static_cast<std::byte*>(data), bytes});
     return held.release();
   }
-  /// Gives up what is under way: NCCL may be busy, and asked for nothing then, and it unmaps memory without a look at
-  /// who uses it. What NCCL's stream has left to do ends by itself.
+  /// Gives up what is under way: NCCL may be busy, and asked for nothing then. Unlike cudaFree it unmaps memory without
+  /// a look at who uses it, so all that the device has to do is waited for.
   void give_back(void* data, void* registration) noexcept {
     if (!steps_.empty()) abandon();
     std::erase_if(blocks_, [data](auto const& block) { return block.data() == data; });
+    cudaDeviceSynchronize();
     if (!group_.broken()) ncclCommDeregister(group_.get(), registration);
-    cudaStreamSynchronize(stream_.view().get());
     ncclMemFree(data);
   }
 
