@@ -287,6 +287,7 @@ inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flag
   cuda_emulation::wake();
   return *stream = cuda_emulation::Device::instance().add_stream(cuda_emulation::current_device), cudaSuccess;
 }
+/// CUDA does not wait for the stream's work: whoever destroys what it uses next would be too early.
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cuda_emulation::Device::instance().remove(stream), cudaSuccess;
 }

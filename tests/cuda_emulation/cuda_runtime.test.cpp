@@ -147,6 +147,29 @@ TEST_CASE("a device is not waited for while a stream of it is captured, by whate
   cudaGraphDestroy(graph);
 }
 
+TEST_CASE("who captures a stream may queue on others, and have them wait for each other") {
+  Things const things, other, third;
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamBeginCapture(things.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudaEventRecord(other.event, other.stream) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(third.stream, other.event, 0) == cudaSuccess);
+  CHECK(cudaStreamEndCapture(things.stream, &graph) == cudaSuccess);
+  cudaGraphDestroy(graph);
+  CHECK(cudaStreamBeginCapture(things.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(things.stream, other.event, 0) == cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(things.stream, &graph) == cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_CASE("a stream is destroyed when its work is done") {
+  Things const things;
+  for (bool const waits : {true, false})
+    CHECK(aborts([&] {
+            cudaMemsetAsync(things.memory, 0, 4, things.stream);
+            if (waits) cudaStreamSynchronize(things.stream);
+            cudaStreamDestroy(things.stream);
+          }) == !waits);
+}
+
 TEST_CASE("an event that was never recorded is not waited for, and has no time") {
   Things const things, untimed(0, cudaEventDisableTiming);
   CHECK(cudaStreamWaitEvent(things.stream, things.event, 0) == cudaSuccess);

@@ -81,7 +81,7 @@ class Device {
   }
   void remove(CUstream_st* stream) {
     std::lock_guard const lock(mutex_);
-    finish(*stream);
+    if (!stream->work.empty()) refuse_to_go_on("a stream is destroyed before its work is done");
     std::erase(streams_, stream);
     delete stream;
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// What Lockstep uses of NCCL, on the host, between threads that have an emulated device each: names, types and rules
-/// are NCCL's. A call does not wait: the communicator is busy for some looks afterwards, and until then refuses all
-/// others. Peers that do not come, come with something else or have aborted are waited for without end and without a
-/// word, on the stream.
+/// are NCCL's. A call does not wait: the communicator is busy for some looks afterwards, at first until all ranks have
+/// asked for something, and refuses all others meanwhile. Peers that do not come, come with something else or have
+/// aborted are waited for without end and without a word, on the stream.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <map>
@@ -97,6 +98,7 @@ struct Group {
   int const size;
   std::mutex mutex;
   int joined = 0;
+  std::atomic<int> connected{0};  // ranks that have asked for something
   std::map<std::uint64_t, std::shared_ptr<Exchange>> exchanges;
   std::vector<std::tuple<int, int, int>> split;  // color, key, rank
   std::map<int, std::shared_ptr<Group>> parts;   // by color
@@ -207,8 +209,12 @@ inline bool& dead() {
   return is_dead;
 }
 
+/// Whether the rank's first operation waits for those who have asked for nothing yet: ranks are connected then.
+inline bool connects(ncclComm_t c) { return c->calls > 0 && c->group->connected < c->group->size; }
 /// Whoever calls a communicator that is busy has not waited for it.
-inline bool busy(ncclComm_t c) { return c->group->joined < c->group->size || (c->looks > 0 && open_groups() == 0); }
+inline bool busy(ncclComm_t c) {
+  return c->group->joined < c->group->size || ((c->looks > 0 || connects(c)) && open_groups() == 0);
+}
 
 /// Whether that many bytes are memory that the communicator's device reaches.
 inline bool reaches(ncclComm_t c, void const* memory, std::size_t bytes) {
@@ -247,8 +253,9 @@ inline ncclResult_t ask(ncclComm_t c, Exchange::Asked asked, void const* in, voi
   auto& device = cuda_emulation::Device::instance();
   device.push(stream, {arrive, nullptr, 0, {}, {}, in, out});
   device.push(stream, {leave, nullptr, 0, [=] { return *aborted || dead() || (*now)->complete(); }, {}, in, out});
+  if (c->calls == 0) ++c->group->connected;
   c->looks = static_cast<int>(++c->calls % 3);
-  return c->looks > 0 ? ncclInProgress : ncclSuccess;
+  return busy(c) ? ncclInProgress : ncclSuccess;
 }
 
 }  // namespace nccl_emulation
@@ -295,10 +302,9 @@ inline ncclResult_t ncclCommInitRankConfig(ncclComm_t* to, int ranks, ncclUnique
 inline ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t* state) {
   auto const failure = nccl_emulation::Everywhere::instance().failure.load();
   std::lock_guard const lock(c->group->mutex);
-  if (c->group->joined == c->group->size && c->looks > 0) --c->looks;
-  *state = failure != ncclSuccess                              ? failure
-           : c->looks > 0 || c->group->joined < c->group->size ? ncclInProgress
-                                                               : ncclSuccess;
+  bool const waits = c->group->joined < c->group->size || nccl_emulation::connects(c);
+  if (!waits && c->looks > 0) --c->looks;
+  *state = failure != ncclSuccess ? failure : waits || c->looks > 0 ? ncclInProgress : ncclSuccess;
   return ncclSuccess;
 }
 inline ncclResult_t ncclCommFinalize(ncclComm_t c) {
