@@ -613,30 +613,37 @@ TEST_CASE("memory that NCCL does not take is given back") {
   CHECK(says(heard[0], "ncclCommRegister"));
 }
 
-TEST_CASE("a split that fails gives NCCL up before it throws, and later calls throw the same") {
-  auto const aborted = nccl().aborted.load();
-  auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
-    comm::NcclCommunicator c(world);
-    auto const memory = c.allocate(64);
-    Piece piece{ElementType::float32, memory.data(), 8};
-    nccl().failure = ncclRemoteError;
-    try {
-      (void)c.split(0, 0);
-    } catch (lockstep::CommunicationError const& error) {
-      nccl().failure = ncclSuccess;
-      require(nccl().aborted > aborted, "NCCL still writes to what is gone");
-      c.start(piece);
+TEST_CASE("a split that fails gives NCCL up before it throws, recorded or not, and later calls throw the same") {
+  for (bool const records : {false, true}) {
+    CAPTURE(records);
+    auto const aborted = nccl().aborted.load();
+    auto const heard = heard_by_ranks<lockstep::CommunicationError>(1, [&](launch::World& world) {
+      comm::NcclCommunicator c(world);
+      lockstep::memory::CudaStream const stream;
+      auto const memory = c.allocate(64);
+      Piece piece{ElementType::float32, memory.data(), 8};
+      c.follow(stream.view());
+      lockstep::memory::CudaGraph graph;
+      if (records) graph = lockstep::memory::CudaGraph(stream.view(), [&] { c.start(piece); });
+      nccl().failure = ncclRemoteError;
       try {
-        c.wait(piece);
-      } catch (lockstep::CommunicationError const& again) {
-        require(std::string(error.what()) == again.what(), "the same again");
-        throw;
+        (void)c.split(0, 0);
+      } catch (lockstep::CommunicationError const& error) {
+        nccl().failure = ncclSuccess;
+        require(nccl().aborted > aborted, "NCCL still writes to what is gone");
+        c.start(piece);
+        try {
+          c.wait(piece);
+        } catch (lockstep::CommunicationError const& again) {
+          require(std::string(error.what()) == again.what(), "the same again");
+          throw;
+        }
       }
-    }
-  });
-  nccl().failure = ncclSuccess;
-  REQUIRE(heard.size() == 1);
-  CHECK(says(heard[0], "ncclCommSplit"));
+    });
+    nccl().failure = ncclSuccess;
+    REQUIRE(heard.size() == 1);
+    CHECK(says(heard[0], "ncclCommSplit"));
+  }
 }
 
 TEST_CASE("what NCCL finds out itself comes out where a rank waits, again and again") {

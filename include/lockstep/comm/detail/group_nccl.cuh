@@ -34,7 +34,7 @@ class GroupNccl {
   }
   /// Peers may still be reading what this rank has sent, so it lets them finish, if they do.
   ~GroupNccl() {
-    if (aborted_.valid()) aborted_.wait_for(std::chrono::duration<double>(leave_seconds));
+    wait_for_abort();
     if (!group_) return;
     auto const asked = ncclCommFinalize(group_);
     auto const end = Clock::seconds() + leave_seconds;
@@ -66,7 +66,8 @@ class GroupNccl {
       settle(ncclCommSplit(group_, color, key, &out.group_, &config), "ncclCommSplit", watch);
       out.settle(ncclSuccess, "ncclCommSplit", watch);
     } catch (...) {
-      abort();
+      abort(true);  // there may be some
+      wait_for_abort();
       throw;
     }
     return out;
@@ -121,6 +122,11 @@ class GroupNccl {
  private:
   static constexpr double leave_seconds = 2;
 
+  /// For a while, and once: it does not end while there are recordings.
+  void wait_for_abort() {
+    if (auto const aborted = std::move(aborted_); aborted.valid())
+      aborted.wait_for(std::chrono::duration<double>(leave_seconds));
+  }
   static ncclConfig_t without_waiting() noexcept {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
