@@ -70,7 +70,8 @@ class NcclCommunicator {
   void follow(memory::Stream<CudaSpace> stream) { self_->follow(stream); }
 
   /// Completes what was started, then gives zeroed device memory. Who gives it back while any piece is under way
-  /// abandons that first.
+  /// abandons that first, and waits for the GPU. A piece lies in such memory on all ranks, equally far from its start,
+  /// or on none: NCCL, which works on it in place, leaves anything else undefined.
   /// @throws CudaError
   [[nodiscard]] memory::Block allocate(std::size_t bytes) {
     if (bytes == 0) return {};
