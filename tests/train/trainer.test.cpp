@@ -624,9 +624,9 @@ TEST_CASE("what a layer refuses is named by its sample of the dataset, in traini
       auto bad = loader_of(wrong), good = loader_of(-1);
       auto const name = " is sample " + std::to_string(wrong) + " (point " + std::to_string(wrong) + ") of the dataset";
       Trainer trainer{TwoClasses{}, sgd(), policy};
-      CHECK_THROWS_WITH_AS(trainer.fit(bad), doctest::Contains(name.c_str()), DataError);
+      CHECK_THROWS_WITH_AS(trainer.fit(bad), doctest::Contains(name.c_str()), RowError);
       CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{bad, train::Accuracy{&line::Point::label}}),
-                           doctest::Contains(name.c_str()), DataError);
+                           doctest::Contains(name.c_str()), RowError);
       trainer.fit(good);  // the control
     }
   };

@@ -17,8 +17,9 @@ void naming_samples(Held const& held, F&& f) {
     if constexpr (requires { held.name_at(Index{0}); })
       if (error.position() >= 0) sample = held.name_at(error.position());
     if (sample.empty()) throw;
-    throw DataError(std::string(error.what()) + "; row " + std::to_string(error.row()) + " is " + sample +
-                    " of the dataset");
+    throw RowError(
+        std::string(error.what()) + "; row " + std::to_string(error.row()) + " is " + sample + " of the dataset",
+        error.row(), error.position());
   }
 }
 
