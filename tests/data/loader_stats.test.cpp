@@ -29,5 +29,9 @@ TEST_CASE("the verdict says who waits, why, and what to do") {
   stats.idle_seconds = 10;
   CHECK(stats.verdict() ==
         "training waits for data 40 % of the time; the 2 workers are busy 50 %, most of it with writing them into "
-        "batches; raise `prefetch`: they wait too");
+        "batches; raise `prefetch`: loading waits too");
+  stats.workers = 1;
+  CHECK(stats.verdict() ==
+        "training waits for data 40 % of the time; the worker is busy 50 %, most of it with writing them into batches; "
+        "raise `prefetch`: loading waits too");
 }

@@ -41,9 +41,11 @@ struct LoaderStats {
                        : write_seconds >= 0.5 * busy_seconds() ? "writing them into batches"
                                                                : "making batches";
     auto const busy = busy_seconds() + idle_seconds > 0 ? busy_seconds() / (busy_seconds() + idle_seconds) : 0;
-    auto const who = "training waits for data " + waits + " of the time; the " + std::to_string(workers) +
-                     " workers are busy " + percent(busy) + ", most of it with " + stage;
-    return who + (busy >= 0.9 ? "; add workers, or make samples cheaper to read" : "; raise `prefetch`: they wait too");
+    auto const who = "training waits for data " + waits + " of the time; " +
+                     (workers == 1 ? "the worker is" : "the " + std::to_string(workers) + " workers are") + " busy " +
+                     percent(busy) + ", most of it with " + stage;
+    return who +
+           (busy >= 0.9 ? "; add workers, or make samples cheaper to read" : "; raise `prefetch`: loading waits too");
   }
 
  private:
