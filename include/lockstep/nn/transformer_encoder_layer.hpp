@@ -11,9 +11,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 /// x1 = norm(x + dropout(attention(x))), y = norm(x1 + dropout(feed_forward(x1))), or with `norm_first`
-/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))): torch.nn.TransformerEncoderLayer
-/// and dropout where it has it: on the attention weights, after the attention, after the
-/// activation and after the feed-forward part.
+/// x1 = x + dropout(attention(norm(x))), y = x1 + dropout(feed_forward(norm(x1))): the order of
+/// torch.nn.TransformerEncoderLayer, and dropout where it has it: on the attention weights, after the attention, after
+/// the activation and after the feed-forward part.
 /// @determinism bitwise, for any number of threads
 /// @source Vaswani et al.: Attention Is All You Need (2017)
 class TransformerEncoderLayer {
