@@ -104,7 +104,7 @@ class CommonFlags {
                 "What python -m torch.distributed.launch adds; only compared with LOCAL_RANK");
     command.add("--threads", threads_, 1, most_threads, "Threads for each device; default: cores / devices");
     command.add("--bucket-cap-mb", options_.bucket_cap_mb, 0.001, 1e6,
-                "Gradients that leave together, in MB, with ddp; default: measured at the start");
+                "Gradients that leave together, in MiB, with ddp; default: measured at the start");
     command.add("--check-replicas-every", options_.check_replicas_every, 0, unlimited,
                 "Steps after which replicas compare their parameters' bits, with dp and ddp; 0: never");
     command.add("--shard-optimizer", options_.shard_optimizer,
