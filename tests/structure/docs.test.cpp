@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <cctype>
+#include <filesystem>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,12 +25,14 @@ TEST_CASE("pages that the library's messages name exist") {
 }
 
 namespace {
-/// The fields of a struct of options, in its order.
-std::vector<std::string> fields_of(std::string const& header, std::string const& type) {
-  std::regex const field("^  [A-Za-z0-9:<>,_* ]+ ([a-z_]+)( = .*|\\{.*)?;.*");
+/// The fields of a struct of options, in its order; `indent` is what the struct's own lines begin with.
+std::vector<std::string> fields_of(std::string const& header, std::string const& type, std::string const& indent = "") {
+  std::regex const field("^  (?!static)[A-Za-z0-9:<>(),_*& ]+ ([a-z_]+)( = .*|\\{.*)?;.*");
   std::vector<std::string> fields;
   bool inside = false;
-  for (auto const& line : lines_of(source_root / "include/lockstep" / header)) {
+  for (auto const& whole : lines_of(source_root / "include/lockstep" / header)) {
+    if (!whole.starts_with(indent)) continue;
+    auto const line = whole.substr(indent.size());
     if (line == "struct " + type + " {") inside = true;
     if (line == "};") inside = false;
     if (std::smatch found; inside && std::regex_match(line, found, field)) fields.push_back(found[1]);
@@ -54,22 +59,89 @@ TEST_CASE("tables of options name all fields, in the order in which C++ wants th
   CHECK(names_in("reference/data-loader.md", "| option | default |") ==
         fields_of("data/data_loader_options.hpp", "DataLoaderOptions"));
   CHECK(names_in("reference/data-loader.md", "| option | default |").size() > 5);
+  CHECK(names_in("reference/launch.md", "| field of `launch::Options` |") ==
+        fields_of("launch/options.hpp", "Options"));
 }
 
+TEST_CASE("the table of layers' options names all fields, in the order in which C++ wants them named") {
+  struct Layer {
+    char const *name, *header, *options, *indent;
+  };
+  for (auto const& [layer, header, options, indent] : {
+           Layer{"MultiHeadAttention", "nn/attention.hpp", "Options", "  "},
+           {"TransformerEncoder", "nn/transformer_encoder.hpp", "Options", "  "},
+           {"TransformerDecoder", "nn/transformer_decoder.hpp", "Options", "  "},
+           {"GatedFeedForward", "nn/gated_feed_forward.hpp", "Options", "  "},
+           {"FusedEmbedding", "nn/fused_embedding.hpp", "Options", "  "},
+           {"RelativePositionBias", "nn/relative_position_bias.hpp", "Options", "  "},
+           {"Conv1d", "nn/convolution.hpp", "ConvolutionOptions", ""},
+           {"ConvTranspose1d", "nn/transposed_convolution.hpp", "TransposedConvolutionOptions", ""},
+           {"MaxPool1d", "nn/space_pooling.hpp", "SpacePoolingOptions", ""},
+           {"BatchNorm", "nn/batch_norm.hpp", "BatchNormOptions", ""},
+           {"GroupNorm", "nn/group_norm.hpp", "GroupNormOptions", ""},
+           {"ImageInput", "nn/image_input.hpp", "ImageInputOptions", ""},
+           {"LogitScale", "nn/logit_scale.hpp", "LogitScaleOptions", ""},
+       }) {
+    CAPTURE(std::string(layer));
+    std::regex const option("`([a-z_]+)`(,| \\(|$| of)");  // and not what stands in brackets
+    std::vector<std::string> told;
+    bool inside = false;
+    for (auto const& line : lines_of(source_root / "docs/reference/layers.md")) {
+      if (line.starts_with("| layer | options")) inside = true;
+      if (line.empty()) inside = false;
+      if (!inside || !line.starts_with("| `" + std::string(layer) + "`")) continue;
+      auto cell = line.substr(line.find('|', 1) + 1);
+      for (int depth = 0; auto& c : cell) {  // blanks what stands in brackets
+        if (c == ')') --depth;
+        if (depth > 0) c = ' ';
+        if (c == '(') ++depth;
+      }
+      for (std::sregex_iterator at(cell.begin(), cell.end(), option), end; at != end; ++at) told.push_back((*at)[1]);
+    }
+    auto const fields = fields_of(header, options, indent);
+    CHECK(told == fields);
+    CHECK_FALSE(fields.empty());
+  }
+}
+
+namespace {
+/// What a link calls the headings of a page.
+std::set<std::string> anchors_of(std::filesystem::path const& page) {
+  std::set<std::string> anchors;
+  bool code = false;
+  for (auto const& line : lines_of(page)) {
+    if (line.starts_with("```")) code = !code;
+    if (code || !line.starts_with("#")) continue;
+    std::string anchor;
+    for (char const c : line.substr(line.find(' ') + 1)) {
+      if (c == ' ') anchor += '-';
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+}  // namespace
+
 TEST_CASE("links between pages lead somewhere") {
-  std::regex const link("\\]\\(([^)#:]+)(#[^)]*)?\\)");
+  std::regex const link("\\]\\(([^)#:]*)(#([^)]*))?\\)"), words_of_code("`[^`]*`");
   int links = 0;
   auto pages = files_below(source_root / "docs", {".md"});
   for (auto& page : pages) page = "docs/" + page;
   pages.insert(pages.end(), {"README.md", "CHANGELOG.md"});
   for (auto const& page : pages) {
     bool code = false;  // a lambda looks like a link
-    for (auto const& line : lines_of(source_root / page)) {
-      if (line.starts_with("```")) code = !code;
+    for (auto const& written : lines_of(source_root / page)) {
+      if (written.starts_with("```")) code = !code;
       if (code) continue;
+      auto const line = std::regex_replace(written, words_of_code, "");
       for (std::sregex_iterator at(line.begin(), line.end(), link), end; at != end; ++at, ++links) {
-        auto const target = (source_root / page).parent_path() / (*at)[1].str();
+        auto const target =
+            (*at)[1].length() == 0 ? source_root / page : (source_root / page).parent_path() / (*at)[1].str();
         CHECK_MESSAGE(std::filesystem::exists(target), page, " links to ", (*at)[1].str());
+        if ((*at)[3].length() > 0 && std::filesystem::exists(target))
+          CHECK_MESSAGE(anchors_of(target).contains((*at)[3]), page, " links to ", (*at)[0].str());
       }
     }
   }
