@@ -70,6 +70,22 @@ TEST_CASE("partners draw the same numbers") {
   static_assert(!data::DrawsSamples<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Text>>>);
 }
 
+TEST_CASE("groups are those of the first dataset that has any") {
+  struct InGroups : data::InMemoryDataset<Label> {
+    using InMemoryDataset::InMemoryDataset;
+    Index of_each = 1;
+    Index groups() const { return 4 / of_each; }
+    Index group(Index i) const { return i / of_each; }
+  };
+  data::InMemoryDataset const none{std::vector<Label>(4)};
+  InGroups ones{std::vector<Label>(4)}, pairs{std::vector<Label>(4)};
+  pairs.of_each = 2;
+  CHECK(data::Zip{pairs, none}.group(3) == 1);
+  CHECK(data::Zip{none, pairs}.groups() == 2);
+  CHECK(data::Zip{ones, pairs}.groups() == 4);
+  static_assert(!data::GroupedDataset<data::Zip<data::InMemoryDataset<Label>, data::InMemoryDataset<Label>>>);
+}
+
 TEST_CASE("a worker has a reader of each dataset that makes them") {
   lockstep_test::ReadByWorkers const texts{data::InMemoryDataset{std::vector<Text>{{{1, 2}}, {{3}}}}};
   data::Zip const pairs{texts, data::InMemoryDataset{std::vector<Label>{{7}, {8}}}};
