@@ -44,7 +44,7 @@ class Layer {
     TensorView<float const, 2, CudaSpace> const dy{out_.data(), {slots, width}};
     kernel::EmbeddingGradients<float, CudaSpace> targets;
     targets.position = {position_.data(), Write::overwrite};
-    Kernel::backward<float>(stream_.view(), in, dy, {}, targets, nullptr);
+    Kernel::backward<float>(stream_.view(), in, dy, {}, targets, scratch_.data());
     Kernel::plan(stream_.view(), in, 0, 0, {}, plan_);
     Kernel::backward_table<float>(stream_.view(), plan_, dy, {partial_.data(), {Kernel::partial_rows(slots), width}},
                                   {token_.data(), {vocabulary, width}}, Write::overwrite);
@@ -85,7 +85,8 @@ class Layer {
                   position_ = on_device(std::vector<float>(length * width, 0.5f)),
                   out_ = on_device(std::vector<float>(slots * width, 0.5f)),
                   copy_ = on_device(std::vector<float>(slots * width)),
-                  partial_ = on_device(std::vector<float>(slots * width));
+                  partial_ = on_device(std::vector<float>(slots * width)),
+                  scratch_{Kernel::scratch(inputs(), width), memory::CudaResource{}};
   Kernel::Plan plan_;
 };
 
