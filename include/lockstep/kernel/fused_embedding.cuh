@@ -65,8 +65,11 @@ struct FusedEmbedding<CudaSpace> {
     for (int segment = 0; segment < assembly.count; ++segment) zero_padding(stream, inputs, targets, segment, width);
     auto const slots = assembly.layout.slots;
     if (inputs.norm == Norm::none) {
-      detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots_backward<T, Sum>, inputs,
-                     targets, width, dy.data, dx.data);
+      bool const writes = dx.data || std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
+                                                 [](auto const& target) { return target.data != nullptr; });
+      if (writes)
+        detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots_backward<T, Sum>, inputs,
+                       targets, width, dy.data, dx.data);
     } else {
       auto const chunks = detail::norm_chunks(slots);
       detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<T, Sum>, inputs,
@@ -84,10 +87,15 @@ struct FusedEmbedding<CudaSpace> {
         detail::sum_columns<Sum, 1>(name, stream, slots, inputs.type.size(),
                                     detail::OfType<Stored, Sum>{assembly, width, d}, memory,
                                     {targets.type.data, targets.type.write});
-      if (targets.position.data)
-        detail::sum_columns<Sum, 1>(name, stream, assembly.layout.rows, inputs.position.size(),
-                                    detail::OfPosition<Stored, Sum>{assembly, inputs.counted, width, d}, memory,
+      if (!targets.position.data) return;
+      auto const sum_positions = [&](auto const& term) {
+        detail::sum_columns<Sum, 1>(name, stream, assembly.layout.rows, inputs.position.size(), term, memory,
                                     {targets.position.data, targets.position.write});
+      };
+      if (inputs.counted == Counted::tokens)
+        sum_positions(detail::OfPosition<Stored, Sum>{assembly.layout, width, d});
+      else
+        sum_positions(detail::OfStep<Stored, Sum>{assembly, width, d});
     };
     dx.data ? sum_slots(dx.data) : sum_slots(dy.data);
     if (inputs.scale != Sum(1))
@@ -124,11 +132,17 @@ struct FusedEmbedding<CudaSpace> {
     detail::launch(name, stream, plan.chunks() * Index{detail::warp}, detail::sum_chunks<T, Accumulate<T>>,
                    plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(),
                    plan.total.data(), width, dx.data, partial.data, gradient.data, write);
-    detail::launch(name, stream, plan.chunks() * 8, detail::sum_rows_of_chunks<Accumulate<T>>, plan.first.data(),
-                   plan.rows.data(), plan.total.data(), width, partial.data, gradient.data, write);
+    detail::launch_grid(name, stream,
+                        {static_cast<unsigned>(std::min(plan.most_several(), most_blocks)),
+                         static_cast<unsigned>((width + detail::warp - 1) / detail::warp)},
+                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several.data(),
+                        plan.first.data(), plan.rows.data(), plan.total.data(), width, partial.data, gradient.data,
+                        write);
   }
 
  private:
+  static constexpr Index most_blocks = 1024;  // for rows of several chunks, of which most batches have few
+
   template <class T>
   static void zero_padding(Stream stream, Inputs<T> const& inputs, Gradients<T> const& targets, int segment,
                            Index width) {

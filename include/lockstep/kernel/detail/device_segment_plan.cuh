@@ -15,9 +15,9 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
-/// What one entry of the sorted list adds to the counts of rows and chunks.
+/// What one entry of the sorted list adds to the counts of rows, of chunks, and of rows that have several chunks.
 struct SegmentCount {
-  std::uint32_t rows, chunks;
+  std::uint32_t rows, chunks, several;
 };
 /// Where the row of an entry begins.
 struct Later {
@@ -25,7 +25,7 @@ struct Later {
 };
 struct AddCounts {
   __device__ SegmentCount operator()(SegmentCount a, SegmentCount b) const noexcept {
-    return {a.rows + b.rows, a.chunks + b.chunks};
+    return {a.rows + b.rows, a.chunks + b.chunks, a.several + b.several};
   }
 };
 
@@ -57,14 +57,16 @@ LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Ind
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
     auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
     bool const token = keys[i] != padding;
-    counts[i] = {token && in_row == 0, token && in_row % SegmentPlan::chunk == 0};
+    counts[i] = {token && in_row == 0, token && in_row % SegmentPlan::chunk == 0,
+                 token && in_row == SegmentPlan::chunk};
   }
 }
-/// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them.
+/// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them; several
+/// where it begins a row's second chunk.
 template <class Key>
 LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCount const* counts, Index slots,
                               Key padding, std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin,
-                              std::uint32_t* chunk_row, SegmentCount* total) {
+                              std::uint32_t* chunk_row, std::uint32_t* several, SegmentCount* total) {
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
     auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
     auto const count = counts[i];
@@ -77,13 +79,14 @@ LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCoun
       begin[count.chunks - 1] = static_cast<std::uint32_t>(i);
       chunk_row[count.chunks - 1] = count.rows - 1;
     }
+    if (token && in_row == SegmentPlan::chunk) several[count.several - 1] = count.rows - 1;
     bool const last_token = token && (i + 1 == slots || keys[i + 1] == padding);
     if (last_token) {
       first[count.rows] = count.chunks;
       begin[count.chunks] = static_cast<std::uint32_t>(i) + 1;
       *total = count;
     }
-    if (i == 0 && !token) *total = {0, 0};
+    if (i == 0 && !token) *total = {0, 0, 0};
   }
 }
 
@@ -95,11 +98,14 @@ LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCoun
 class DeviceSegmentPlan {
  public:
   memory::Buffer<std::uint32_t, CudaSpace> order, first, begin, chunk_row;
+  memory::Buffer<std::uint32_t, CudaSpace> several;  // the rows, by number, that have several chunks
   memory::Buffer<std::int32_t, CudaSpace> rows;
   memory::Buffer<SegmentCount, CudaSpace> total;  // one
 
-  /// The most chunks that the planned batch can have.
-  [[nodiscard]] Index chunks() const noexcept { return slots_; }
+  /// The most chunks that the planned batch can have: each row's last one may have a single slot.
+  [[nodiscard]] Index chunks() const noexcept { return std::min(slots_, vocabulary_ + slots_ / chunk); }
+  /// The most rows of several chunks.
+  [[nodiscard]] Index most_several() const noexcept { return slots_ / (chunk + 1); }
 
   /// Plans the slots of an assembled sequence that stem from `segment`, by the ids of its entries; ids outside [0,
   /// vocabulary) are left out.
@@ -108,6 +114,7 @@ class DeviceSegmentPlan {
     auto const slots = assembly.layout.slots;
     reserve(stream, slots);
     slots_ = slots;
+    vocabulary_ = vocabulary;
     auto const padding = static_cast<std::uint32_t>(vocabulary);
     auto const s = stream.get();
     if (slots == 0)
@@ -129,16 +136,18 @@ class DeviceSegmentPlan {
         cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{}, slots, s),
         "cub::DeviceScan");
     launch(name, stream, slots, cut<std::uint32_t>, sorted_.data(), row_start_.data(), counts_.data(), slots, padding,
-           rows.data(), first.data(), begin.data(), chunk_row.data(), total.data());
+           rows.data(), first.data(), begin.data(), chunk_row.data(), several.data(), total.data());
   }
 
  private:
+  static constexpr auto chunk = static_cast<Index>(SegmentPlan::chunk);
+
   void reserve(memory::Stream<CudaSpace> stream, Index slots) {
     if (slots < keys_.size() && total.size() > 0) return;
     stream.synchronize();  // the old storage may be in use
     stream.memory_moved();
     memory::CudaResource resource;
-    for (auto* buffer : {&order, &first, &begin, &chunk_row, &keys_, &sorted_, &entries_, &row_start_})
+    for (auto* buffer : {&order, &first, &begin, &chunk_row, &several, &keys_, &sorted_, &entries_, &row_start_})
       *buffer = {slots + 1, resource};
     rows = {slots + 1, resource};
     counts_ = {slots + 1, resource};
@@ -160,7 +169,7 @@ class DeviceSegmentPlan {
   memory::Buffer<std::uint32_t, CudaSpace> keys_, sorted_, entries_, row_start_;
   memory::Buffer<SegmentCount, CudaSpace> counts_;
   memory::Block temporary_;
-  Index slots_ = 0;
+  Index slots_ = 0, vocabulary_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -280,23 +280,31 @@ struct OfType {
   }
 };
 
-/// A term of the sum over sequences for the gradients of positions, [positions, width] as if it were one row.
+/// A term of the sum over sequences for the gradients of positions, [positions, width] as if it were one row, where
+/// tokens are counted.
 template <class Stored, class T>
 struct OfPosition {
-  Assembly<CudaSpace> assembly;
-  Counted counted;
+  SequenceLayout<CudaSpace> layout;
   Index width;
   Stored const* d;
 
   __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
-    auto const position = column / width, c = column % width, start = assembly.layout.start(row);
-    if (counted == Counted::tokens) {
-      if (position < assembly.layout.tokens(row)) sums[0] += static_cast<T>(d[(start + position) * width + c]);
-      return;
-    }
+    auto const at = layout.start(row) * width + column;
+    sums[0] += column < layout.tokens(row) * width ? static_cast<T>(d[at]) : T{0};
+  }
+};
+/// The same where steps are.
+template <class Stored, class T>
+struct OfStep {
+  Assembly<CudaSpace> assembly;
+  Index width;
+  Stored const* d;
+
+  __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
+    auto const step = column / width, c = column % width, start = assembly.layout.start(row);
     for (int segment = 0; segment < assembly.count; ++segment)
-      if (position < assembly.segments[segment].tokens(row))
-        sums[0] += static_cast<T>(d[(start + assembly.token(row, {segment, position})) * width + c]);
+      if (step < assembly.segments[segment].tokens(row))
+        sums[0] += static_cast<T>(d[(start + assembly.token(row, {segment, step})) * width + c]);
   }
 };
 
@@ -330,23 +338,23 @@ LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t c
     }
   }
 }
-/// A block takes a row of several chunks, 8 threads a channel: their sums, in order.
+/// A block takes 32 channels of a row of several chunks, 8 threads a channel: their sums, in order.
 template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* first, std::int32_t const* rows,
-                                             SegmentCount const* total, Index width, T const* partial, T* gradient,
-                                             Write write) {
-  for (auto row = Index{blockIdx.x}; row < total->rows; row += gridDim.x) {
-    Index const from = first[row], end = first[row + 1];
-    if (end - from == 1) continue;
-    auto* const to = gradient + rows[row] * width;
-    for (Index tile = 0; tile < width; tile += warp) {
-      auto const k = tile + lane();
-      T sum = 0;
-      if (k < width)
-        for (auto c = from + Index{threadIdx.x} / warp; c < end; c += warps_per_block) sum += partial[c * width + k];
-      sum = sum_of_column(sum);
-      if (threadIdx.x < warp && k < width) to[k] = write == Write::add ? to[k] + sum : sum;
-    }
+LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* several, std::uint32_t const* first,
+                                             std::int32_t const* rows, SegmentCount const* total, Index width,
+                                             T const* partial, T* gradient, Write write) {
+  auto const k = Index{blockIdx.y} * warp + lane();
+  for (auto i = Index{blockIdx.x}; i < total->several; i += gridDim.x) {
+    auto const row = several[i];
+    Index const end = first[row + 1];
+    T sum = 0;
+    if (k < width)
+      for (auto c = first[row] + Index{threadIdx.x} / warp; c < end; c += warps_per_block)
+        sum += partial[c * width + k];
+    sum = sum_of_column(sum);
+    if (threadIdx.x >= warp || k >= width) continue;
+    auto& to = gradient[rows[row] * width + k];
+    to = write == Write::add ? to + sum : sum;
   }
 }
 
