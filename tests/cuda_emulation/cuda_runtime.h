@@ -42,6 +42,11 @@ struct dim3 : cuda_emulation::Three {
       : Three{x_size, y_size, z_size} {}
 };
 
+/// Read and written over numbers of other types, as on a device.
+struct __attribute__((aligned(16), may_alias)) uint4 {
+  unsigned x, y, z, w;
+};
+
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
@@ -469,6 +474,12 @@ template <class T>
 T __shfl_sync(unsigned mask, T value, int source, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
   auto& machine = cuda_emulation::Machine::instance();
   return machine.exchange(mask, value, static_cast<unsigned>(source), {file, line});
+}
+
+inline void __stwb(uint4* to, uint4 value) {
+  if (reinterpret_cast<std::uintptr_t>(to) % sizeof *to != 0)
+    cuda_emulation::refuse_to_go_on("16 bytes are written to an address that is not aligned");
+  *to = value;
 }
 
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -64,6 +64,8 @@ struct Rows {
 void read_rows(Rows) {}
 void read_pointer(int const*) {}
 
+void write_at_once(char* to, int from) { __stwb(reinterpret_cast<uint4*>(to + from), uint4{1, 2, 3, 4}); }
+
 void meet() {
   __syncthreads();
   __syncwarp();
@@ -122,6 +124,9 @@ TEST_CASE("what a kernel is given is memory of the device, and aligned") {
   CHECK(launch(1, 1, read_rows, Rows{nullptr, 0}) == cudaSuccess);
   auto const* const beside = reinterpret_cast<int const*>(reinterpret_cast<char const*>(data) + 1);
   check_death("argument 0 of a kernel is not aligned", read_pointer, beside);
+  auto* const bytes = reinterpret_cast<char*>(data);
+  CHECK(launch(1, 1, write_at_once, bytes, 16) == cudaSuccess);
+  check_death("16 bytes are written to an address that is not aligned", write_at_once, bytes, 8);
   std::vector<int> on_heap(1000);
   int on_stack = 0;
   for (int* const on_host : {on_heap.data(), &on_stack})

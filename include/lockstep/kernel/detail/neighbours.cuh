@@ -42,7 +42,7 @@ class Neighbours {
   template <class T>
   __device__ void load(T const* from, Values<T>& x) const noexcept {
     if (auto const* const at = from + first_; is_wide(at)) {
-      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<T>), sizeof x);
+      load_all(at, x);
     } else {
       for (int j = 0; j < count; ++j) x[j] = has(j) ? at[j] : T{};
     }
@@ -59,7 +59,7 @@ class Neighbours {
   template <class T>
   __device__ void store(Values<T> const& x, T* to) const noexcept {
     if (auto* const at = to + first_; is_wide(at)) {
-      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<T>), x, sizeof x);
+      store_all(x, at);
     } else {
       for (int j = 0; j < count; ++j)
         if (has(j)) at[j] = x[j];
@@ -89,6 +89,31 @@ class Neighbours {
   template <class T>
   static constexpr std::size_t access = sizeof(Values<T>) < widest_access ? sizeof(Values<T>) : widest_access;
 
+  /// All of them. A piece of the widest access is read and written as a type of the device's own: of other copies nvcc
+  /// makes single elements again where it mixes them with those of a row's end.
+  template <class T>
+  static __device__ void load_all(T const* at, Values<T>& x) noexcept {
+    if constexpr (access<T> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += most_neighbours<T>) {
+        uint4 const piece = *reinterpret_cast<uint4 const*>(at + j);
+        std::memcpy(static_cast<void*>(x + j), &piece, sizeof piece);
+      }
+    } else {
+      std::memcpy(x, __builtin_assume_aligned(static_cast<void const*>(at), access<T>), sizeof x);
+    }
+  }
+  template <class T>
+  static __device__ void store_all(Values<T> const& x, T* at) noexcept {
+    if constexpr (access<T> == sizeof(uint4)) {
+      for (int j = 0; j < count; j += most_neighbours<T>) {
+        uint4 piece;
+        std::memcpy(&piece, x + j, sizeof piece);
+        __stwb(reinterpret_cast<uint4*>(at + j), piece);
+      }
+    } else {
+      std::memcpy(__builtin_assume_aligned(static_cast<void*>(at), access<T>), x, sizeof x);
+    }
+  }
   template <class T>
   [[nodiscard]] __device__ bool is_wide(T const* at) const noexcept {
     return there_ == count && reinterpret_cast<std::uintptr_t>(at) % access<T> == 0;
