@@ -102,11 +102,14 @@ TEST_CASE_TEMPLATE("layer norm on CUDA is the host's, but for roundings", T, flo
 TEST_CASE("layer norm on CUDA: sums over several chunks of rows, the same bits again") {
   if (!lockstep_test::has_gpu("kernel::LayerNorm<CudaSpace>")) return;
   memory::CudaStream const stream;
-  LayerNormCase<float> const c{513, 33};
-  for (auto write : {Write::overwrite, Write::add}) {
-    auto const got = on_device(stream, c, {}, write);
-    CHECK(agrees(c, got, LayerNormCase<double>{513, 33}.on_host(write)));
-    CHECK(on_device(stream, c, {}, write) == got);
+  for (Index width : {33, 132, 516, 1028}) {  // a row in registers of 1, 4, 8 accesses, and one that is too wide
+    CAPTURE(width);
+    LayerNormCase<float> const c{133, width};
+    for (auto write : {Write::overwrite, Write::add}) {
+      auto const got = on_device(stream, c, {}, write);
+      CHECK(agrees(c, got, LayerNormCase<double>{133, width}.on_host(write)));
+      CHECK(on_device(stream, c, {}, write) == got);
+    }
   }
 }
 

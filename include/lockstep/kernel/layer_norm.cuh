@@ -46,22 +46,12 @@ struct LayerNorm<CudaSpace> {
                        Residual<T, CudaSpace> residual, Vector<Accumulate<T> const> weight, Matrix<T> dx,
                        Write dx_write, Matrix<T> dresidual, Write dresidual_write, Vector<Accumulate<T>> dweight,
                        Write dweight_write, Vector<Accumulate<T>> dbias, Write dbias_write, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
-    auto const name = "kernel::LayerNorm::backward";
-    auto const rows = dy.extent[0], width = dy.extent[1];
-    // The parameters first: dx may take the place of dy.
-    detail::sum_columns<Sum, 2>(name, stream, rows, width,
-                                [=] __device__(Index row, Index column, Sum * sums) {
-                                  auto const d = static_cast<Sum>(dy.data[row * width + column]);
-                                  auto const mean = moments.data[2 * row], reciprocal = moments.data[2 * row + 1];
-                                  auto const s = static_cast<Sum>(sum.data[row * width + column]);
-                                  sums[0] += d * ((s - mean) * reciprocal);
-                                  sums[1] += d;
-                                },
-                                partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
-    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::mean>, rows, width,
-                   dy.data, sum.data, statistics<Sum const>(moments), static_cast<T const*>(nullptr), residual.dropout,
-                   weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
+    detail::differentiate_norm<detail::Centre::mean>(
+        "kernel::LayerNorm::backward", stream,
+        detail::NormGradients<T>{dy.extent[0], dy.extent[1], dy.data, sum.data,
+                                 statistics<Accumulate<T> const>(moments), nullptr, residual.dropout, weight.data,
+                                 dx.data, dx_write, dresidual.data, dresidual_write},
+        partial, {dweight.data, dweight_write}, {dbias.data, dbias_write});
   }
 
  private:

@@ -47,20 +47,12 @@ struct RMSNorm<CudaSpace> {
                        Matrix<T const> beside, RowDropout<CudaSpace> dropout, Vector<Accumulate<T> const> weight,
                        Matrix<T> dx, Write dx_write, Matrix<T> dresidual, Write dresidual_write,
                        Vector<Accumulate<T>> dweight, Write dweight_write, Accumulate<T>* partial) {
-    using Sum = Accumulate<T>;
-    auto const name = "kernel::RMSNorm::backward";
-    auto const rows = dy.extent[0], width = dy.extent[1];
-    // The weight first: dx may take the place of dy.
-    detail::sum_columns<Sum, 1>(name, stream, rows, width,
-                                [=] __device__(Index row, Index column, Sum * sums) {
-                                  auto const at = row * width + column;
-                                  sums[0] += static_cast<Sum>(dy.data[at]) *
-                                             (static_cast<Sum>(sum.data[at]) * reciprocals.data[row]);
-                                },
-                                partial, {dweight.data, dweight_write});
-    detail::launch(name, stream, rows * detail::warp, detail::differentiate_rows<T, detail::Centre::zero>, rows, width,
-                   dy.data, sum.data, detail::RowStatistics<Sum const>{nullptr, reciprocals.data, 1}, beside.data,
-                   dropout, weight.data, dx.data, dx_write, dresidual.data, dresidual_write);
+    detail::differentiate_norm<detail::Centre::zero>(
+        "kernel::RMSNorm::backward", stream,
+        detail::NormGradients<T>{dy.extent[0], dy.extent[1], dy.data, sum.data,
+                                 detail::RowStatistics<Accumulate<T> const>{nullptr, reciprocals.data, 1}, beside.data,
+                                 dropout, weight.data, dx.data, dx_write, dresidual.data, dresidual_write},
+        partial, {dweight.data, dweight_write});
   }
 };
 

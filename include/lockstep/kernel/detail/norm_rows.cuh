@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
+#include <cstddef>
+#include <utility>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/dropped_row.cuh>
@@ -23,6 +25,33 @@ struct RowStatistics {
   T *mean, *reciprocal;
   Index stride;
 };
+
+/// What backward of a norm reads, and where it leaves the gradients of the rows. `beside` is what else flows into the
+/// sum, or null.
+template <class T>
+struct NormGradients {
+  Index rows, width;
+  T const *dy, *joined;
+  RowStatistics<Accumulate<T> const> statistics;
+  T const* beside;
+  RowDropout<CudaSpace> dropout;
+  Accumulate<T> const* weight;
+  T* dx;
+  Write dx_write;
+  T* dresidual;
+  Write dresidual_write;
+
+  [[nodiscard]] __device__ Accumulate<T> mean(Index row) const noexcept {
+    return statistics.mean ? statistics.mean[row * statistics.stride] : Accumulate<T>{0};
+  }
+  [[nodiscard]] __device__ Accumulate<T> reciprocal(Index row) const noexcept {
+    return statistics.reciprocal[row * statistics.stride];
+  }
+};
+
+/// How many gradients of parameters a norm has: weight and, with a mean, bias.
+template <Centre centre>
+inline constexpr std::size_t norm_parameters = centre == Centre::mean ? 2 : 1;
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
@@ -89,57 +118,131 @@ LOCKSTEP_CUDA_KERNEL void normalize_rows(Index rows, Index width, T const* x, Re
   }
 }
 
-/// dx and dresidual; a warp takes a row. `beside` is what else flows into the sum, or null.
-template <class T, Centre centre>
-LOCKSTEP_CUDA_KERNEL void differentiate_rows(Index rows, Index width, T const* dy, T const* joined,
-                                             RowStatistics<Accumulate<T> const> statistics, T const* beside,
-                                             RowDropout<CudaSpace> dropout, Accumulate<T> const* weight, T* dx,
-                                             Write dx_write, T* dresidual, Write dresidual_write) {
+/// f(those, group) for the groups of neighbours that a lane has of a row. Each of `groups` is code of its own, so that
+/// what belongs to it stays in registers; 0 are any number, by a loop.
+template <class Here, int groups, class F>
+__device__ void for_groups(Index width, F const& f) {
+  constexpr Index step = Index{warp} * Here::size;
+  auto const first = lane() * Here::size;
+  if constexpr (groups == 0) {
+    for (auto at = first; at < width; at += step) f(Here(at, width), 0);
+  } else {
+    auto const one = [&](int group) {
+      if (first + group * step < width) f(Here(first + group * step, width), group);
+    };
+    [&]<int... group>(std::integer_sequence<int, group...>) { (one(group), ...); }
+    (std::make_integer_sequence<int, groups>{});
+  }
+}
+
+/// dx and dresidual; a warp takes a row, a lane some neighbours at a time. With `groups`, the most of them that a lane
+/// has of a row, a block takes a chunk of rows and adds up what they are to the parameters, as sum_columns does.
+template <class T, Centre centre, int groups>
+LOCKSTEP_CUDA_KERNEL void differentiate_rows(NormGradients<T> in, Index chunk_rows, Accumulate<T>* partial,
+                                             ColumnTarget<Accumulate<T>> dweight, ColumnTarget<Accumulate<T>> dbias) {
   using Sum = Accumulate<T>;
   using Here = NeighboursOf<T>;
+  constexpr bool sums = groups > 0;
   constexpr Index step = Index{warp} * Here::size;
+  auto const width = in.width, chunk = Index{blockIdx.x};
+  auto const begin = sums ? chunk * chunk_rows + Index{threadIdx.x} / warp : grid_warp();
+  auto const end = sums ? min(in.rows, (chunk + 1) * chunk_rows) : in.rows;
+  Sum of_columns[static_cast<std::size_t>(sums ? groups : 1)][Here::size][norm_parameters<centre>] = {};
   auto const count = static_cast<Sum>(width);
   NumbersOf<T> gradients, inputs, others;
-  for (auto row = grid_warp(); row < rows; row += grid_warps()) {
+  for (auto row = begin; row < end; row += sums ? warps_per_block : grid_warps()) {
     auto const at = row * width;
-    DroppedRow<T> of_row(dropout, row, width);
-    auto const mean = statistics.mean ? statistics.mean[row * statistics.stride] : Sum{0};
-    auto const reciprocal = statistics.reciprocal[row * statistics.stride];
-    auto const load = [&](Here const& here) {  // dy times the weight, and what was normalised
-      here.load_as(dy + at, gradients);
-      here.load(weight, others);
-      here.load_as(joined + at, inputs);
-      for (int j = 0; j < here.size; ++j) {
-        gradients[j] *= others[j];
-        inputs[j] = (inputs[j] - mean) * reciprocal;
-      }
+    DroppedRow<T> of_row(in.dropout, row, width);
+    auto const mean = in.mean(row), reciprocal = in.reciprocal(row);
+    auto const load = [&](Here const& here) {  // dy, the weight, and what was normalised
+      here.load_as(in.dy + at, gradients);
+      here.load(in.weight, others);
+      here.load_as(in.joined + at, inputs);
+      for (auto& input : inputs) input = (input - mean) * reciprocal;
     };
     Sum gradient = 0, projection = 0;
-    for (auto first = lane() * Here::size; first < width; first += step) {
-      load(Here(first, width));
+    for_groups<Here, groups>(width, [&](Here const& here, int group) {
+      load(here);
       for (int j = 0; j < Here::size; ++j) {
+        if constexpr (sums) {
+          of_columns[group][j][0] += gradients[j] * inputs[j];
+          if constexpr (centre == Centre::mean) of_columns[group][j][1] += gradients[j];
+        }
+        gradients[j] *= others[j];
         gradient += gradients[j];
         projection += gradients[j] * inputs[j];
       }
-    }
+    });
     gradient = centre == Centre::mean ? warp_sum(gradient) / count : Sum{0};
     projection = warp_sum(projection) / count;
     for (auto first = lane() * Here::size; first < width; first += step) {
       Here const here(first, width);
       load(here);
       for (int j = 0; j < here.size; ++j)
-        gradients[j] = reciprocal * (gradients[j] - gradient - inputs[j] * projection);
-      if (beside) {
-        here.load_as(beside + at, others);
+        gradients[j] = reciprocal * (gradients[j] * others[j] - gradient - inputs[j] * projection);
+      if (in.beside) {
+        here.load_as(in.beside + at, others);
         for (int j = 0; j < here.size; ++j) gradients[j] += others[j];
       }
-      if (dx) here.put(gradients, dx + at, dx_write);
-      if (!dresidual) continue;
+      if (in.dx) here.put(gradients, in.dx + at, in.dx_write);
+      if (!in.dresidual) continue;
       for (int j = 0; j < here.size; ++j) gradients[j] = product(gradients[j], of_row.factor(first + j));
-      here.put(gradients, dresidual + at, dresidual_write);
+      here.put(gradients, in.dresidual + at, in.dresidual_write);
     }
+  }
+  if constexpr (sums) {
+    auto const put = [&](int group) {
+      for (int j = 0; j < Here::size && group * step < width; ++j)
+        put_sums_of_chunk(of_columns[group][j], chunk, Index{gridDim.x}, group * step + lane() * Here::size + j, width,
+                          partial, dweight, dbias);
+    };
+    [&]<int... group>(std::integer_sequence<int, group...>) { (put(group), ...); }
+    (std::make_integer_sequence<int, groups>{});
   }
 }
 
+/// A term of the sums over rows for the parameters.
+template <class T, Centre centre>
+struct OfNormalized {
+  NormGradients<T> in;
+
+  __device__ void operator()(Index row, Index column, Accumulate<T> (&sums)[norm_parameters<centre>]) const {
+    using Sum = Accumulate<T>;
+    auto const at = row * in.width + column;
+    auto const d = static_cast<Sum>(in.dy[at]);
+    sums[0] += d * ((static_cast<Sum>(in.joined[at]) - in.mean(row)) * in.reciprocal(row));
+    if constexpr (centre == Centre::mean) sums[1] += d;
+  }
+};
+
 }  // namespace LOCKSTEP_CUDA_ABI
+
+/// All of a norm's backward. A row that fits into a warp's registers is read once, for its own gradient and for those
+/// of the parameters.
+/// @shape partial [norm_parameters<centre> * column_partials(rows, width)], overwritten
+template <Centre centre, class T>
+void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
+                        Accumulate<T>* partial, ColumnTarget<Accumulate<T>> dweight,
+                        ColumnTarget<Accumulate<T>> dbias = {}) {
+  using Sum = Accumulate<T>;
+  constexpr auto parameters = norm_parameters<centre>;
+  auto const chunks = column_chunks(in.rows), chunk_rows = column_chunk(in.rows);
+  auto const at_once = [&](void (*kernel)(NormGradients<T>, Index, Sum*, ColumnTarget<Sum>, ColumnTarget<Sum>)) {
+    launch_grid(name, stream, static_cast<unsigned>(chunks), threads_per_block, kernel, in, chunk_rows,
+                chunks > 1 ? partial : nullptr, dweight, dbias);
+    finish_columns<Sum, parameters>(name, stream, chunks, in.width, partial, dweight, dbias);
+  };
+  constexpr Index step = Index{warp} * most_neighbours<T>;
+  if constexpr (sizeof(Sum) < sizeof(double)) {
+    if (in.width <= step) return at_once(differentiate_rows<T, centre, 1>);
+    if (in.width <= 4 * step) return at_once(differentiate_rows<T, centre, 4>);
+    if constexpr (sizeof(T) == sizeof(float))
+      if (in.width <= 8 * step) return at_once(differentiate_rows<T, centre, 8>);
+  }
+  // The parameters first: dx may take the place of dy.
+  sum_columns<Sum, parameters>(name, stream, in.rows, in.width, OfNormalized<T, centre>{in}, partial, dweight, dbias);
+  launch(name, stream, in.rows * warp, differentiate_rows<T, centre, 0>, in, chunk_rows, static_cast<Sum*>(nullptr),
+         dweight, dbias);
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -44,8 +44,22 @@ template <class Sum>
   return sum;
 }
 
+/// A column's sums over a block's chunk of rows, of which each warp has its own rows', in order: those of chunk c of
+/// target t go to row t * chunks + c of `partial`, or, where that is null, to the targets.
+template <class T, std::size_t targets>
+__device__ void put_sums_of_chunk(Accumulate<T> (&sums)[targets], Index chunk, Index chunks, Index column, Index width,
+                                  T* partial, ColumnTarget<T> first, ColumnTarget<T> second) noexcept {
+  for (auto& sum : sums) sum = sum_of_column(sum);
+  if (threadIdx.x >= warp || column >= width) return;
+  for (std::size_t t = 0; t < targets; ++t) {
+    auto const target = t == 0 ? first : second;
+    auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * width : target.data;
+    if (!partial && target.write == Write::add) sums[t] += static_cast<Accumulate<T>>(to[column]);
+    to[column] = static_cast<T>(sums[t]);
+  }
+}
+
 /// A block takes 32 columns of a chunk of rows: 8 threads a column, each every eighth row, then their sums in order.
-/// The sums of chunk c of target t go to row t * chunks + c of `partial`, or, where that is null, to the targets.
 template <class T, std::size_t targets, class Term>
 LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk_rows, Term term, T* partial,
                                             ColumnTarget<T> first, ColumnTarget<T> second) {
@@ -57,14 +71,7 @@ LOCKSTEP_CUDA_KERNEL void sum_column_chunks(Index rows, Index width, Index chunk
     for (auto row = chunk * chunk_rows + Index{threadIdx.x} / warp, end = min(rows, (chunk + 1) * chunk_rows);
          row < end; row += warps_per_block)
       term(row, column, sums);
-  for (auto& sum : sums) sum = sum_of_column(sum);
-  if (threadIdx.x >= warp || column >= width) return;
-  for (std::size_t t = 0; t < targets; ++t) {
-    auto const target = t == 0 ? first : second;
-    auto* const to = partial ? partial + (static_cast<Index>(t) * chunks + chunk) * width : target.data;
-    if (!partial && target.write == Write::add) sums[t] += static_cast<Sum>(to[column]);
-    to[column] = static_cast<T>(sums[t]);
-  }
+  put_sums_of_chunk(sums, chunk, chunks, column, width, partial, first, second);
 }
 
 /// A term of the sum over chunks: what they left.
@@ -81,6 +88,16 @@ struct OfChunk {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
+/// The sums over what the chunks left in `partial`, where there are several.
+template <class T, std::size_t targets>
+void finish_columns(char const* name, memory::Stream<CudaSpace> stream, Index chunks, Index width, T* partial,
+                    ColumnTarget<T> first, ColumnTarget<T> second) {
+  if (chunks > 1)
+    launch_grid(name, stream, static_cast<unsigned>((width + warp - 1) / warp), threads_per_block,
+                sum_column_chunks<T, targets, OfChunk<T, targets>>, chunks, width, chunks,
+                OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
+}
+
 /// For every column: the sum over all rows of what term(row, column, sums) adds to sums[0], and to sums[1] where there
 /// is a second target.
 /// @shape partial [targets * column_partials(rows, width)], overwritten
@@ -92,10 +109,7 @@ void sum_columns(char const* name, memory::Stream<CudaSpace> stream, Index rows,
   launch_grid(name, stream, static_cast<unsigned>(tiles * chunks), threads_per_block,
               sum_column_chunks<T, targets, Term>, rows, width, column_chunk(rows), term,
               chunks > 1 ? partial : nullptr, first, second);
-  if (chunks > 1)
-    launch_grid(name, stream, static_cast<unsigned>(tiles), threads_per_block,
-                sum_column_chunks<T, targets, OfChunk<T, targets>>, chunks, width, chunks,
-                OfChunk<T, targets>{partial, chunks, width}, static_cast<T*>(nullptr), first, second);
+  finish_columns<T, targets>(name, stream, chunks, width, partial, first, second);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
