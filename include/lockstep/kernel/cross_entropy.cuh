@@ -20,9 +20,9 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// A team takes a row. `gradient` may be the logits: once all have read the label's, a thread writes only what it alone
 /// has yet to read.
 template <class Team, class T, class Label>
-LOCKSTEP_CUDA_KERNEL void cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits,
-                                             Label const* labels, float const* factors, double* losses, double* weights,
-                                             T* gradient, Write write) {
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
+    cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms, T const* logits, Label const* labels,
+                       float const* factors, double* losses, double* weights, T* gradient, Write write) {
   using Sum = Accumulate<T>;
   using Here = NeighboursOf<T>;
   constexpr Index step = Team::size * Here::size;
@@ -111,18 +111,21 @@ struct CrossEntropy<CudaSpace> {
     terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
-      detail::launch("kernel::CrossEntropy", stream, layout.slots * Team::size,
-                     detail::cross_entropy_rows<Team, T, std::remove_const_t<Label>>, layout, terms, logits.data,
-                     labels.data, factors.data, losses.data, weights.data, gradient.data, write);
+      detail::launch_teams<Team>(
+          "kernel::CrossEntropy", stream, layout.slots, detail::cross_entropy_rows<Team, T, std::remove_const_t<Label>>,
+          layout, terms, logits.data, labels.data, factors.data, losses.data, weights.data, gradient.data, write);
     };
     if (classes <= classes_per_warp)
       run(detail::WarpTeam{});
-    else
+    else if (classes <= classes_per_block)
       run(detail::BlockTeam{});
+    else
+      run(detail::TeamOfBlock<768>{});  // two of them fill a multiprocessor
   }
 
  private:
-  static constexpr Index classes_per_warp = 512;
+  /// A row is read three times: all that are in work at a time must fit into the caches of a GPU.
+  static constexpr Index classes_per_warp = 512, classes_per_block = 8192;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

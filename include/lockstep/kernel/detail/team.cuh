@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+
 #include <lockstep/kernel/detail/warp.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -8,6 +10,7 @@ inline namespace LOCKSTEP_CUDA_ABI {
 /// The threads that work on one row together: a warp. All of them must call what sums or compares.
 struct WarpTeam {
   static constexpr Index size = warp;
+  static constexpr unsigned block = threads_per_block;  // threads of a block
 
   /// The first row of this team, and how many teams there are.
   [[nodiscard]] static __device__ Index first() noexcept { return grid_warp(); }
@@ -26,9 +29,11 @@ struct WarpTeam {
   }
 };
 
-/// The same with a whole block, for rows that are long.
-struct BlockTeam {
-  static constexpr Index size = threads_per_block;
+/// The same with a whole block of so many threads, for rows that are long.
+template <unsigned threads>
+struct TeamOfBlock {
+  static constexpr Index size = threads;
+  static constexpr unsigned block = threads;
 
   [[nodiscard]] static __device__ Index first() noexcept { return blockIdx.x; }
   [[nodiscard]] static __device__ Index count() noexcept { return gridDim.x; }
@@ -47,15 +52,26 @@ struct BlockTeam {
   /// Of one value per warp, in order; every thread gets the result.
   template <class T, class F>
   [[nodiscard]] static __device__ T combine(T of_warp, F const& f) noexcept {
-    __shared__ T values[warps_per_block];
+    __shared__ T values[threads / warp];
     __syncthreads();  // the last call's values have been read
     if (lane() == 0) values[threadIdx.x / warp] = of_warp;
     __syncthreads();
     T result = values[0];
-    for (Index w = 1; w < warps_per_block; ++w) result = f(result, values[w]);
+    for (Index w = 1; w < threads / warp; ++w) result = f(result, values[w]);
     return result;
   }
 };
+using BlockTeam = TeamOfBlock<threads_per_block>;
 
 }  // namespace LOCKSTEP_CUDA_ABI
+
+/// Queues a kernel whose teams step over `rows` rows.
+template <class Team, class... Parameters, class... Arguments>
+void launch_teams(char const* name, memory::Stream<CudaSpace> stream, Index rows, void (*kernel)(Parameters...),
+                  Arguments const&... arguments) {
+  constexpr Index in_a_block = Index{Team::block} / Team::size, most_blocks = Index{1} << 20;
+  auto const blocks = std::min((rows + in_a_block - 1) / in_a_block, most_blocks);
+  launch_grid(name, stream, static_cast<unsigned>(blocks), Team::block, kernel, arguments...);
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
