@@ -80,8 +80,9 @@ struct Attention<CudaSpace> {
                     means, to.key, to.value, static_cast<Sum*>(nullptr));
     });
     if (to.bias.data)
-      detail::launch(name, stream, in.heads * in.distances(), detail::sum_distances<T>, arguments, query_tiles(in),
-                     by_distance, to.bias);
+      detail::launch_grid(
+          name, stream, static_cast<unsigned>(in.heads * ((in.distances() + detail::warp - 1) / detail::warp)),
+          detail::threads_per_block, detail::sum_distances<T>, arguments, query_tiles(in), by_distance, to.bias);
   }
 
  private:

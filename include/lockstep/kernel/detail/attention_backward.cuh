@@ -5,6 +5,7 @@
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_tiles.cuh>
+#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/write.hpp>
 
@@ -147,19 +148,24 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
     write_gradient<Shape>(in, second_target, own_start, own_stride, first + own_row, tokens, slots, Sum{1}, sums[1]);
 }
 
-/// A thread takes a distance of a head, over the rows and their tiles in order.
+/// A block takes 32 distances of a head, 8 threads a distance, each every eighth tile of all rows, then their sums in
+/// order.
 template <class T>
 LOCKSTEP_CUDA_KERNEL void sum_distances(AttentionArguments<T> in, Index tiles, Accumulate<T> const* by_distance,
                                         AttentionTarget<T> target) {
   using Sum = Accumulate<T>;
-  for (auto at = grid_thread(); at < in.heads * in.distances; at += grid_threads()) {
-    auto const number = at / in.distances, distance = at % in.distances;
-    Sum sum = target.write == Write::add ? static_cast<Sum>(target.data[at]) : Sum{0};
-    for (Index row = 0; row < in.queries.rows; ++row)
-      for (Index t = 0; t < tiles; ++t)
-        sum += by_distance[((row * in.heads + number) * tiles + t) * in.distances + distance];
-    target.data[at] = static_cast<T>(sum);
-  }
+  auto const groups = (in.distances + warp - 1) / warp;
+  auto const number = Index{blockIdx.x} / groups, distance = Index{blockIdx.x} % groups * warp + lane();
+  Sum sum = 0;
+  if (distance < in.distances)
+    for (auto i = Index{threadIdx.x} / warp; i < in.queries.rows * tiles; i += warps_per_block) {
+      auto const block = (i / tiles * in.heads + number) * tiles + i % tiles;
+      sum += by_distance[block * in.distances + distance];
+    }
+  sum = sum_of_column(sum);
+  if (threadIdx.x >= warp || distance >= in.distances) return;
+  auto& to = target.data[number * in.distances + distance];
+  to = static_cast<T>(target.write == Write::add ? static_cast<Sum>(to) + sum : sum);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
