@@ -238,6 +238,8 @@ void embedding_assembly_cases(Backend& backend) {
         backend,
         {.rows = 70, .length = 3, .width = 33, .segments = 2, .scale = 3, .types = !positions, .positions = positions});
   check_embedding<T>(backend, {.rows = 300, .length = 16, .width = 16, .norm = Norm::layer, .types = true});
+  for (auto norm : {Norm::layer, Norm::rms})
+    check_embedding<T>(backend, {.rows = 3, .length = 4, .width = 260, .dropout = 0.1, .norm = norm});
 }
 
 /// Long segments: many chunks for one id, several such ids side by side, and a vocabulary with wide gaps.

@@ -18,6 +18,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
+/// Channels that the lanes of a warp take at once.
+inline constexpr Index channels_per_warp = Index{warp} * MaskedNeighbours::size;
+
 /// A slot, seen by one thread: which token it is, and how its channels come about. A thread takes the channels that a
 /// block of random bits is for.
 template <class T>
@@ -41,6 +44,8 @@ struct EmbeddingSlot {
     if (is_token) place = in.assembly.place(row, token);
   }
 
+  /// Whether a lane of a warp has more channels than it keeps, and makes them again for each pass.
+  [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp; }
   [[nodiscard]] __device__ Index position() const { return in.counted == Counted::tokens ? token : place.step; }
 
   /// The token before normalisation. An id outside its table gives nan: nobody waits for the device to ask.
@@ -102,20 +107,17 @@ struct EmbeddingSlot {
   }
 };
 
-/// Channels that the lanes of a warp take at once.
-inline constexpr Index channels_per_warp = Index{warp} * MaskedNeighbours::size;
-
 /// Mean and reciprocal deviation of a token, by a whole warp; and, of its gradients times the weight, what the norm's
-/// backward takes away from each.
+/// backward takes away from each. Leaves in x the channels of a lane, where those are all that it has.
 template <class T>
 struct TokenMoments {
   T mean = 0, reciprocal = 1, gradient = 0, projection = 0;
 
   TokenMoments() = default;
-  __device__ explicit TokenMoments(EmbeddingSlot<T> const& slot) {
+  __device__ TokenMoments(EmbeddingSlot<T> const& slot, typename EmbeddingSlot<T>::Channels& x) {
     auto const count = static_cast<T>(slot.width);
-    typename EmbeddingSlot<T>::Channels x = {};
-    if (slot.in.norm == Norm::layer) {
+    bool const centred = slot.in.norm == Norm::layer;
+    if (centred) {
       T sum = 0;
       for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
         MaskedNeighbours const here(first, slot.width);
@@ -127,20 +129,21 @@ struct TokenMoments {
     T squares = 0;
     for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
       MaskedNeighbours const here(first, slot.width);
-      slot.sum_of_parts(here, x);
+      if (!centred || slot.is_wide()) slot.sum_of_parts(here, x);
       for (int j = 0; j < here.size; ++j)
         if (here.has(j)) squares += (x[j] - mean) * (x[j] - mean);
     }
     reciprocal = 1 / std::sqrt(warp_sum(squares) / count + slot.in.epsilon);
   }
   template <class Stored>
-  __device__ TokenMoments(EmbeddingSlot<T> const& slot, Stored const* dy) : TokenMoments(slot) {
+  __device__ TokenMoments(EmbeddingSlot<T> const& slot, typename EmbeddingSlot<T>::Channels& x, Stored const* dy)
+      : TokenMoments(slot, x) {
     auto const count = static_cast<T>(slot.width);
-    typename EmbeddingSlot<T>::Channels d, x = {}, weight;
+    typename EmbeddingSlot<T>::Channels d, weight;
     for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
       MaskedNeighbours const here(first, slot.width);
       slot.load_gradient(dy, here, d);
-      slot.sum_of_parts(here, x);
+      if (slot.is_wide()) slot.sum_of_parts(here, x);
       here.load(slot.in.weight.data, weight);
       for (int j = 0; j < here.size; ++j) {
         if (!here.has(j)) continue;
@@ -185,17 +188,17 @@ template <class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
   for (auto at = grid_warp(); at < in.assembly.layout.slots; at += grid_warps()) {
     EmbeddingSlot<T> const slot(in, width, at);
-    TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot) : TokenMoments<T>();
+    typename EmbeddingSlot<T>::Channels x = {}, factors;
+    TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, x) : TokenMoments<T>();
     for (auto first = lane() * MaskedNeighbours::size; first < width; first += channels_per_warp) {
       MaskedNeighbours const here(first, width);
-      typename EmbeddingSlot<T>::Channels x = {}, weight, bias;
       if (slot.is_token) {
-        slot.sum_of_parts(here, x);
-        here.load(in.weight.data, weight);
-        for (int j = 0; j < here.size; ++j) x[j] = weight[j] * moments.normalized(x[j]);
+        if (slot.is_wide()) slot.sum_of_parts(here, x);
+        here.load(in.weight.data, factors);
+        for (int j = 0; j < here.size; ++j) x[j] = factors[j] * moments.normalized(x[j]);
         if (in.bias.data) {
-          here.load(in.bias.data, bias);
-          for (int j = 0; j < here.size; ++j) x[j] += bias[j];
+          here.load(in.bias.data, factors);
+          for (int j = 0; j < here.size; ++j) x[j] += factors[j];
         }
         slot.drop(here, x);
       }
@@ -229,9 +232,9 @@ LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
 /// The same with a norm: a warp takes a chunk of slots, and leaves the sums over them for the weight and, after those
 /// of all chunks, for the bias.
 template <class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in,
-                                                          EmbeddingGradients<T, CudaSpace> targets, Index width,
-                                                          Stored const* dy, T* dx, T* sums) {
+LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks that a multiprocessor has registers for
+    embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in, EmbeddingGradients<T, CudaSpace> targets,
+                                    Index width, Stored const* dy, T* dx, T* sums) {
   auto const slots = in.assembly.layout.slots, chunks = norm_chunks(slots);
   for (auto chunk = grid_warp(); chunk < chunks; chunk += grid_warps()) {
     auto const begin = chunk * slots_per_warp(slots);
@@ -239,7 +242,8 @@ LOCKSTEP_CUDA_KERNEL void embed_normalized_slots_backward(EmbeddingInputs<T, Cud
     TokenMoments<T> of_this_lane;
     for (int k = 0; k < count; ++k) {
       EmbeddingSlot<T> const slot(in, width, begin + k);
-      TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, dy) : TokenMoments<T>();
+      typename EmbeddingSlot<T>::Channels x = {};
+      TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, x, dy) : TokenMoments<T>();
       if (k == static_cast<int>(lane())) of_this_lane = moments;
     }
     for (Index group = 0; group < width; group += channels_per_warp) {
