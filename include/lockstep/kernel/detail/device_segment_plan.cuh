@@ -19,10 +19,6 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 struct SegmentCount {
   std::uint32_t rows, chunks, several;
 };
-/// Where the row of an entry begins.
-struct Later {
-  __device__ std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const noexcept { return a > b ? a : b; }
-};
 struct AddCounts {
   __device__ SegmentCount operator()(SegmentCount a, SegmentCount b) const noexcept {
     return {a.rows + b.rows, a.chunks + b.chunks, a.several + b.several};
@@ -46,17 +42,24 @@ LOCKSTEP_CUDA_KERNEL void list_ids(Assembly<CudaSpace> assembly, int segment, Id
     order[i] = static_cast<std::uint32_t>(i);
   }
 }
+/// Where the row of each entry begins, by a search among the sorted keys before it, and what the entry adds to the
+/// counts.
 template <class Key>
-LOCKSTEP_CUDA_KERNEL void mark_rows(Key const* keys, Index slots, Key* row_start) {
-  for (auto i = grid_thread(); i < slots; i += grid_threads())
-    row_start[i] = i > 0 && keys[i] == keys[i - 1] ? 0 : static_cast<Key>(i);
-}
-template <class Key>
-LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Index slots, Key padding,
-                                      SegmentCount* counts) {
+LOCKSTEP_CUDA_KERNEL void mark(Key const* keys, Index slots, Key padding, std::uint32_t* row_start,
+                               SegmentCount* counts) {
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
-    auto const in_row = static_cast<std::uint32_t>(i) - row_start[i];
-    bool const token = keys[i] != padding;
+    auto const key = keys[i];
+    Index first = 0, last = i;
+    while (first < last) {
+      auto const middle = (first + last) / 2;
+      if (keys[middle] < key)
+        first = middle + 1;
+      else
+        last = middle;
+    }
+    auto const in_row = static_cast<std::uint32_t>(i - first);
+    bool const token = key != padding;
+    row_start[i] = static_cast<std::uint32_t>(first);
     counts[i] = {token && in_row == 0, token && in_row % SegmentPlan::chunk == 0,
                  token && in_row == SegmentPlan::chunk};
   }
@@ -64,7 +67,7 @@ LOCKSTEP_CUDA_KERNEL void mark_chunks(Key const* keys, Key const* row_start, Ind
 /// Writes rows, first and begin where an entry begins a row or a chunk, and the ends behind the last of them; several
 /// where it begins a row's second chunk.
 template <class Key>
-LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, Key const* row_start, SegmentCount const* counts, Index slots,
+LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, std::uint32_t const* row_start, SegmentCount const* counts, Index slots,
                               Key padding, std::int32_t* rows, std::uint32_t* first, std::uint32_t* begin,
                               std::uint32_t* chunk_row, std::uint32_t* several, SegmentCount* total) {
   for (auto i = grid_thread(); i < slots; i += grid_threads()) {
@@ -126,12 +129,7 @@ class DeviceSegmentPlan {
         cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
                                         order.data(), slots, 0, static_cast<int>(std::bit_width(padding)), s),
         "cub::DeviceRadixSort");
-    launch(name, stream, slots, mark_rows<std::uint32_t>, sorted_.data(), slots, row_start_.data());
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, row_start_.data(), row_start_.data(),
-                                                      Later{}, slots, s),
-                       "cub::DeviceScan");
-    launch(name, stream, slots, mark_chunks<std::uint32_t>, sorted_.data(), row_start_.data(), slots, padding,
-           counts_.data());
+    launch(name, stream, slots, mark<std::uint32_t>, sorted_.data(), slots, padding, row_start_.data(), counts_.data());
     memory::check_cuda(
         cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{}, slots, s),
         "cub::DeviceScan");
@@ -152,17 +150,14 @@ class DeviceSegmentPlan {
     rows = {slots + 1, resource};
     counts_ = {slots + 1, resource};
     total = {1, resource};
-    std::size_t sort = 0, starts = 0, sums = 0;
+    std::size_t sort = 0, sums = 0;
     memory::check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys_.data(), sorted_.data(), entries_.data(),
                                                        order.data(), slots, 0, 32, stream.get()),
                        "cub::DeviceRadixSort");
-    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, starts, row_start_.data(), row_start_.data(), Later{},
-                                                      slots, stream.get()),
-                       "cub::DeviceScan");
     memory::check_cuda(
         cub::DeviceScan::InclusiveScan(nullptr, sums, counts_.data(), counts_.data(), AddCounts{}, slots, stream.get()),
         "cub::DeviceScan");
-    auto temporary = resource.allocate(std::max({sort, starts, sums, std::size_t{1}}));
+    auto temporary = resource.allocate(std::max({sort, sums, std::size_t{1}}));
     temporary_.swap(temporary);
   }
 
