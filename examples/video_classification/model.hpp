@@ -42,7 +42,7 @@ class Stage {
     each("norm", norm_);
   }
   template <class Context>
-  auto forward(Context& context, typename Context::template Variable<5> x) const {
+  auto forward(Context& context, nn::VariableOf<Context, 5> x) const {
     return norm_.forward(context, convolution_.forward(context, x));
   }
 

@@ -93,7 +93,7 @@ struct Ids {
 
 /// A parameter as an activation, so that its gradient is that of a layer's input.
 template <class Context>
-typename Context::template Variable<2> learned(Context& context, nn::Parameter const& p) {
+nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   using Scalar = typename Context::Scalar;
   using Real = typename Context::Real;
   using Convert = kernel::Convert<typename Context::Space>;

@@ -36,7 +36,7 @@ class Backbone {
  public:
   void visit(auto&& each) { each("linear", linear_), each("norm", norm_); }
   template <class Context>
-  auto forward(Context& context, typename Context::template Variable<2> const& x) const {
+  auto forward(Context& context, nn::VariableOf<Context, 2> const& x) const {
     return norm_.forward(context, linear_.forward(context, x));
   }
 

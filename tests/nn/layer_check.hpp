@@ -49,7 +49,7 @@ struct Batch {
 
 /// The parameter's value as an activation.
 template <class Context>
-typename Context::template Variable<2> variable_of(Context& context, nn::Parameter const& p) {
+nn::VariableOf<Context, 2> variable_of(Context& context, nn::Parameter const& p) {
   auto const y = context.template variable<2>({p.shape[0], p.shape[1]});
   auto const value = context.template value<2>(p);
   std::copy_n(value.data, value.size(), y.value.data);
@@ -63,7 +63,7 @@ typename Context::template Variable<2> variable_of(Context& context, nn::Paramet
 
 /// sum over the tokens (padding counts nothing, as in every loss) of a random number times the output.
 template <class Context>
-nn::Loss<HostSpace> random_loss(Context& context, typename Context::template Variable<2> y, Batch const& batch) {
+nn::Loss<HostSpace> random_loss(Context& context, nn::VariableOf<Context, 2> y, Batch const& batch) {
   double sum = 0;
   auto const dy = context.gradient(y);
   for (Index i = 0; i < y.value.size(); ++i) {

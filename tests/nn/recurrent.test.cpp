@@ -207,8 +207,7 @@ class Composed {
     each("reset", reset_), each("update", update_), each("input", input_), each("state", state_);
   }
   template <class Context>
-  auto forward(Context& context, typename Context::template Variable<2> x,
-               typename Context::template Variable<2> h) const {
+  auto forward(Context& context, nn::VariableOf<Context, 2> x, nn::VariableOf<Context, 2> h) const {
     auto const both = nn::concatenate_channels(context, x, h);
     auto const reset = nn::sigmoid(context, reset_.forward(context, both));
     auto const update = nn::sigmoid(context, update_.forward(context, both));

@@ -54,7 +54,7 @@ struct TokenBatch {
 
 /// A parameter as an activation, so that the gradient checker sees the gradient of a layer's input.
 template <class Context>
-typename Context::template Variable<2> learned(Context& context, nn::Parameter const& p) {
+nn::VariableOf<Context, 2> learned(Context& context, nn::Parameter const& p) {
   auto const from = context.template value<2>(p);
   auto x = context.template variable<2>(from.extent);
   for (Index i = 0; i < from.size(); ++i) x.value.data[i] = static_cast<typename Context::Scalar>(from.data[i]);
@@ -69,7 +69,7 @@ typename Context::template Variable<2> learned(Context& context, nn::Parameter c
 /// Sum over elements of w y + y^2 / 2 with an irregular w; elements of padding slots are left out and get gradient
 /// zero.
 template <class Context>
-nn::Loss<HostSpace> irregular_loss(Context& context, typename Context::template Variable<2> y,
+nn::Loss<HostSpace> irregular_loss(Context& context, nn::VariableOf<Context, 2> y,
                                    nn::SequenceLayout<HostSpace> const* layout = nullptr) {
   using Scalar = typename Context::Scalar;
   auto const dy = context.gradient(y);

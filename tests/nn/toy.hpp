@@ -23,7 +23,7 @@ struct Batch {
 
 /// y = p[0] * x, elementwise.
 template <class Context>
-auto multiply(Context& context, nn::Parameter const& p, typename Context::template Variable<1> x) {
+auto multiply(Context& context, nn::Parameter const& p, nn::VariableOf<Context, 1> x) {
   auto y = context.template variable<1>(x.value.extent);
   auto const factor = context.template value<1>(p)(0);
   for (Index i = 0; i < x.extent(0); ++i) y.value(i) = factor * x.value(i);
@@ -58,7 +58,7 @@ auto add(Context& context, V x, V y) {
 
 /// sum (y - target)^2, weight the number of elements.
 template <class Context>
-nn::Loss<lockstep::HostSpace> squared_error(Context& context, typename Context::template Variable<1> y,
+nn::Loss<lockstep::HostSpace> squared_error(Context& context, nn::VariableOf<Context, 1> y,
                                             std::vector<double> const& targets) {
   double sum = 0;
   auto dy = context.gradient(y);

@@ -84,7 +84,7 @@ class Model {
     return {.activation = nn::Activation::relu, .synchronized = synchronized};
   }
   template <class Context>
-  typename Context::template Variable<2> lifted(Context& context, auto const& batch) const {
+  nn::VariableOf<Context, 2> lifted(Context& context, auto const& batch) const {
     if (kind_ == Kind::of_sequences) {
       auto const steps = nn::sequence_of(context, batch[&Point::steps], batch.positions());
       return nn::mean_pool(context, norm_.forward(context, lift_.forward(context, steps)));

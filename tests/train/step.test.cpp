@@ -51,7 +51,7 @@ class Net {
   explicit Net(double dropout = 0, Index width = 4) : hidden_{2, width}, dropout_{dropout}, head_{width, 1} {}
   void visit(auto&& each) { each("hidden", hidden_), each("head", head_); }
   template <class Context>
-  auto forward(Context& context, typename Context::template Variable<2> x, auto const& positions) const {
+  auto forward(Context& context, nn::VariableOf<Context, 2> x, auto const& positions) const {
     auto const hidden = nn::relu(context, hidden_.forward(context, x));
     return head_.forward(context, dropout_.forward(context, hidden, positions));
   }

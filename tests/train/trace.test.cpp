@@ -41,7 +41,7 @@ namespace {
 
 /// A user's own operation, which knows nothing of traces: y = 2 x.
 template <class Context>
-auto double_it(Context& context, typename Context::template Variable<2> x) {
+auto double_it(Context& context, nn::VariableOf<Context, 2> x) {
   auto y = context.template variable<2>(x.value.extent);
   for (Index i = 0; i < x.value.size(); ++i) y.value.data[i] = 2 * x.value.data[i];
   context.on_backward(y, std::tuple{}, [x, y](Context& c) {

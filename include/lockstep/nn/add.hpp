@@ -17,24 +17,20 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> add(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+[[nodiscard]] VariableOf<Context, Rank> add(Context& context, VariableOf<Context, Rank> x,
+                                            VariableOf<Context, Rank> y) {
   detail::BinaryOperation<kernel::Plus, Context, Rank> const made(context, "add", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> add(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    Sequence<typename Context::Scalar, typename Context::Space> const& y) {
+[[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y) {
   return x.with(add(context, x.tokens, y.tokens));
 }
 /// z = x + dropout(y): the residual connection around a part of a transformer.
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> add(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    Sequence<typename Context::Scalar, typename Context::Space> const& y, Dropout const& dropout) {
+[[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& y,
+                                      Dropout const& dropout) {
   return add(context, x, dropout.forward(context, y));
 }
 
@@ -44,9 +40,7 @@ template <class Context>
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the rows are not those of as many sequences and channels
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> add(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    typename Context::template Variable<2> row) {
+[[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, VariableOf<Context, 2> row) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SequenceShift<typename Context::Space>;
   expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
@@ -74,9 +68,8 @@ template <class Context>
 /// To every place of a picture, a clip or a series the row of its sample, such as a diffusion model's step.
 /// @shape x [rows, extent…, channels]   @shape row [rows, channels]   @shape returns as x
 template <class Context, int Rank>
-requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> add(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    typename Context::template Variable<2> row) {
+requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> add(Context& context, VariableOf<Context, Rank> x,
+                                                               VariableOf<Context, 2> row) {
   return add(context, detail::as_tokens(x), row).tokens.reshape(x.value.extent);
 }
 

@@ -21,7 +21,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// The rows of all replicas, and where this one's begin.
 template <class Context>
 struct Gathered {
-  typename Context::template Variable<2> rows;
+  VariableOf<Context, 2> rows;
   Index first = 0;
 };
 
@@ -63,7 +63,7 @@ class RowsOfReplicas {
 /// @shape x [rows of this replica, width]   @shape returns [rows of all, width]
 /// @determinism bitwise, and alike under every policy, but for gradients over NCCL   @collective in training
 template <class Context>
-[[nodiscard]] Gathered<Context> all_gather(Context& context, typename Context::template Variable<2> x) {
+[[nodiscard]] Gathered<Context> all_gather(Context& context, VariableOf<Context, 2> x) {
   using Scalar = typename Context::Scalar;
   using Real = typename Context::Real;
   using Move = kernel::Move<typename Context::Space>;

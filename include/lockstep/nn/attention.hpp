@@ -76,19 +76,16 @@ class MultiHeadAttention {
   /// @shape x.tokens [slots, width]   @shape bias [heads, 2 * x.layout.length - 1], or a null one   @shape returns as x
   /// @throws ShapeError when x has another width or bias another shape
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      typename Context::template Variable<2> bias = {}) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            VariableOf<Context, 2> bias = {}) const {
     return forward(context, x, x, bias);
   }
 
   /// Attention to the tokens of `memory`, which has as many sequences.
   /// @shape bias [heads, x.layout.length + memory.layout.length - 1], or a null one   @shape returns as x
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& memory,
-      typename Context::template Variable<2> bias = {}) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            SequenceOf<Context> const& memory, VariableOf<Context, 2> bias = {}) const {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Attention<typename Context::Space>;
@@ -156,7 +153,7 @@ class MultiHeadAttention {
   }
   /// Says that it takes a Sequence.
   template <class Context, detail::NotSequence<Context> X>
-  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x) const {
+  SequenceOf<Context> forward(Context&, X const& x) const {
     return detail::require_sequence<Context>(x);
   }
 

@@ -76,28 +76,25 @@ class BatchNorm {
   /// @shape x […, channels]   @shape returns as x
   /// @throws ShapeError when x has other channels
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return normalize(context, x, {});
   }
   /// Over the tokens of all sequences.
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(normalize(context, x.tokens, x.layout));
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>
-  typename Context::template Variable<2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<2>>(x);
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
  private:
   /// Rows that are no tokens of the layout are left out.
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> normalize(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-      SequenceLayout<typename Context::Space> const& layout) const {
+  [[nodiscard]] VariableOf<Context, Rank> normalize(Context& context, VariableOf<Context, Rank> x,
+                                                    SequenceLayout<typename Context::Space> const& layout) const {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::BatchNorm<typename Context::Space>;

@@ -21,12 +21,11 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @throws ShapeError when extents other than the last differ
 template <class Context, int Rank, class... Others>
 requires(sizeof...(Others) > 0)
-    [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> concatenate_channels(
-        Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-        Others const&... others) {
+    [[nodiscard]] VariableOf<Context, Rank> concatenate_channels(Context& context, VariableOf<Context, Rank> x,
+                                                                 Others const&... others) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Channels<typename Context::Space>;
-  std::array<typename Context::template Variable<Rank>, 1 + sizeof...(Others)> const parts{x, others...};
+  std::array<VariableOf<Context, Rank>, 1 + sizeof...(Others)> const parts{x, others...};
   auto extent = x.value.extent;
   extent.back() = 0;
   for (auto const& part : parts) {
@@ -62,9 +61,8 @@ requires(sizeof...(Others) > 0)
 /// The same for each token of sequences that have one layout.
 template <class Context, class... Others>
 requires(sizeof...(Others) > 0)
-    [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> concatenate_channels(
-        Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-        Others const&... others) {
+    [[nodiscard]] SequenceOf<Context> concatenate_channels(Context& context, SequenceOf<Context> const& x,
+                                                           Others const&... others) {
   return x.with(concatenate_channels(context, x.tokens, others.tokens...));
 }
 

@@ -58,8 +58,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// sides - dilation (kernel - 1) - 1) / stride + 1
   /// @throws ShapeError when x has other channels, or is smaller than what the kernel reaches over
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
-      Context& context, typename Context::template Variable<Dims + 2> x) const {
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Convolution<typename Context::Space>;
     this->check_channels("Convolution", x.value.extent, inputs());
@@ -92,8 +91,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than what the kernel reaches
   /// over
   template <class Context>
-  requires(Dims == 1) [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  requires(Dims == 1) [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::ClearPadding<typename Context::Space>;
     if constexpr (Context::Space::host_accessible) {
       bool const goes_on = this->stride_.values[0] == 1 && before() == reach(0) - 1 && behind() == 0;
@@ -150,7 +148,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
 
   /// Keeps the last tokens of each sequence, as many as the next one sees: zeros stand before the first.
   template <class Context>
-  void keep_last(Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  void keep_last(Context& context, SequenceOf<Context> const& x) const {
     auto const kept = context.carried(x.layout, before() * inputs());
     for (Index row = 0; row < x.layout.rows; ++row)
       keep_last(x.tokens.value.data + x.layout.start(row) * inputs(), x.layout.tokens(row),
@@ -166,8 +164,7 @@ class Convolution : public detail::ConvolutionBase<Dims> {
   }
   /// One token more of each sequence, of what was kept and itself.
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> next(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> next(Context& context, SequenceOf<Context> const& x) const {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::Convolution<typename Context::Space>;
     auto const rows = x.layout.rows, past = before() * inputs(), all = past + inputs();

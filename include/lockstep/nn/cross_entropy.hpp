@@ -38,10 +38,10 @@ void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
 
 /// `factors` may be a null view.
 template <class Context, class Label, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
-    TensorView<Label, Rank, typename Context::Space> labels,
-    TensorView<float const, 1, typename Context::Space> factors, CrossEntropyOptions const& options) {
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, SequenceOf<Context> const& logits,
+                                                          TensorView<Label, Rank, typename Context::Space> labels,
+                                                          TensorView<float const, 1, typename Context::Space> factors,
+                                                          CrossEntropyOptions const& options) {
   using Share = std::remove_const_t<Label>;
   static_assert(
       std::is_integral_v<Share> || std::is_enum_v<Share> || (is_share<Share> && Rank > 1),
@@ -87,18 +87,18 @@ template <class Context, class Label, int Rank>
 /// @throws RowError (at Contract::normal) for a label outside the classes, or a share that is negative or not finite,
 /// with row, label and range   @throws ConfigError for shares with options other than the factor
 template <class Context, class Label, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& logits,
-    TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, SequenceOf<Context> const& logits,
+                                                          TensorView<Label, Rank, typename Context::Space> labels,
+                                                          CrossEntropyOptions const& options = {}) {
   return detail::cross_entropy(context, logits, labels, {}, options);
 }
 
 /// The same for one label per row, or per place of a picture: the weight is their number.
 /// @shape logits [rows, …, classes]   @shape labels [rows, …]
 template <class Context, class Label, int LogitsRank, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(
-    Context& context, Variable<typename Context::Scalar, LogitsRank, typename Context::Space> logits,
-    TensorView<Label, Rank, typename Context::Space> labels, CrossEntropyOptions const& options = {}) {
+[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, VariableOf<Context, LogitsRank> logits,
+                                                          TensorView<Label, Rank, typename Context::Space> labels,
+                                                          CrossEntropyOptions const& options = {}) {
   return cross_entropy(context, detail::as_tokens(logits), labels, options);
 }
 

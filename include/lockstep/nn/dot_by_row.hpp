@@ -18,9 +18,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> dot_by_row(Context& context,
-                                                                typename Context::template Variable<2> a,
-                                                                typename Context::template Variable<2> b) {
+[[nodiscard]] VariableOf<Context, 2> dot_by_row(Context& context, VariableOf<Context, 2> a, VariableOf<Context, 2> b) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::DotByRow<typename Context::Space>;
   expect<ShapeError>(a.value.extent == b.value.extent, [&] {
@@ -49,9 +47,8 @@ template <class Context>
 }
 /// The same for each token of sequences that have one layout.
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> dot_by_row(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& a,
-    Sequence<typename Context::Scalar, typename Context::Space> const& b) {
+[[nodiscard]] SequenceOf<Context> dot_by_row(Context& context, SequenceOf<Context> const& a,
+                                             SequenceOf<Context> const& b) {
   return a.with(dot_by_row(context, a.tokens, b.tokens));
 }
 

@@ -17,10 +17,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the widths differ
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> dot_products(Context& context,
-                                                                  typename Context::template Variable<2> a,
-                                                                  typename Context::template Variable<2> b,
-                                                                  double factor = 1) {
+[[nodiscard]] VariableOf<Context, 2> dot_products(Context& context, VariableOf<Context, 2> a, VariableOf<Context, 2> b,
+                                                  double factor = 1) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Gemm<typename Context::Space>;
   using Number = Accumulate<Operand>;

@@ -43,8 +43,7 @@ class Dropout {
   }
 
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens, x.layout));
   }
 
@@ -52,9 +51,8 @@ class Dropout {
   /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
   /// @throws ShapeError when there are more or fewer positions than rows
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-      TensorView<Index const, 1, typename Context::Space> positions) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x,
+                                                  TensorView<Index const, 1, typename Context::Space> positions) const {
     expect<ShapeError>(positions.size() == x.extent(0), [&] {
       return "Dropout: the input is " + to_string(x.value.extent) + " and there are " +
              std::to_string(positions.size()) + " positions; each row needs one: batch.positions()";
@@ -65,8 +63,8 @@ class Dropout {
 
  private:
   template <class Context>
-  typename Context::template Variable<2> forward(Context& context, typename Context::template Variable<2> x,
-                                                 kernel::SequenceLayout<typename Context::Space> layout) const {
+  VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
+                                 kernel::SequenceLayout<typename Context::Space> layout) const {
     using Kernel = kernel::Dropout<typename Context::Space>;
     using Operand = nn::Operand<Context>;
     auto const mask = this->mask(context, layout).mask;

@@ -46,16 +46,14 @@ template <class Rule>
 /// while recording. Where y tells the slope, the operator may give the value alone, and `backward(dy, y)` the gradient.
 /// @determinism bitwise, for any number of threads
 template <class Context, class Rule, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> elementwise(
-    Context& context, Rule const& rule, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> elementwise(Context& context, Rule const& rule, VariableOf<Context, Rank> x) {
   auto const of = detail::activation_of(rule);
   detail::Elementwise<std::remove_const_t<decltype(of)>, Context, Rank> const made(context, x, of);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context, class Rule>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> elementwise(
-    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> elementwise(Context& context, Rule const& rule, SequenceOf<Context> const& x) {
   return x.with(elementwise(context, rule, x.tokens));
 }
 

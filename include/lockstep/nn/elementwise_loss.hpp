@@ -21,8 +21,8 @@ namespace detail {
 /// The loss, given targets by what `target_of(prediction)` makes of the prediction's numbers as the kernel reads them.
 template <class Context, class Rule, class TargetOf>
 [[nodiscard]] Loss<typename Context::Space> loss_of_elements(
-    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
-    double factor, TargetOf const& target_of, TensorView<float const, 1, typename Context::Space> factors = {},
+    Context& context, Rule const& rule, SequenceOf<Context> const& prediction, double factor, TargetOf const& target_of,
+    TensorView<float const, 1, typename Context::Space> factors = {},
     TensorView<bool const, 1, typename Context::Space> present = {}) {
   using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
@@ -42,7 +42,7 @@ template <class Context, class Rule, class TargetOf>
 /// The same of targets; factors and who is present may be null views.
 template <class Context, class Rule, class Target, int Rank>
 [[nodiscard]] Loss<typename Context::Space> loss_of_targets(
-    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
+    Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
     TensorView<Target, Rank, typename Context::Space> target, double factor,
     TensorView<float const, 1, typename Context::Space> factors,
     TensorView<bool const, 1, typename Context::Space> present = {}) {
@@ -72,19 +72,20 @@ template <class Context, class Rule, class Target, int Rank>
 /// @throws ShapeError when target has another number of elements, or the rule another number of columns
 /// @throws RowError (at Contract::normal, on the host) for a target that the rule does not take, with its place
 template <class Context, class Rule, class Target, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
-    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
-    TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             SequenceOf<Context> const& prediction,
+                                                             TensorView<Target, Rank, typename Context::Space> target,
+                                                             double factor = 1) {
   return detail::loss_of_targets(context, rule, prediction, target, factor, {});
 }
 
 /// The same for one vector per row, or per place of a picture.
 /// @shape prediction [rows, …, width]   @shape target as many numbers, outermost first
 template <class Context, class Rule, class Target, int PredictionRank, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
-    Context& context, Rule const& rule,
-    Variable<typename Context::Scalar, PredictionRank, typename Context::Space> prediction,
-    TensorView<Target, Rank, typename Context::Space> target, double factor = 1) {
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             VariableOf<Context, PredictionRank> prediction,
+                                                             TensorView<Target, Rank, typename Context::Space> target,
+                                                             double factor = 1) {
   return elementwise_loss(context, rule, detail::as_tokens(prediction), target, factor);
 }
 
@@ -153,7 +154,7 @@ requires requires(Column const& column) { column.present; }
 /// @shape prediction [rows, 1]
 template <class Context, class Rule, class Column>
 [[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             typename Context::template Variable<2> prediction,
+                                                             VariableOf<Context, 2> prediction,
                                                              WherePresent<Column> const& known, double factor = 1) {
   expect<ShapeError>(prediction.extent(0) == known.targets.present.size(), [&] {
     return std::string(Rule::name) + ": the prediction has " + std::to_string(prediction.extent(0)) +
@@ -165,23 +166,20 @@ template <class Context, class Rule, class Column>
 
 /// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
 template <class Context, kernel::LossOfPrediction Rule>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
-    Context& context, Rule const& rule, Sequence<typename Context::Scalar, typename Context::Space> const& prediction,
-    double factor = 1) {
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             SequenceOf<Context> const& prediction, double factor = 1) {
   return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
 }
 template <class Context, kernel::LossOfPrediction Rule, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(
-    Context& context, Rule const& rule, Variable<typename Context::Scalar, Rank, typename Context::Space> prediction,
-    double factor = 1) {
+[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
+                                                             VariableOf<Context, Rank> prediction, double factor = 1) {
   return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
 /// Targets take no gradient: says what takes their place.
 template <class Context, class Rule, class Prediction, int Rank>
 Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&,
-                                               Variable<typename Context::Scalar, Rank, typename Context::Space> const&,
-                                               double = 1) {
+                                               VariableOf<Context, Rank> const&, double = 1) {
   static_assert(
       sizeof(Context) == 0,
       "Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value, which takes no "
@@ -190,8 +188,7 @@ Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction
   return {};
 }
 template <class Context, class Rule, class Prediction>
-Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&,
-                                               Sequence<typename Context::Scalar, typename Context::Space> const&,
+Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&,
                                                double = 1) {
   static_assert(sizeof(Context) == 0,
                 "Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value, which "

@@ -35,7 +35,7 @@ class Embedding {
 
   /// Says how it is looked up.
   template <class Context, class... X>
-  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const&...) const {
+  SequenceOf<Context> forward(Context&, X const&...) const {
     static_assert(!std::is_same_v<Context, Context>,
                   "Lockstep: an nn::Embedding is a table, which a layer looks up beside others: "
                   "embedding.forward(context, table.of(batch[&Sample::ids]), batch.positions()) with an "

@@ -10,11 +10,9 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// encoder reads may be absent from the batch. Everywhere else it is a call, and nothing more.
 /// @determinism that of encode
 template <class Context, class Encode>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> encode_once(Context& context,
-                                                                                      Encode const& encode) {
+[[nodiscard]] SequenceOf<Context> encode_once(Context& context, Encode const& encode) {
   if constexpr (Context::Space::host_accessible)
-    if (context.keeps_tokens())
-      return context.template memory<Sequence<typename Context::Scalar, typename Context::Space>>(encode);
+    if (context.keeps_tokens()) return context.template memory<SequenceOf<Context>>(encode);
   return encode();
 }
 

@@ -11,15 +11,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// infinity above 88.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> exp(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> exp(Context& context, VariableOf<Context, Rank> x) {
   detail::Elementwise<kernel::Exp, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> exp(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> exp(Context& context, SequenceOf<Context> const& x) {
   return x.with(exp(context, x.tokens));
 }
 

@@ -38,8 +38,7 @@ class FeedForward {
   /// @shape x [slots, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     auto const dropout = dropout_.mask(context, x.layout);
     if constexpr (std::is_same_v<typename Context::Scalar, typename Context::Real>)
       if (context.recording() && activation_ == Activation::gelu && !dropout.mask.active())
@@ -74,8 +73,7 @@ class FeedForward {
   /// Keeps only what stands before the activation, which backward applies once more: for as many rows at a time as fit
   /// the cache, so that what stands behind it never is all there.
   template <class Context>
-  Sequence<typename Context::Scalar, typename Context::Space> make_again(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  SequenceOf<Context> make_again(Context& context, SequenceOf<Context> const& x) const {
     using Kernel = kernel::Linear<typename Context::Space>;
     using Real = typename Context::Real;
     auto const input = x.tokens;

@@ -89,14 +89,13 @@ class FusedEmbedding {
   /// interleaved segments of unequal length
   /// @throws ShapeError when parts disagree in rows, slots or width, or there are more segments than types
   template <class Context, class What>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, What const& what, TensorView<Index const, 1, typename Context::Space> positions) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, What const& what,
+                                            TensorView<Index const, 1, typename Context::Space> positions) const {
     return forward(context, concatenate(what), positions);
   }
   template <class Context, kernel::Arrangement arrangement, class... Segment>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Segments<arrangement, Segment...> const& segments,
-      TensorView<Index const, 1, typename Context::Space> positions) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, Segments<arrangement, Segment...> const& segments,
+                                            TensorView<Index const, 1, typename Context::Space> positions) const {
     using Parts = detail::EmbeddingParts<Context>;
     static_assert(sizeof(Parts) <= 4096);  // it is copied into the tape
     expect<ShapeError>(options_.types == 0 || options_.types >= Index{sizeof...(Segment)}, [&] {
@@ -159,7 +158,7 @@ class FusedEmbedding {
   }
 
   template <class Context, class Parts>
-  void backward(Context& c, Parts const& parts, typename Context::template Variable<2> out) const {
+  void backward(Context& c, Parts const& parts, VariableOf<Context, 2> out) const {
     using Real = typename Context::Real;
     using Kernel = typename Parts::Kernel;
     Staging work(c);

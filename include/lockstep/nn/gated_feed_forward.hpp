@@ -42,8 +42,7 @@ class GatedFeedForward {
   /// @shape x [slots, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Scalar = typename Context::Scalar;
     using Operand = nn::Operand<Context>;
     using Gated = kernel::GatedLinear<typename Context::Space>;

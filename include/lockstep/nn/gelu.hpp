@@ -13,8 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// recording, forward also keeps the slopes; backward multiplies by them.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> gelu(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> gelu(Context& context, VariableOf<Context, Rank> x) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Gelu<typename Context::Space>;
   auto y = context.template variable<Rank>(x.value.extent);
@@ -37,8 +36,7 @@ template <class Context, int Rank>
   return y;
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> gelu(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> gelu(Context& context, SequenceOf<Context> const& x) {
   return x.with(gelu(context, x.tokens));
 }
 

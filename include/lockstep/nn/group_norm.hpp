@@ -62,8 +62,7 @@ class GroupNorm {
   /// @shape x [rows, …, channels]   @shape returns as x
   /// @throws ShapeError when x has other channels
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     using Real = typename Context::Real;
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::GroupNorm<typename Context::Space>;
@@ -97,8 +96,8 @@ class GroupNorm {
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>
-  typename Context::template Variable<2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<2>>(x);
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
  private:

@@ -54,7 +54,7 @@ class ImageInput {
   /// @shape x [rows, …], sample_size() bytes in each row   @shape returns [rows, extent…, channels]
   /// @throws ShapeError when a row has another size
   template <class Context, int Rank>
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(
       Context& context, TensorView<std::uint8_t const, Rank, typename Context::Space> x) const {
     using Scalar = typename Context::Scalar;
     using Kernel = kernel::ImageInput<typename Context::Space>;
@@ -81,7 +81,7 @@ class ImageInput {
   /// @throws RowError (at Contract::normal) for a sample shorter than the others, with its row
   template <class Context, class Column>
   requires requires(Column const& column) { column.values; }
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(Context& context, Column const& x) const {
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, Column const& x) const {
     if constexpr (checks(Contract::normal) && requires { x.lengths(Index{0}); }) {
       for (Index row = 0; row < x.lengths.size(); ++row)
         if (x.lengths(row) != sample_size())

@@ -22,9 +22,8 @@ struct L2NormalizeOptions {
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for an epsilon that is not above 1e-30, the least whose reciprocal is safe in float
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> l2_normalize(Context& context,
-                                                                  typename Context::template Variable<2> x,
-                                                                  L2NormalizeOptions const& options = {}) {
+[[nodiscard]] VariableOf<Context, 2> l2_normalize(Context& context, VariableOf<Context, 2> x,
+                                                  L2NormalizeOptions const& options = {}) {
   using Operand = nn::Operand<Context>;
   using Real = typename Context::Real;
   using Kernel = kernel::L2Normalize<typename Context::Space>;
@@ -51,9 +50,8 @@ template <class Context>
 }
 /// The same for each token.
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> l2_normalize(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    L2NormalizeOptions const& options = {}) {
+[[nodiscard]] SequenceOf<Context> l2_normalize(Context& context, SequenceOf<Context> const& x,
+                                               L2NormalizeOptions const& options = {}) {
   return x.with(l2_normalize(context, x.tokens, options));
 }
 

@@ -43,52 +43,47 @@ class LayerNorm {
   /// @shape x [rows, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
-                                                               typename Context::template Variable<2> x) const {
-    return normalize(context, x, typename Context::template Variable<2>{}, {});
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
+    return normalize(context, x, VariableOf<Context, 2>{}, {});
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
   /// Of each place of a picture, a clip or a series by itself.
   /// @shape x [rows, …, width]   @shape returns as x
   template <class Context, int Rank>
-  requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  requires(Rank > 2)
+      [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>
-  typename Context::template Variable<2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<2>>(x);
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
   /// norm(x + added).
   /// @shape x, added [rows, width]
   /// @throws ShapeError when the shapes differ or the width is another
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
-                                                               typename Context::template Variable<2> x,
-                                                               typename Context::template Variable<2> added) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
+                                               VariableOf<Context, 2> added) const {
     return normalize(context, x, added, {});
   }
 
   /// norm(x + dropout(added)). Where activations have 16 bits the sum is stored rounded, and its moments are those of
   /// before: a row that deviates from its mean by less than that rounding has no exact gradient.
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            SequenceOf<Context> const& added, Dropout const& dropout) const {
     return x.with(normalize(context, x.tokens, added.tokens, dropout.mask(context, x.layout)));
   }
 
   /// The same where nobody else reads `added`, nor backward: the sum takes its memory.
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward_in_place(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& added, Dropout const& dropout) const {
+  [[nodiscard]] SequenceOf<Context> forward_in_place(Context& context, SequenceOf<Context> const& x,
+                                                     SequenceOf<Context> const& added, Dropout const& dropout) const {
     auto const y = normalize(context, x.tokens, added.tokens, dropout.mask(context, x.layout), added.tokens.value);
     if (!context.recording()) context.release(added.tokens);
     return x.with(y);
@@ -97,10 +92,9 @@ class LayerNorm {
  private:
   /// `sum` is memory for x + added, or null: then it gets its own.
   template <class Context>
-  typename Context::template Variable<2> normalize(Context& context, typename Context::template Variable<2> x,
-                                                   typename Context::template Variable<2> added,
-                                                   kernel::RowDropout<typename Context::Space> dropout,
-                                                   typename Context::template View<2> sum = {}) const {
+  VariableOf<Context, 2> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> added,
+                                   kernel::RowDropout<typename Context::Space> dropout,
+                                   typename Context::template View<2> sum = {}) const {
     using Real = typename Context::Real;
     using Kernel = kernel::LayerNorm<typename Context::Space>;
     bool const joins = added.value.data != nullptr;

@@ -36,19 +36,17 @@ class LayerScale {
   /// @shape x [rows, …, channels]   @shape returns as x
   /// @throws ShapeError when x has another number of channels
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return multiply(context, x.as_rows()).reshape(x.value.extent);
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(multiply(context, x.tokens));
   }
 
  private:
   template <class Context>
-  typename Context::template Variable<2> multiply(Context& context, typename Context::template Variable<2> x) const {
+  VariableOf<Context, 2> multiply(Context& context, VariableOf<Context, 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::ChannelScale<typename Context::Space>;
     expect<ShapeError>(x.extent(1) == channels(), [&] {

@@ -15,8 +15,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for a slope below 0, with which y does not tell the sign of x
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> leaky_relu(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x, double slope = 0.01) {
+[[nodiscard]] VariableOf<Context, Rank> leaky_relu(Context& context, VariableOf<Context, Rank> x, double slope = 0.01) {
   expect<ConfigError>(slope >= 0,
                       [&] { return "leaky_relu: the slope is " + std::to_string(slope) + "; it must be 0 or more"; });
   detail::Elementwise<kernel::LeakyRelu, Context, Rank> const made(context, x, {slope});
@@ -24,8 +23,7 @@ template <class Context, int Rank>
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> leaky_relu(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, double slope = 0.01) {
+[[nodiscard]] SequenceOf<Context> leaky_relu(Context& context, SequenceOf<Context> const& x, double slope = 0.01) {
   return x.with(leaky_relu(context, x.tokens, slope));
 }
 

@@ -68,8 +68,7 @@ class Linear {
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
-                                                               typename Context::template Variable<2> x) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     check(x.value.extent);
     auto y = context.template variable<2>({x.extent(0), outputs()});
     Staging work(context);
@@ -79,8 +78,7 @@ class Linear {
     return y;
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
 
@@ -88,21 +86,20 @@ class Linear {
   /// below.
   /// @shape x [rows, …, inputs]   @shape returns [rows, …, outputs]
   template <class Context, int Rank>
-  requires(Rank > 2) [[nodiscard]] nn::Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-      Activation activation = Activation::none) const {
+  requires(Rank > 2)
+      [[nodiscard]] nn::VariableOf<Context, Rank> forward(Context& context, nn::VariableOf<Context, Rank> x,
+                                                          Activation activation = Activation::none) const {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows, activation); });
   }
 
   /// Says what it takes, of anything else.
   template <class Context, class X>
-  requires(!detail::is_picture<X> &&
-           !std::is_convertible_v<X const&, nn::Variable<typename Context::Scalar, 2, typename Context::Space>> &&
-           !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>)
-      typename Context::template Variable<2> forward(Context&, X const&) const {
+  requires(!detail::is_picture<X> && !std::is_convertible_v<X const&, nn::VariableOf<Context, 2>> &&
+           !std::is_convertible_v<X const&, SequenceOf<Context>>) VariableOf<Context, 2> forward(Context&, X const&)
+  const {
     static_assert(!detail::WholeBatch<X>,
                   "Lockstep: Linear got the whole batch. The forward of a model is asked for the loss of a batch; if "
-                  "this is a block's, let it take `typename Context::template Variable<2> x`; if not, give Linear "
+                  "this is a block's, let it take `nn::VariableOf<Context, 2> x`; if not, give Linear "
                   "context.input(batch[&Sample::member].values)");
     static_assert(detail::WholeBatch<X>,
                   "Lockstep: Linear takes a Variable [rows, channels] or a Sequence. Of a batch's array column that is "
@@ -116,9 +113,8 @@ class Linear {
   /// @shape x [rows, inputs]   @shape returns [rows, outputs]
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
-                                                               typename Context::template Variable<2> x,
-                                                               Activation activation) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x,
+                                               Activation activation) const {
     if (activation == Activation::none) return forward(context, x);
     auto const made = forward(context, x, activation, {});
     on_backward(context, made.y, [this, x, made](Context& c) {
@@ -141,23 +137,21 @@ class Linear {
     return made.y;
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Activation activation) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            Activation activation) const {
     return x.with(forward(context, x.tokens, activation));
   }
 
   /// An activated output, and the slope that takes the gradient of it to that of what was activated.
   template <class Context>
   struct Activated {
-    typename Context::template Variable<2> y;
+    VariableOf<Context, 2> y;
     kernel::Slope<typename Context::Scalar, typename Context::Space> slope;
   };
   /// dropout(activation(x weight^T + bias)), of gelu or relu, for layers that fuse this one with others: they register
   /// its backward.
   template <class Context>
-  [[nodiscard]] Activated<Context> forward(Context& context, typename Context::template Variable<2> x,
-                                           Activation activation,
+  [[nodiscard]] Activated<Context> forward(Context& context, VariableOf<Context, 2> x, Activation activation,
                                            kernel::RowDropout<typename Context::Space> dropout) const {
     using Real = typename Context::Real;
     check(x.value.extent);
@@ -176,14 +170,14 @@ class Linear {
 
   /// Registers the backward of a layer that made `output` from this one's parameters.
   template <class Context, class F>
-  void on_backward(Context& context, typename Context::template Variable<2> output, F f) const {
+  void on_backward(Context& context, VariableOf<Context, 2> output, F f) const {
     context.on_backward(output, std::tie(weight_, bias_), f);
   }
 
   /// The backward pass from the gradient of y, for layers that fuse this one with others: x's gradient is multiplied by
   /// `slope` where one is given.
   template <class Context>
-  void backward(Context& c, typename Context::template Variable<2> x,
+  void backward(Context& c, VariableOf<Context, 2> x,
                 TensorView<typename Context::Scalar const, 2, typename Context::Space> dy,
                 kernel::Slope<typename Context::Scalar, typename Context::Space> slope = {}) const {
     using Real = typename Context::Real;
@@ -202,7 +196,7 @@ class Linear {
 
   /// The same from what gelu made x of, which stands in `before`: its gradient takes its place. x's value is not read.
   template <class Context>
-  void backward_through_gelu(Context& c, typename Context::template Variable<2> before,
+  void backward_through_gelu(Context& c, VariableOf<Context, 2> before,
                              TensorView<typename Context::Scalar const, 2, typename Context::Space> dy) const {
     using Real = typename Context::Real;
     using Kernel = kernel::Linear<typename Context::Space>;

@@ -41,8 +41,7 @@ class LogitScale {
   void visit(auto&& each) { each("logit_scale", scale_); }
 
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::LearnedScale<typename Context::Space>;
     Extents<1> const flat{x.value.size()};
@@ -67,8 +66,7 @@ class LogitScale {
     return y;
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
 

@@ -16,17 +16,15 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> multiply(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+[[nodiscard]] VariableOf<Context, Rank> multiply(Context& context, VariableOf<Context, Rank> x,
+                                                 VariableOf<Context, Rank> y) {
   detail::BinaryOperation<kernel::Times, Context, Rank> const made(context, "multiply", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> multiply(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    Sequence<typename Context::Scalar, typename Context::Space> const& y) {
+[[nodiscard]] SequenceOf<Context> multiply(Context& context, SequenceOf<Context> const& x,
+                                           SequenceOf<Context> const& y) {
   return x.with(multiply(context, x.tokens, y.tokens));
 }
 
@@ -36,9 +34,8 @@ template <class Context>
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the factors are not those of as many sequences and channels
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> multiply(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    typename Context::template Variable<2> factors) {
+[[nodiscard]] SequenceOf<Context> multiply(Context& context, SequenceOf<Context> const& x,
+                                           VariableOf<Context, 2> factors) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SequenceScale<typename Context::Space>;
   expect<ShapeError>(factors.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
@@ -67,9 +64,8 @@ template <class Context>
 /// excitation, where they are made of nn::global_average_pool.
 /// @shape x [rows, extent…, channels]   @shape factors [rows, channels]   @shape returns as x
 template <class Context, int Rank>
-requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> multiply(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    typename Context::template Variable<2> factors) {
+requires(Rank > 2) [[nodiscard]] VariableOf<Context, Rank> multiply(Context& context, VariableOf<Context, Rank> x,
+                                                                    VariableOf<Context, 2> factors) {
   return multiply(context, detail::as_tokens(x), factors).tokens.reshape(x.value.extent);
 }
 

@@ -12,8 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// The mean over the tokens of each sequence, padding left out; a sequence without tokens gives zeros.
 /// @shape returns [rows, width]
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> mean_pool(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, SequenceOf<Context> const& x) {
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Operand = nn::Operand<Context>;
   context.expect_whole_sequences("mean_pool");
@@ -31,8 +30,8 @@ template <class Context>
 
 namespace detail {
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> pooled_token(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, kernel::PooledToken which) {
+[[nodiscard]] VariableOf<Context, 2> pooled_token(Context& context, SequenceOf<Context> const& x,
+                                                  kernel::PooledToken which) {
   using Kernel = kernel::Pooling<typename Context::Space>;
   using Operand = nn::Operand<Context>;
   auto y = context.template variable<2>({x.layout.rows, x.width()});
@@ -52,8 +51,7 @@ template <class Context>
 /// tokens gives zeros.
 /// @shape returns [rows, width]
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> first_token(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, SequenceOf<Context> const& x) {
   context.expect_whole_sequences("first_token");
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
@@ -62,8 +60,7 @@ template <class Context>
 /// gives zeros.
 /// @shape returns [rows, width]
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> last_token(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {
   return detail::pooled_token(context, x, kernel::PooledToken::last);
 }
 

@@ -28,9 +28,7 @@ class PreNorm {
   /// @shape x.tokens [slots, width]   @shape returns as x
   /// @throws ShapeError when x has another width than norm or part
   template <class Context, class... More>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      More const&... more) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x, More const&... more) const {
     return add(context, x, part_.forward(context, norm_.forward(context, x), more...), dropout_);
   }
 

@@ -59,8 +59,7 @@ class Recurrent {
   /// @shape x.tokens [slots, inputs]   @shape returns [slots, width], zero in padding
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;
     using Kernel = kernel::Recurrent<Space>;
@@ -103,7 +102,7 @@ class Recurrent {
   }
   /// Says that it takes a Sequence.
   template <class Context, detail::NotSequence<Context> X>
-  Sequence<typename Context::Scalar, typename Context::Space> forward(Context&, X const& x) const {
+  SequenceOf<Context> forward(Context&, X const& x) const {
     return detail::require_sequence<Context>(x);
   }
 
@@ -118,8 +117,7 @@ class Recurrent {
   }
 
   template <class Context>
-  void backward(Context& c, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-                typename Context::template Variable<2> const& y,
+  void backward(Context& c, SequenceOf<Context> const& x, VariableOf<Context, 2> const& y,
                 kernel::RecurrentPass<typename Context::Real, typename Context::Space> const& pass) const {
     using Space = typename Context::Space;
     using Real = typename Context::Real;

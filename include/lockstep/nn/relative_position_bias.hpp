@@ -46,9 +46,8 @@ class RelativePositionBias {
   /// the queries are behind those before.
   /// @shape returns [heads, queries.length + keys.length - 1]
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(
-      Context& context, SequenceLayout<typename Context::Space> const& queries,
-      SequenceLayout<typename Context::Space> const& keys) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceLayout<typename Context::Space> const& queries,
+                                               SequenceLayout<typename Context::Space> const& keys) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::RelativeBias<typename Context::Space>;
     Index const earlier = context.earlier_tokens(), first = 1 - queries.length - earlier;
@@ -67,8 +66,7 @@ class RelativePositionBias {
   }
   /// For self-attention. Where sequences go on token by token, the keys are those before, too.
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, SequenceOf<Context> const& x) const {
     auto keys = x.layout;
     keys.length += context.earlier_tokens();
     return forward(context, x.layout, keys);

@@ -38,40 +38,36 @@ class RMSNorm {
   /// @shape x [rows, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<2> forward(Context& context,
-                                                               typename Context::template Variable<2> x) const {
+  [[nodiscard]] VariableOf<Context, 2> forward(Context& context, VariableOf<Context, 2> x) const {
     return normalize(context, x, x, {}, {}).normalized;
   }
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(forward(context, x.tokens));
   }
   /// Of each place of a picture, a clip or a series by itself.
   /// @shape x [rows, …, width]   @shape returns as x
   template <class Context, int Rank>
-  requires(Rank > 2) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) const {
+  requires(Rank > 2)
+      [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x) const {
     return detail::by_place(x, [&](auto const& rows) { return forward(context, rows); });
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>
-  typename Context::template Variable<2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<2>>(x);
+  VariableOf<Context, 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, 2>>(x);
   }
 
   /// What a residual stream is made of: the stream itself, for the next addition, and what the next part sees of it.
   template <class Context>
   struct Joined {
-    Sequence<typename Context::Scalar, typename Context::Space> sum, normalized;
+    SequenceOf<Context> sum, normalized;
   };
 
   /// sum = x + dropout(added) and its norm, in one pass.
   /// @throws ShapeError when the shapes differ or the width is another
   template <class Context>
-  [[nodiscard]] Joined<Context> join(Context& context,
-                                     Sequence<typename Context::Scalar, typename Context::Space> const& x,
-                                     Sequence<typename Context::Scalar, typename Context::Space> const& added,
+  [[nodiscard]] Joined<Context> join(Context& context, SequenceOf<Context> const& x, SequenceOf<Context> const& added,
                                      Dropout const& dropout) const {
     expect<ShapeError>(x.tokens.value.extent == added.tokens.value.extent, [&] {
       return weight_.layer("RMSNorm") + ": the input is " + to_string(x.tokens.value.extent) +
@@ -85,14 +81,13 @@ class RMSNorm {
  private:
   template <class Context>
   struct Both {
-    typename Context::template Variable<2> sum, normalized;
+    VariableOf<Context, 2> sum, normalized;
   };
 
   /// Without something added, `sum` is x itself.
   template <class Context>
-  Both<Context> normalize(Context& context, typename Context::template Variable<2> x,
-                          typename Context::template Variable<2> sum, typename Context::template Variable<2> added,
-                          kernel::RowDropout<typename Context::Space> dropout) const {
+  Both<Context> normalize(Context& context, VariableOf<Context, 2> x, VariableOf<Context, 2> sum,
+                          VariableOf<Context, 2> added, kernel::RowDropout<typename Context::Space> dropout) const {
     using Real = typename Context::Real;
     using Kernel = kernel::RMSNorm<typename Context::Space>;
     check(x.value.extent);
@@ -128,8 +123,7 @@ class RMSNorm {
 
   /// The gradient of the sum when nobody used its norm.
   template <class Context>
-  static void pass_on(Context& c, typename Context::template Variable<2> x, typename Context::template Variable<2> sum,
-                      typename Context::template Variable<2> added,
+  static void pass_on(Context& c, VariableOf<Context, 2> x, VariableOf<Context, 2> sum, VariableOf<Context, 2> added,
                       kernel::RowDropout<typename Context::Space> dropout) {
     using Operand = nn::Operand<Context>;
     Extents<1> const flat{sum.value.size()};

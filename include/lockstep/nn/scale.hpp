@@ -10,15 +10,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// y = factor * x elementwise. One that is learned is LogitScale.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> scale(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x, double factor) {
+[[nodiscard]] VariableOf<Context, Rank> scale(Context& context, VariableOf<Context, Rank> x, double factor) {
   detail::Elementwise<kernel::Multiple, Context, Rank> const made(context, x, {factor});
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> scale(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, double factor) {
+[[nodiscard]] SequenceOf<Context> scale(Context& context, SequenceOf<Context> const& x, double factor) {
   return x.with(scale(context, x.tokens, factor));
 }
 

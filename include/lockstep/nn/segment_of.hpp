@@ -17,9 +17,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @shape x.tokens [segment.slots * segments, width]   @shape returns tokens [segment.slots, width]
 /// @throws ShapeError when the slots of x are no multiple of the segment's, or there are too few segments
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> segment_of(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index number,
-    SequenceLayout<typename Context::Space> const& segment) {
+[[nodiscard]] SequenceOf<Context> segment_of(Context& context, SequenceOf<Context> const& x, Index number,
+                                             SequenceLayout<typename Context::Space> const& segment) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::EveryRow<typename Context::Space>;
   auto const slots = segment.slots, stride = slots == 0 ? number + 1 : x.layout.slots / slots;

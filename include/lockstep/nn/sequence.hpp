@@ -21,6 +21,10 @@ struct Sequence {
   [[nodiscard]] Sequence with(Variable<Scalar, 2, Space> other) const noexcept { return {other, layout}; }
 };
 
+/// What layers over tokens take and return in a context.
+template <class Context>
+using SequenceOf = Sequence<typename Context::Scalar, typename Context::Space>;
+
 namespace detail {
 
 /// Every row of a matrix as a sequence of one token, every picture as one of its places. Without positions there is no

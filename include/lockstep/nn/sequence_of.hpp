@@ -18,8 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @shape returns tokens [layout.slots, N]
 /// @throws ShapeError when the column's parts disagree in rows
 template <class Context, SequenceColumn<typename Context::Space> Column>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> sequence_of(
-    Context& context, Column const& column, TensorView<Index const, 1, typename Context::Space> positions) {
+[[nodiscard]] SequenceOf<Context> sequence_of(Context& context, Column const& column,
+                                              TensorView<Index const, 1, typename Context::Space> positions) {
   auto const layout = layout_of<typename Context::Space>(column, positions);
   constexpr int leading = RaggedSequences<Column, typename Context::Space> ? 1 : 2;
   auto const& extent = column.values.extent;

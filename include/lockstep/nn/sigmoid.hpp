@@ -11,15 +11,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// the logits instead: binary_cross_entropy_with_logits.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> sigmoid(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> sigmoid(Context& context, VariableOf<Context, Rank> x) {
   detail::Elementwise<kernel::Sigmoid, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> sigmoid(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> sigmoid(Context& context, SequenceOf<Context> const& x) {
   return x.with(sigmoid(context, x.tokens));
 }
 

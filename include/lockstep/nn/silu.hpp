@@ -11,15 +11,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// forward also keeps the slopes; backward multiplies by them.
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> silu(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> silu(Context& context, VariableOf<Context, Rank> x) {
   detail::Elementwise<kernel::Silu, Context, Rank> const made(context, x);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> silu(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> silu(Context& context, SequenceOf<Context> const& x) {
   return x.with(silu(context, x.tokens));
 }
 

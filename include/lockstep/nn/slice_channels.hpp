@@ -18,8 +18,8 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when x has not these channels
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> slice_channels(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x, Index first, Index count) {
+[[nodiscard]] VariableOf<Context, Rank> slice_channels(Context& context, VariableOf<Context, Rank> x, Index first,
+                                                       Index count) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Channels<typename Context::Space>;
   expect<ShapeError>(first >= 0 && count >= 0 && first + count <= x.value.extent.back(), [&] {
@@ -45,8 +45,8 @@ template <class Context, int Rank>
 
 /// The same for each token.
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> slice_channels(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x, Index first, Index count) {
+[[nodiscard]] SequenceOf<Context> slice_channels(Context& context, SequenceOf<Context> const& x, Index first,
+                                                 Index count) {
   return x.with(slice_channels(context, x.tokens, first, count));
 }
 

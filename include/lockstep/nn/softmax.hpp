@@ -14,8 +14,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @shape x and the result [rows, …, channels]
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> softmax(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, Rank> softmax(Context& context, VariableOf<Context, Rank> x) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::Softmax<typename Context::Space>;
   auto const y = context.template variable<Rank>(x.value.extent);
@@ -34,8 +33,7 @@ template <class Context, int Rank>
 }
 /// The same for each token.
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> softmax(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> softmax(Context& context, SequenceOf<Context> const& x) {
   return x.with(softmax(context, x.tokens));
 }
 

@@ -69,8 +69,7 @@ class SpacePooling {
   /// window) / stride + 1
   /// @throws ShapeError when x is smaller than the window
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
-      Context& context, typename Context::template Variable<Dims + 2> x) const {
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::SpacePooling<typename Context::Space>;
     kernel::ConvolutionShape shape{.rows = x.extent(0),
@@ -126,8 +125,7 @@ using AveragePool3d = SpacePooling<3, Pool::average>;
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]
 /// @determinism bitwise, for any number of threads
 template <class Context, int Rank>
-[[nodiscard]] typename Context::template Variable<2> global_average_pool(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x) {
+[[nodiscard]] VariableOf<Context, 2> global_average_pool(Context& context, VariableOf<Context, Rank> x) {
   using Operand = nn::Operand<Context>;
   using Kernel = kernel::SpacePooling<typename Context::Space>;
   static_assert(Rank >= 3, "Lockstep: global_average_pool takes [rows, extent…, channels]");

@@ -17,8 +17,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @throws ShapeError when a sequence has no position
 /// @determinism bitwise: a sample meets the same numbers on any rank, in any row, with any padding
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> standard_normal_like(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] SequenceOf<Context> standard_normal_like(Context& context, SequenceOf<Context> const& x) {
   expect<ShapeError>(x.layout.positions.size() == x.layout.rows, [&] {
     return "standard_normal_like: x has " + std::to_string(x.layout.rows) + " sequences and there are " +
            std::to_string(x.layout.positions.size()) + " positions; each needs one: batch.positions()";
@@ -36,9 +35,8 @@ template <class Context>
 /// key
 /// @throws ShapeError when there is not one position for each row
 template <class Context, int Rank>
-requires(Rank > 1) [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> standard_normal_like(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    TensorView<Index const, 1, typename Context::Space> positions) {
+requires(Rank > 1) [[nodiscard]] VariableOf<Context, Rank> standard_normal_like(
+    Context& context, VariableOf<Context, Rank> x, TensorView<Index const, 1, typename Context::Space> positions) {
   expect<ShapeError>(x.extent(0) == positions.size(), [&] {
     return "standard_normal_like: x is " + to_string(x.value.extent) + " and there are " +
            std::to_string(positions.size()) + " positions; each row needs that of its sample (batch.positions())";

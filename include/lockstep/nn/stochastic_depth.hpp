@@ -27,8 +27,7 @@ class StochasticDepth {
   /// Each sequence as a whole.
   /// @throws ShapeError when the sequences have no positions
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return x.with(drop(context, x.tokens, x.layout));
   }
 
@@ -36,9 +35,8 @@ class StochasticDepth {
   /// @shape x [rows, …, channels]   @shape positions [rows], each sample's place in the epoch: the random key
   /// @throws ShapeError when there are more or fewer positions than rows
   template <class Context, int Rank>
-  [[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> forward(
-      Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-      TensorView<Index const, 1, typename Context::Space> positions) const {
+  [[nodiscard]] VariableOf<Context, Rank> forward(Context& context, VariableOf<Context, Rank> x,
+                                                  TensorView<Index const, 1, typename Context::Space> positions) const {
     auto const tokens = detail::as_tokens(x, positions);
     return drop(context, tokens.tokens, tokens.layout).reshape(x.value.extent);
   }
@@ -52,8 +50,8 @@ class StochasticDepth {
   }
 
   template <class Context>
-  typename Context::template Variable<2> drop(Context& context, typename Context::template Variable<2> x,
-                                              kernel::SequenceLayout<typename Context::Space> layout) const {
+  VariableOf<Context, 2> drop(Context& context, VariableOf<Context, 2> x,
+                              kernel::SequenceLayout<typename Context::Space> layout) const {
     using Kernel = kernel::SampleDropout<typename Context::Space>;
     using Operand = nn::Operand<Context>;
     auto const mask = dropout_.mask(context);

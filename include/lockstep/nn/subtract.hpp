@@ -11,17 +11,15 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when the shapes differ
 template <class Context, int Rank>
-[[nodiscard]] Variable<typename Context::Scalar, Rank, typename Context::Space> subtract(
-    Context& context, Variable<typename Context::Scalar, Rank, typename Context::Space> x,
-    Variable<typename Context::Scalar, Rank, typename Context::Space> y) {
+[[nodiscard]] VariableOf<Context, Rank> subtract(Context& context, VariableOf<Context, Rank> x,
+                                                 VariableOf<Context, Rank> y) {
   detail::BinaryOperation<kernel::Minus, Context, Rank> const made(context, "subtract", x, y);
   context.on_backward(made.output(), std::tuple{}, [made](Context& c) { made.backward(c); });
   return made.output();
 }
 template <class Context>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> subtract(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-    Sequence<typename Context::Scalar, typename Context::Space> const& y) {
+[[nodiscard]] SequenceOf<Context> subtract(Context& context, SequenceOf<Context> const& x,
+                                           SequenceOf<Context> const& y) {
   return x.with(subtract(context, x.tokens, y.tokens));
 }
 

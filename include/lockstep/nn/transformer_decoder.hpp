@@ -50,9 +50,8 @@ class TransformerDecoder {
   /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
   /// @throws ShapeError when either has another width, or they have another number of sequences
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x,
+                                            SequenceOf<Context> const& memory) const {
     auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
     for (auto const& layer : layers_) {
       x = layer.forward(context, x, memory, reader);

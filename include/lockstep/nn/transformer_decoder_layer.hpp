@@ -52,9 +52,8 @@ class TransformerDecoderLayer {
   /// @shape x.tokens, memory.tokens [slots, width], of as many sequences   @shape returns as x
   /// @throws ShapeError when either has another width, or they have another number of sequences
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& memory) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            SequenceOf<Context> const& memory) const {
     return forward(context, x, memory, detail::Reader::one_of_several);
   }
 
@@ -62,9 +61,8 @@ class TransformerDecoderLayer {
   friend class TransformerDecoder;
 
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      Sequence<typename Context::Scalar, typename Context::Space> const& memory, detail::Reader reader) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            SequenceOf<Context> const& memory, detail::Reader reader) const {
     auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
       return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
     };

@@ -54,8 +54,7 @@ class TransformerEncoder {
   /// @shape x.tokens [rows * length, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> x) const {
     auto reader = detail::Reader::one_of_several;  // of what the caller has, who may read it once more
     for (auto const& layer : layers_) {
       x = layer.forward(context, x, reader);

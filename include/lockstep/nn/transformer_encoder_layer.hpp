@@ -54,8 +54,7 @@ class TransformerEncoderLayer {
   /// @shape x.tokens [rows * length, width]   @shape returns as x
   /// @throws ShapeError when x has another width
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x) const {
     return forward(context, x, detail::Reader::one_of_several);
   }
 
@@ -63,9 +62,8 @@ class TransformerEncoderLayer {
   friend class TransformerEncoder;
 
   template <class Context>
-  [[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> forward(
-      Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x,
-      detail::Reader reader) const {
+  [[nodiscard]] SequenceOf<Context> forward(Context& context, SequenceOf<Context> const& x,
+                                            detail::Reader reader) const {
     auto const part = [&](auto const& norm, auto reads, auto const& in, auto const& of) {
       return detail::residual_part(context, norm, dropout_, norm_first_, reads, in, of);
     };

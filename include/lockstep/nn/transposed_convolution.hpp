@@ -56,8 +56,7 @@ class TransposedConvolution : public detail::ConvolutionBase<Dims> {
   /// + output padding - 2 padding
   /// @throws ShapeError when x has other channels, or no place is left
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
-      Context& context, typename Context::template Variable<Dims + 2> x) const {
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Convolution<typename Context::Space>;
     using OfChannels = kernel::ChannelBias<typename Context::Space>;

@@ -34,8 +34,7 @@ class Upsample {
 
   /// @shape x [rows, extent…, channels]   @shape returns [rows, extent * factor…, channels]
   template <class Context>
-  [[nodiscard]] typename Context::template Variable<Dims + 2> forward(
-      Context& context, typename Context::template Variable<Dims + 2> x) const {
+  [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::Upsample<typename Context::Space>;
     kernel::UpsampleShape shape{.rows = x.extent(0), .channels = x.extent(Dims + 1), .factor = factor_.in_space(1)};
@@ -59,8 +58,8 @@ class Upsample {
   }
   /// Says that it takes a Variable.
   template <class Context, detail::OfBatch X>
-  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
-    return detail::refuse_batch<typename Context::template Variable<Dims + 2>>(x);
+  VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
+    return detail::refuse_batch<VariableOf<Context, Dims + 2>>(x);
   }
 
  private:

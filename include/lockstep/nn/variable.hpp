@@ -57,6 +57,10 @@ struct Variable {
   [[nodiscard]] TensorView<Scalar const, Rank, Space> gradient() const noexcept { return {slot->data, value.extent}; }
 };
 
+/// What layers take and return in a context: its element type, in its space.
+template <class Context, int Rank>
+using VariableOf = Variable<typename Context::Scalar, Rank, typename Context::Space>;
+
 /// Says how activations are added, subtracted and multiplied.
 template <class Scalar, int Rank, class Space>
 Variable<Scalar, Rank, Space> operator+(Variable<Scalar, Rank, Space> const& x, Variable<Scalar, Rank, Space> const&) {

@@ -15,7 +15,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 template <class Rule, class Context, int Rank>
 class BinaryOperation {
  public:
-  using Variable = typename Context::template Variable<Rank>;
+  using Variable = VariableOf<Context, Rank>;
 
   /// @throws ShapeError, naming `name`, when the shapes differ
   BinaryOperation(Context& context, char const* name, Variable x, Variable y)

@@ -27,14 +27,14 @@ class ConvolutionBase {
 
   /// Says that it takes a Variable.
   template <class Context, OfBatch X>
-  typename Context::template Variable<Dims + 2> forward(Context&, X const& x) const {
-    return refuse_batch<typename Context::template Variable<Dims + 2>>(x);
+  VariableOf<Context, Dims + 2> forward(Context&, X const& x) const {
+    return refuse_batch<VariableOf<Context, Dims + 2>>(x);
   }
   /// Says which.
   template <class Context, int Rank>
   requires(Rank != Dims + 2)  //
-      typename Context::template Variable<Dims + 2> forward(
-          Context&, nn::Variable<typename Context::Scalar, Rank, typename Context::Space> const&) const {
+      VariableOf<Context, Dims + 2> forward(Context&, nn::VariableOf<Context, Rank> const&)
+  const {
     static_assert(Rank == Dims + 2,
                   "Lockstep: a convolution takes rows, as many axes of space as it has itself, and channels: Conv1d "
                   "[rows, length, channels], Conv2d [rows, height, width, channels]; x.reshape(Extents<3>{...}) has "

@@ -11,7 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 template <class Rule, class Context, int Rank>
 class Elementwise {
  public:
-  using Variable = typename Context::template Variable<Rank>;
+  using Variable = VariableOf<Context, Rank>;
 
   Elementwise(Context& context, Variable x, Rule rule = {})
       : x_(x), y_(context.template variable<Rank>(x.value.extent)), kept_{y_.value.data, flat()}, rule_(rule) {

@@ -53,7 +53,7 @@ class EmbeddingParts {
 
   struct Source {
     Parameter const* table = nullptr;  // or null: `dense`
-    typename Context::template Variable<2> dense{};
+    VariableOf<Context, 2> dense{};
     SegmentPlan const* plan = nullptr;  // that came with the column
     int segment = 0;
   };

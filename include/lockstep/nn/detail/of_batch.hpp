@@ -36,11 +36,11 @@ template <class Variable, class X>
 
 /// What is no Sequence, where a layer over tokens takes one.
 template <class X, class Context>
-concept NotSequence = !std::is_convertible_v<X const&, Sequence<typename Context::Scalar, typename Context::Space>>;
+concept NotSequence = !std::is_convertible_v<X const&, SequenceOf<Context>>;
 
 /// Says so. Nothing is returned, as it does not compile.
 template <class Context, class X>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> require_sequence(X const&) {
+[[nodiscard]] SequenceOf<Context> require_sequence(X const&) {
   static_assert(!std::is_same_v<X, X>,
                 "Lockstep: a layer over tokens takes a Sequence: nn::sequence_of makes one of a batch's column, "
                 "nn::FusedEmbedding of ids, and nn::Conv1d of another");

@@ -17,9 +17,9 @@ enum class Reader {
 /// norm(x + dropout(part(x))), or x + dropout(part(norm(x))). What the part makes must be new and nobody else's, and
 /// the part must read its input by Linear: both make room for what comes next.
 template <class Context, class Part>
-[[nodiscard]] Sequence<typename Context::Scalar, typename Context::Space> residual_part(
-    Context& context, LayerNorm const& norm, Dropout const& dropout, bool norm_first, Reader reader,
-    Sequence<typename Context::Scalar, typename Context::Space> const& x, Part const& part) {
+[[nodiscard]] SequenceOf<Context> residual_part(Context& context, LayerNorm const& norm, Dropout const& dropout,
+                                                bool norm_first, Reader reader, SequenceOf<Context> const& x,
+                                                Part const& part) {
   auto const joined = [&] {
     if (!norm_first) return norm.forward_in_place(context, x, part(x), dropout);
     auto const normalized = norm.forward(context, x);

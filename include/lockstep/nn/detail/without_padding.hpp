@@ -12,8 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 /// The tokens of x, with zeros in padding; x itself where nothing is padding.
 /// @shape returns [x.layout.slots, x.width()]
 template <class Context>
-[[nodiscard]] typename Context::template Variable<2> without_padding(
-    Context& context, Sequence<typename Context::Scalar, typename Context::Space> const& x) {
+[[nodiscard]] VariableOf<Context, 2> without_padding(Context& context, SequenceOf<Context> const& x) {
   using Kernel = kernel::ClearPadding<typename Context::Space>;
   using Operand = nn::Operand<Context>;
   if (x.layout.is_ragged() || x.layout.lengths.empty()) return x.tokens;
