@@ -2,7 +2,6 @@
 // What a translation unit pays for our umbrella, and for that of PyTorch: processor seconds and peak memory of the
 // compiler. The compilations alternate, so that both see the same machine.
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include <lockstep/app/run.hpp>
 #include <lockstep/lockstep.hpp>

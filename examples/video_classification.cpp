@@ -3,7 +3,6 @@
 // noise, and one direction is twice as frequent as each of the others, which the weights of the loss make up for.
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <lockstep/app/run.hpp>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>

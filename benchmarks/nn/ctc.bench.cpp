@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of a batch of sequences of logits against shorter ones of labels, and its gradient.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -3,9 +3,7 @@
 // in shards, against steps on the same texts at once. One thread each, in samples per second of processor time.
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <lockstep/parallel/reproducible.hpp>

@@ -8,7 +8,6 @@
 // attention.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 // Two ranks on two cores as they are, over what was predicted for them from a run on one of the cores and from what an
 // all-reduce takes when nothing else is done. 1 is right, more is faster than predicted.
 #include <cstdio>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,7 +3,6 @@
 // state, against PyTorch's eager mode: its bytes over ours.
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include <lockstep/parallel/single_device.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <lockstep/data/pad_collate.hpp>

@@ -5,7 +5,6 @@
 #include <rapidcheck.h>
 
 #include <cmath>
-#include <set>
 #include <unordered_set>
 #include <vector>
 

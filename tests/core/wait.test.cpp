@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <limits>
-#include <new>
 #include <thread>
 
 using lockstep::Backoff;

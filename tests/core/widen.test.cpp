@@ -2,7 +2,6 @@
 #include <lockstep/core/widen.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>

@@ -2,12 +2,10 @@
 #include <lockstep/data/aggregate.hpp>
 
 #include <array>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/ragged_collate.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <type_traits>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 

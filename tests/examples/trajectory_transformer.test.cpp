@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include <lockstep/data/pad_collate.hpp>

@@ -5,7 +5,6 @@
 
 #include <lockstep/memory/cuda_graph.cuh>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <thread>

@@ -3,10 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <limits>
-#include <vector>
-
 #include "values.hpp"
 #include "view.hpp"
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <vector>
 
 #include <lockstep/kernel/write.hpp>
 

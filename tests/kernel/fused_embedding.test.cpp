@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include <algorithm>
 #include <any>
 #include <deque>
 #include <string>

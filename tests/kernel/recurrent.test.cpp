@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <limits>
 #include <vector>
 
 #include <lockstep/core/thread_pool.hpp>

@@ -13,7 +13,6 @@
 #include <iterator>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <lockstep/launch/run.hpp>
 

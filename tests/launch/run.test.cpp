@@ -10,7 +10,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <set>
 #include <stdexcept>
 #include <thread>
 

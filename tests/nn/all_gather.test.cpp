@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <span>
-
 #include <lockstep/comm/connect.hpp>
 #include <lockstep/launch/run.hpp>
 #include <lockstep/nn/half_precision.hpp>

@@ -3,11 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include <lockstep/core/error.hpp>

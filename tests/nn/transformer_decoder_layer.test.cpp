@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include <lockstep/nn/gelu.hpp>
 #include <lockstep/nn/linear.hpp>

@@ -14,7 +14,6 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -4,9 +4,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include <numeric>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>

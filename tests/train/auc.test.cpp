@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>

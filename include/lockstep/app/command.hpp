@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>

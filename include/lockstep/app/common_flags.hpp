@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>

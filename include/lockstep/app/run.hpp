@@ -10,7 +10,6 @@
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include <lockstep/app/backend.hpp>

@@ -11,7 +11,6 @@
 #include <span>
 #include <string>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <span>
-#include <type_traits>
 
 #include <lockstep/comm/work.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <iterator>
 #include <span>
-#include <type_traits>
 
 #include <lockstep/comm/work.hpp>
 

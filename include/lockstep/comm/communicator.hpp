@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
-#include <cstddef>
 
 #include <lockstep/comm/piece.hpp>
 #include <lockstep/memory/resource.hpp>

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <lockstep/core/detail/utf8.hpp>

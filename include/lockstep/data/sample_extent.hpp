@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include <lockstep/core/index.hpp>

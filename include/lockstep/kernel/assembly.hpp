@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 
 #include <lockstep/kernel/sequence_layout.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include <lockstep/core/contract.hpp>

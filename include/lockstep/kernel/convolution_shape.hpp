@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <string>
 
 #include <lockstep/core/tensor_view.hpp>
 

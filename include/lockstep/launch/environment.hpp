@@ -2,7 +2,6 @@
 #pragma once
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>

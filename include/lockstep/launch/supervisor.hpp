@@ -2,7 +2,6 @@
 #pragma once
 #include <poll.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>

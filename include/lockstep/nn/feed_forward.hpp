@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <type_traits>
 
 #include <lockstep/core/contract.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <tuple>
 
 #include <lockstep/kernel/gated_linear.hpp>
 #include <lockstep/kernel/linear.hpp>

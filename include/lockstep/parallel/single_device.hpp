@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <span>
-#include <utility>
 
 #include <lockstep/parallel/detail/ready_parts.hpp>
 #include <lockstep/parallel/optimizer_state.hpp>

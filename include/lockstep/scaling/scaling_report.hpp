@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <utility>

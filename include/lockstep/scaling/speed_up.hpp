@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>

@@ -2,9 +2,7 @@
 #include <lockstep/data/source/finite.hpp>
 
 #include <array>
-#include <cmath>
 #include <concepts>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>

@@ -4,11 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <vector>
-
 #include "kernel/values.hpp"
 #include "memory/device.hpp"
 

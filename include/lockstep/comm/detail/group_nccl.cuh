@@ -4,7 +4,6 @@
 #include <nccl.h>
 
 #include <chrono>
-#include <cstddef>
 #include <future>
 #include <string>
 #include <system_error>

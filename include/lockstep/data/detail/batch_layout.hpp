@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/data/data_loader_options.hpp>

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include <lockstep/data/dataset.hpp>

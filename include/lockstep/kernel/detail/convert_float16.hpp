@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 
 #include <lockstep/core/float16.hpp>
 #include <lockstep/core/index.hpp>

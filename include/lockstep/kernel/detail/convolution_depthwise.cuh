@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>

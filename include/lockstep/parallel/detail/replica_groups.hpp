@@ -5,7 +5,6 @@
 #include <exception>
 #include <mutex>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <lockstep/comm/communicator.hpp>

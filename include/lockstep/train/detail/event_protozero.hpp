@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
