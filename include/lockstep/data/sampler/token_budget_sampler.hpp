@@ -133,11 +133,11 @@ struct TokenBudgetSampler {
             "fewest_batches is " + std::to_string(fewest_batches) + "; it must be within [1, 2^31)");
     require(most_rows >= 1 && most_rows <= most,
             "most_rows is " + std::to_string(most_rows) + "; it must be within [1, 2^31)");
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      require(lengths[i] >= 0 && lengths[i] <= tokens,
-              "sample " + std::to_string(i) + " has length " + std::to_string(lengths[i]) + ", and a batch has " +
-                  std::to_string(tokens) + " tokens; lengths lie in [0, tokens]: shorten the sample or raise `tokens`");
-    }
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      if (lengths[i] < 0 || lengths[i] > tokens)
+        throw ConfigError("TokenBudgetSampler: sample " + std::to_string(i) + " has length " +
+                          std::to_string(lengths[i]) + ", and a batch has " + std::to_string(tokens) +
+                          " tokens; lengths lie in [0, tokens]: shorten the sample or raise `tokens`");
     return Order(*this);
   }
 };
