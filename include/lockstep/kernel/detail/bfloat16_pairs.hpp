@@ -24,7 +24,7 @@ typedef Bfloat16Pair PairLanes __attribute__((vector_size(64)));
 
 /// sum[x] += a's first * b[x]'s first + a's second * b[x]'s second.
 template <class Sums>
-LOCKSTEP_INLINED void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b) noexcept {
+[[gnu::always_inline]] inline void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b) noexcept {
   PairLanes const all = a - PairLanes{};  // a in every lane
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(all), "v"(b));
 }
@@ -34,7 +34,7 @@ LOCKSTEP_INLINED void add_products(Sums& sum, Bfloat16Pair a, PairLanes const& b
 }
 
 /// Pairs of what lies side by side: to[p] of from[2 p] and from[2 p + 1], or zero where that is the end.
-LOCKSTEP_INLINED void pair_neighbours(float const* from, Index count, Bfloat16Pair* to) noexcept {
+[[gnu::always_inline]] inline void pair_neighbours(float const* from, Index count, Bfloat16Pair* to) noexcept {
   typedef float Floats __attribute__((vector_size(64)));
   Index i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -49,7 +49,8 @@ LOCKSTEP_INLINED void pair_neighbours(float const* from, Index count, Bfloat16Pa
 }
 
 /// Pairs of two rows: to[x] of first[x] and second[x], or zero where there is no second.
-LOCKSTEP_INLINED void pair_rows(float const* first, float const* second, Index count, Bfloat16Pair* to) noexcept {
+[[gnu::always_inline]] inline void pair_rows(float const* first, float const* second, Index count,
+                                             Bfloat16Pair* to) noexcept {
   typedef float Floats __attribute__((vector_size(64)));
   typedef std::uint16_t Rounded __attribute__((vector_size(32)));
   Index x = 0;
@@ -70,8 +71,8 @@ LOCKSTEP_INLINED void pair_rows(float const* first, float const* second, Index c
 
 /// pack_panel, of pairs of steps. One of B's strides must be 1.
 template <Index width>
-LOCKSTEP_INLINED void pack_panel_of_pairs(Strided<float const> b, Index depth, Index valid,
-                                          Bfloat16Pair* out) noexcept {
+[[gnu::always_inline]] inline void pack_panel_of_pairs(Strided<float const> b, Index depth, Index valid,
+                                                       Bfloat16Pair* out) noexcept {
   constexpr Index lanes = 16;
   Index const steps = (depth + 1) / 2;
   if (b.column == 1) {
@@ -102,8 +103,8 @@ LOCKSTEP_INLINED void pack_panel_of_pairs(Strided<float const> b, Index depth, I
 
 /// Pairs of steps of B's columns, each column's side by side: column x at out + x * out_row, zeros up to `all` steps, a
 /// multiple of 16. B's rows are contiguous.
-LOCKSTEP_INLINED void pack_columns_as_rows(Strided<float const> b, Index depth, Index columns, Bfloat16Pair* out,
-                                           Index all) noexcept {
+[[gnu::always_inline]] inline void pack_columns_as_rows(Strided<float const> b, Index depth, Index columns,
+                                                        Bfloat16Pair* out, Index all) noexcept {
   constexpr Index lanes = 16;
   Bfloat16Pair square[lanes * lanes] = {};
   for (Index p = 0; p < all; p += lanes) {

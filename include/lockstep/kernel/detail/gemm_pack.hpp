@@ -7,19 +7,14 @@
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/strided.hpp>
 
-#if defined(__GNUC__)
-#define LOCKSTEP_INLINED [[gnu::always_inline]] inline
-#else
-#define LOCKSTEP_INLINED inline
-#endif
-
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 #if defined(LOCKSTEP_HAS_SHUFFLE)
 /// One step of a transposition by halves: of two rows that are `distance` apart, each keeps its own half of the columns
 /// and gives the other half away.
 template <int distance, class Vector, int... column>
-LOCKSTEP_INLINED void exchange(Vector& upper, Vector& lower, std::integer_sequence<int, column...>) noexcept {
+[[gnu::always_inline]] inline void exchange(Vector& upper, Vector& lower,
+                                            std::integer_sequence<int, column...>) noexcept {
   constexpr int lanes = sizeof...(column);
   Vector const above = upper, below = lower;
   upper = __builtin_shufflevector(above, below, (column & distance ? column - distance + lanes : column)...);
@@ -27,7 +22,7 @@ LOCKSTEP_INLINED void exchange(Vector& upper, Vector& lower, std::integer_sequen
 }
 
 template <int distance, std::size_t lanes, class Vector>
-LOCKSTEP_INLINED void exchange_all(Vector (&rows)[lanes]) noexcept {
+[[gnu::always_inline]] inline void exchange_all(Vector (&rows)[lanes]) noexcept {
   for (std::size_t i = 0; i < lanes; ++i)
     if ((i & distance) == 0)
       exchange<distance>(rows[i], rows[i + distance], std::make_integer_sequence<int, int{lanes}>{});
@@ -37,7 +32,7 @@ LOCKSTEP_INLINED void exchange_all(Vector (&rows)[lanes]) noexcept {
 
 /// to[p * to_row + x] = from[x * from_row + p] for p and x below the lanes of a vector.
 template <class T, std::size_t bytes>
-LOCKSTEP_INLINED void transpose_square(T const* from, Index from_row, T* to, Index to_row) noexcept {
+[[gnu::always_inline]] inline void transpose_square(T const* from, Index from_row, T* to, Index to_row) noexcept {
   constexpr std::size_t lanes = bytes / sizeof(T);
 #if defined(LOCKSTEP_HAS_SHUFFLE)
   typedef T Vector __attribute__((vector_size(bytes)));
@@ -55,7 +50,7 @@ LOCKSTEP_INLINED void transpose_square(T const* from, Index from_row, T* to, Ind
 
 /// One panel: `valid` of its `width` columns exist.
 template <class T, std::size_t bytes, Index width>
-LOCKSTEP_INLINED void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
+[[gnu::always_inline]] inline void pack_panel(Strided<T const> b, Index depth, Index valid, T* out) noexcept {
   constexpr Index lanes = bytes / sizeof(T);
   Index const squares = b.row == 1 ? valid / lanes * lanes : 0, steps = depth / lanes * lanes;
   for (Index p = 0; p < steps; p += lanes)
@@ -76,7 +71,7 @@ LOCKSTEP_INLINED void pack_panel(Strided<T const> b, Index depth, Index valid, T
 /// Copies [depth, columns] of B into panels of `width` columns, each step's columns side by side, zeros beyond the
 /// last.
 template <class T, std::size_t bytes, Index width>
-LOCKSTEP_INLINED void pack_panels(Strided<T const> b, Index depth, Index columns, T* out) noexcept {
+[[gnu::always_inline]] inline void pack_panels(Strided<T const> b, Index depth, Index columns, T* out) noexcept {
   for (Index j = 0; j < columns; j += width)
     pack_panel<T, bytes, width>(b.at(0, j), depth, columns - j < width ? columns - j : width, out + j * depth);
 }

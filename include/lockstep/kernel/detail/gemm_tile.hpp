@@ -44,7 +44,7 @@ template <class T, class Factor>
 
 /// sum[x] += a * b[x].
 template <class Sums, class T, class Factors>
-LOCKSTEP_INLINED void add_products(Sums& sum, T a, Factors const& b) noexcept {
+[[gnu::always_inline]] inline void add_products(Sums& sum, T a, Factors const& b) noexcept {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
@@ -57,7 +57,7 @@ LOCKSTEP_INLINED void add_products(Sums& sum, T a, Factors const& b) noexcept {
 /// has to be waited for.
 /// `at` counts the accumulators: constants, as indices of arrays that are to stay in registers must be.
 template <class T, std::size_t bytes, Index rows, Index vectors, class Factor, Index... at>
-LOCKSTEP_INLINED void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
+[[gnu::always_inline]] inline void multiply_tile(GemmTile<T, Factor> const& tile, std::integer_sequence<Index, at...>) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
@@ -249,7 +249,6 @@ struct Bfloat16Tile {
 #endif
 
 #undef LOCKSTEP_COMPILED_FOR
-#undef LOCKSTEP_INLINED
 
 template <class T, InstructionSet set>
 struct TileFor {

@@ -9,12 +9,6 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 
-#if defined(__GNUC__)
-#define LOCKSTEP_INLINED [[gnu::always_inline]] inline
-#else
-#define LOCKSTEP_INLINED inline
-#endif
-
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// Philox for as many counters at once as a vector has 64-bit lanes. Each word of the state stands in the low half of a
@@ -25,7 +19,7 @@ struct PhiloxLanes {
   typedef Word Words __attribute__((vector_size(bytes)));
 
   /// x = (low half of x) * (low half of y). Named to gcc, which would emulate a product of 64 bits.
-  LOCKSTEP_INLINED static void multiply(Words& x, Words const& y) noexcept {
+  [[gnu::always_inline]] static void multiply(Words& x, Words const& y) noexcept {
 #if defined(__x86_64__) && !defined(__clang__) && !defined(__CUDACC__)
 #if !defined(__AVX__)
     // Among instructions of AVX the older form waits for the upper halves of its register, many times its own time.
@@ -41,8 +35,8 @@ struct PhiloxLanes {
   }
 
   template <int... lane>
-  LOCKSTEP_INLINED static void fill(std::uint64_t key, std::uint64_t position, std::uint64_t first, std::uint16_t* bits,
-                                    std::integer_sequence<int, lane...>) noexcept {
+  [[gnu::always_inline]] static void fill(std::uint64_t key, std::uint64_t position, std::uint64_t first,
+                                          std::uint16_t* bits, std::integer_sequence<int, lane...>) noexcept {
     static_assert(std::endian::native == std::endian::little, "Lockstep: half-words are read in memory order");
     Words const m0 = Words{} + std::uint64_t{0xD2511F53}, m2 = Words{} + std::uint64_t{0xCD9E8D57};
     Words x0 = Words{} + position, x1 = x0 >> 32, x2 = Words{std::uint64_t{lane}...} + first, x3 = x2 >> 32;
@@ -73,14 +67,12 @@ struct PhiloxLanes {
 };
 
 template <std::size_t bytes>
-LOCKSTEP_INLINED void fill_philox(std::uint64_t key, std::uint64_t position, std::uint64_t first, Index blocks,
-                                  std::uint16_t* bits) noexcept {
+[[gnu::always_inline]] inline void fill_philox(std::uint64_t key, std::uint64_t position, std::uint64_t first,
+                                               Index blocks, std::uint16_t* bits) noexcept {
   for (Index b = 0; b < blocks; b += PhiloxLanes<bytes>::count)
     PhiloxLanes<bytes>::fill(key, position, first + static_cast<std::uint64_t>(b), bits + 8 * b,
                              std::make_integer_sequence<int, PhiloxLanes<bytes>::count>{});
 }
-#undef LOCKSTEP_INLINED
-
 // Apart from the loops that call them: those are compiled for each set from one body, which cannot name instructions.
 [[gnu::noinline]] inline void philox_baseline(std::uint64_t key, std::uint64_t position, std::uint64_t first,
                                               Index blocks, std::uint16_t* bits) noexcept {
