@@ -31,9 +31,9 @@ concept RaggedSequences = requires(C const& column) {
 template <class C>
 concept SingleElements = requires(C const& column) {
   { column.values.extent } -> std::same_as<Extents<1> const&>;  // [rows]
-}
-&&!requires(C const& column) { column.offsets; }
-&&!requires(C const& column) { column.present; };
+  requires !requires { column.offsets; };
+  requires !requires { column.present; };
+};
 
 template <class C, class Space>
 concept SequenceColumn = PaddedSequences<C, Space> || RaggedSequences<C, Space> || SingleElements<C>;

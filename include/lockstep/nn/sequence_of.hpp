@@ -24,7 +24,8 @@ template <class Context, SequenceColumn<typename Context::Space> Column>
   constexpr int leading = RaggedSequences<Column, typename Context::Space> ? 1 : 2;
   auto const& extent = column.values.extent;
   Index width = 1;
-  if constexpr (std::tuple_size_v < std::remove_cvref_t < decltype(extent) >>> leading) width = extent[leading];
+  constexpr auto axes = std::tuple_size_v<std::remove_cvref_t<decltype(extent)>>;
+  if constexpr (axes > leading) width = extent[leading];
   return {context.input(column.values.reshape(Extents<2>{layout.slots, width})), layout};
 }
 
