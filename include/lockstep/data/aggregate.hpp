@@ -95,104 +95,45 @@ constexpr auto members(T& all) noexcept {
   static_assert(detail::takes_members_one_by_one<std::remove_const_t<T>>(std::make_index_sequence<count>{}),
                 "Lockstep: a sample holds no C arrays, of which the language does not tell where they end; use "
                 "std::array");
-  if constexpr (count == 1) {
-    auto& [a] = all;
-    return std::tie(a);
-  } else if constexpr (count == 2) {
-    auto& [a, b] = all;
-    return std::tie(a, b);
-  } else if constexpr (count == 3) {
-    auto& [a, b, c] = all;
-    return std::tie(a, b, c);
-  } else if constexpr (count == 4) {
-    auto& [a, b, c, d] = all;
-    return std::tie(a, b, c, d);
-  } else if constexpr (count == 5) {
-    auto& [a, b, c, d, e] = all;
-    return std::tie(a, b, c, d, e);
-  } else if constexpr (count == 6) {
-    auto& [a, b, c, d, e, f] = all;
-    return std::tie(a, b, c, d, e, f);
-  } else if constexpr (count == 7) {
-    auto& [a, b, c, d, e, f, g] = all;
-    return std::tie(a, b, c, d, e, f, g);
-  } else if constexpr (count == 8) {
-    auto& [a, b, c, d, e, f, g, h] = all;
-    return std::tie(a, b, c, d, e, f, g, h);
-  } else if constexpr (count == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (count == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (count == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k);
-  } else if constexpr (count == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  } else if constexpr (count == 13) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
-  } else if constexpr (count == 14) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
-  } else if constexpr (count == 15) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
-  } else if constexpr (count == 16) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
-  } else if constexpr (count == 17) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q);
-  } else if constexpr (count == 18) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
-  } else if constexpr (count == 19) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
-  } else if constexpr (count == 20) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t);
-  } else if constexpr (count == 21) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u);
-  } else if constexpr (count == 22) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
-  } else if constexpr (count == 23) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w);
-  } else if constexpr (count == 24) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x);
-  } else if constexpr (count == 25) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y);
-  } else if constexpr (count == 26) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z);
-  } else if constexpr (count == 27) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2);
-  } else if constexpr (count == 28) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2);
-  } else if constexpr (count == 29) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2);
-  } else if constexpr (count == 30) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2);
-  } else if constexpr (count == 31) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2);
-  } else if constexpr (count == 32) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2] = all;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2,
-                    f2);
+// A structured binding has to name all members.
+#define LOCKSTEP_TIE(number, ...)  \
+  if constexpr (count == number) { \
+    auto& [__VA_ARGS__] = all;     \
+    return std::tie(__VA_ARGS__);  \
   }
+  LOCKSTEP_TIE(1, a)
+  LOCKSTEP_TIE(2, a, b)
+  LOCKSTEP_TIE(3, a, b, c)
+  LOCKSTEP_TIE(4, a, b, c, d)
+  LOCKSTEP_TIE(5, a, b, c, d, e)
+  LOCKSTEP_TIE(6, a, b, c, d, e, f)
+  LOCKSTEP_TIE(7, a, b, c, d, e, f, g)
+  LOCKSTEP_TIE(8, a, b, c, d, e, f, g, h)
+  LOCKSTEP_TIE(9, a, b, c, d, e, f, g, h, i)
+  LOCKSTEP_TIE(10, a, b, c, d, e, f, g, h, i, j)
+  LOCKSTEP_TIE(11, a, b, c, d, e, f, g, h, i, j, k)
+  LOCKSTEP_TIE(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  LOCKSTEP_TIE(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
+  LOCKSTEP_TIE(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+  LOCKSTEP_TIE(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
+  LOCKSTEP_TIE(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+  LOCKSTEP_TIE(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
+  LOCKSTEP_TIE(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+  LOCKSTEP_TIE(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+  LOCKSTEP_TIE(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+  LOCKSTEP_TIE(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
+  LOCKSTEP_TIE(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v)
+  LOCKSTEP_TIE(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w)
+  LOCKSTEP_TIE(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x)
+  LOCKSTEP_TIE(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y)
+  LOCKSTEP_TIE(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
+  LOCKSTEP_TIE(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2)
+  LOCKSTEP_TIE(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2)
+  LOCKSTEP_TIE(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2)
+  LOCKSTEP_TIE(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2)
+  LOCKSTEP_TIE(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2)
+  LOCKSTEP_TIE(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2)
+#undef LOCKSTEP_TIE
 }
 
 /// The types of an aggregate's members, as `std::tuple<Member&...>`.
