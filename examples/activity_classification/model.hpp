@@ -49,7 +49,7 @@ class ActivityClassifier {
     return head_.forward(context, nn::global_average_pool(context, x));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&HarSample::label]);
   }
 

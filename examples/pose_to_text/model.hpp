@@ -103,7 +103,7 @@ class PoseToText {
     return head_.forward(context, decoder_.forward(context, read, seen));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Clip::next]);
   }
 

@@ -72,7 +72,7 @@ class TrajectoryTransformer {
     return head_.forward(context, nn::segment_of(context, x, 1, states.layout));  // a state comes before its action
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Trajectory::actions]);
   }
 

@@ -77,7 +77,7 @@ class VideoClassifier {
     return head_.forward(context, nn::global_average_pool(context, x));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Clip::label], {.class_weights = class_weights_});
   }
 

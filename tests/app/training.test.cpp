@@ -42,11 +42,11 @@ class Line {
  public:
   void visit(auto&& each) { each("slope", slope_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = batch[&Point::x].values, y = batch[&Point::y].values;
     auto const slope = context.template value<1>(slope_)(0);
     auto error = context.template variable<1>({batch.rows()});
-    nn::Loss<typename Context::Space> loss{0, static_cast<double>(batch.rows())};
+    nn::LossOf<Context> loss{0, static_cast<double>(batch.rows())};
     for (Index i = 0; i < batch.rows(); ++i) {
       error.value(i) = slope * x(i) - y(i);
       loss.sum += error.value(i) * error.value(i);
@@ -76,7 +76,7 @@ class Affine {
  public:
   void visit(auto&& each) { each("map", map_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     using Scalar = typename Context::Scalar;
     ++(std::is_same_v<Scalar, bfloat16> ? kinds.bf16 : std::is_same_v<Scalar, float16> ? kinds.fp16 : kinds.fp32);
     auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));

@@ -25,7 +25,7 @@ class Classifier {
     each("head", head_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = embedding_.forward(context, batch[&Text::tokens], batch.positions());
     auto const pooled = nn::mean_pool(context, encoder_.forward(context, x));
     return nn::cross_entropy(context, head_.forward(context, norm_.forward(context, pooled)), batch[&Text::label]);

@@ -60,7 +60,7 @@ class Model {
     return head_.forward(context, backbone_.forward(context, x));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& prediction, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& prediction, auto const& batch) const {
     return nn::mean_squared_error(context, prediction,
                                   batch[&line::Point::y].values.reshape(Extents<2>{batch.rows(), 1}));
   }

@@ -38,7 +38,7 @@ class Model {
  public:
   void visit(auto&& each) { each("body", body_), each("head", head_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch<typename Context::Space> const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch<typename Context::Space> const& batch) const {
     return nn::cross_entropy(context, head_.forward(context, body_.forward(context, context.input(batch.x))),
                              batch.labels);
   }

@@ -19,7 +19,7 @@ struct Wrong {
   nn::Parameter scale{{1}, {}};
   void visit(auto&& each) { each("scale", scale); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const& batch) const {
     auto y = context.template variable<1>({1});
     y.value(0) = context.template value<1>(scale)(0) * batch.inputs[0];
     context.on_backward(y, std::tie(scale), [this, y, &batch](Context& c) {
@@ -36,7 +36,7 @@ struct Linear {
   nn::Parameter first{{6}, {}}, second{{6}, {}};
   void visit(auto&& each) { each("first", first), each("second", second); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const&) const {
     auto const y = context.template variable<1>({1});
     double sum = 0;
     for (std::size_t i = 0; i < 12; ++i)
@@ -55,7 +55,7 @@ struct Small {
   nn::Parameter p{{1}, {}};
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const&) const {
     auto const y = context.template variable<1>({1});
     static_cast<void>(context.gradient(y));
     context.on_backward(y, std::tie(p), [this](Context& c) { c.gradient(p).data[0] = 3e-7; });
@@ -67,7 +67,7 @@ struct Matrix {
   explicit Matrix(Index width, Index left_out) : column(left_out), p{{width, width}, {}} {}
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const&) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const&) const {
     auto const value = context.template value<2>(p);
     auto const y = context.template variable<1>({1});
     static_cast<void>(context.gradient(y));

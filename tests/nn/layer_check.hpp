@@ -85,7 +85,7 @@ class Model {
     each("layer", layer_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch const& batch) const {
     auto const x = variable_of(context, input_);
     auto const y = apply_(context, layer_, nn::Sequence<typename Context::Scalar, HostSpace>{x, batch.layout()});
     if constexpr (requires { y.tokens; }) {

@@ -25,7 +25,7 @@ class Model {
  public:
   void visit(auto&& each) { each("scale", scale_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const& batch) const {
     auto const y = toy::multiply(context, scale_, toy::inputs(context, batch));
     auto const what = batch.inputs.empty() ? 1 : batch.inputs[0];
     if (what == 2) throw DataError("sample 7 is damaged");

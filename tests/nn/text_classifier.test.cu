@@ -71,7 +71,7 @@ class Classifier {
     each("head", head_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch<typename Context::Space> const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch<typename Context::Space> const& batch) const {
     auto const x = encoder_.forward(context, embedding_.forward(context, batch.tokens, batch.positions));
     auto const logits = head_.forward(context, nn::mean_pool(context, x));
     auto const main = nn::cross_entropy(context, logits, batch.labels, {.label_smoothing = 0.1});

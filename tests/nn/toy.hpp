@@ -88,7 +88,7 @@ class Model {
     return add(context, multiply(context, scale_, once), once);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch const& batch) const {
     return squared_error(context, predict(context, batch), batch.targets);
   }
 

@@ -80,7 +80,7 @@ class Classifier {
     return logits;
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Text::label]);
   }
 
@@ -410,7 +410,7 @@ class Line {
  public:
   void visit(auto&& each) { each("map", map_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
     return nn::mean_squared_error(context, map_.forward(context, x), batch[&Point::y]);
   }
@@ -424,7 +424,7 @@ class Steep {
  public:
   void visit(auto&& each) { each("map", map_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
     return nn::mean_absolute_error(context, map_.forward(context, x), batch[&Point::y], {.factor = 4});
   }
@@ -588,7 +588,7 @@ class Deep {
  public:
   void visit(auto&& each) { each("first", first_), each("second", second_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = context.input(batch[&Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
     auto const y = second_.forward(context, nn::relu(context, first_.forward(context, x)));
     return nn::mean_squared_error(context, y, batch[&Point::y]);

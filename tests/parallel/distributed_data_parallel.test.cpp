@@ -136,7 +136,7 @@ struct Different {
   nn::Parameter p{{1 + models++}, {}};
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const {
+  nn::LossOf<Context> forward(Context&, toy::Batch const&) const {
     return {};
   }
 };
@@ -158,7 +158,7 @@ struct Large {
   nn::Parameter p{{Index{10} << 18}, nn::Initializer::constant(1)};  // 10 MiB
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context&, toy::Batch const&) const {
+  nn::LossOf<Context> forward(Context&, toy::Batch const&) const {
     return {};
   }
 };
@@ -325,7 +325,7 @@ class Linear {
  public:
   void visit(auto&& each) { each("head", head_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Points const& points) const {
+  nn::LossOf<Context> forward(Context& context, Points const& points) const {
     auto const x = context.input(TensorView<float const, 2, HostSpace>(points.numbers.data(), {points.rows(), 5}));
     return nn::cross_entropy(context, head_.forward(context, x),
                              TensorView<std::uint8_t const, 1, HostSpace>(points.labels.data(), {points.rows()}));

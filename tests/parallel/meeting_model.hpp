@@ -66,7 +66,7 @@ class Model {
     each("lift", lift_), each("norm", norm_), each("again", again_), each("head", head_), each("other", other_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = lifted(context, batch);
     auto logits = head_.forward(context, x);
     if constexpr (Context::Space::host_accessible)

@@ -50,7 +50,7 @@ class Model {
   explicit Model(int* runs) : runs_(runs) {}
   void visit(auto&& each) { each("body", body_), each("first", first_), each("second", second_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch<typename Context::Space> const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch<typename Context::Space> const& batch) const {
     ++*runs_;
     if (fails) throw std::domain_error("no");
     auto const x = dropout_.forward(context, body_.forward(context, context.input(batch.x)), batch.positions);

@@ -29,7 +29,7 @@ struct Counting {
     return model.predict(context, batch);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& prediction, toy::Batch const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& prediction, toy::Batch const& batch) const {
     return toy::squared_error(context, prediction, batch.targets);
   }
 };

@@ -67,7 +67,7 @@ class Model {
     return (even ? second_ : head_).forward(context, y);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Text::label]);
   }
 
@@ -159,7 +159,7 @@ struct NegativeZero {
   nn::Parameter p{{3}, nn::Initializer::constant(1)};
   void visit(auto&& each) { each("p", p); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const& batch) const {
     auto const out = context.template variable<1>({1});
     context.gradient(out).data[0] = 0;
     if (batch.rows() > 0)

@@ -88,7 +88,7 @@ struct Counting {
   nn::Buffer seen{{1}, nn::Initializer::constant(100)};
   void visit(auto&& each) { each("model", model), each("seen", seen); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, toy::Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, toy::Batch const& batch) const {
     if (context.recording()) context.template value<1>(seen)(0) += static_cast<float>(batch.rows());
     return model.forward(context, batch);
   }

@@ -73,7 +73,7 @@ class Model {
     each("unused", unused_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, Batch const& batch) const {
+  nn::LossOf<Context> forward(Context& context, Batch const& batch) const {
     double sum = 0;
     auto const add = [&](auto const& out) {
       auto const target = context.gradient(out);

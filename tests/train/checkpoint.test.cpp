@@ -70,7 +70,7 @@ class Model {
     return head_.forward(context, norm_.forward(context, nn::mean_pool(context, x)));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&Text::label]);
   }
 

@@ -177,7 +177,7 @@ class Neighbours {
     each("table", table_), each("none", none_), each("dense", dense_), each("nothing", nothing_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     double sum = 0;
     auto const rows = batch[&Use::row].values, uses = batch[&Use::dense].values;
     for (auto const* empty : {&none_, &nothing_}) {

@@ -45,7 +45,7 @@ class Model {
     return logits;
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const targets = batch[&Point::y].values.span();
     return toy::squared_error(context, line(context, batch), std::vector<double>(targets.begin(), targets.end()));
   }

@@ -32,7 +32,7 @@ nn::Loss<HostSpace> joined(Context& context, nn::Loss<HostSpace> const& error, a
 }
 struct OfBatch : line::Model {  // a loss of the batch: the model runs once more to predict
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     return joined(context, line::Model::forward(context, batch), batch);
   }
 };
@@ -43,7 +43,7 @@ class OfPrediction {  // a loss of the prediction
     return toy::multiply(context, slope_, context.input(batch[&line::Point::x].values));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& y, auto const& batch) const {
     auto const targets = batch[&line::Point::y].values.span();
     return joined(context, toy::squared_error(context, y, std::vector<double>(targets.begin(), targets.end())), batch);
   }
@@ -57,7 +57,7 @@ struct Blind {
   line::Model line;
   void visit(auto&& each) { each("line", line); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     return nn::named_loss(context, "error", line.forward(context, batch));
   }
 };

@@ -59,7 +59,7 @@ class Net {
     return forward(context, context.input(batch[&Point::at].values), batch.positions());
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& y, auto const& batch) const {
     return nn::mean_squared_error(context, y, batch[&Point::height]);
   }
 
@@ -378,7 +378,7 @@ class Normed {
     return net_.forward(context, norm_.forward(context, context.input(batch[&Point::at].values)), batch.positions());
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& y, auto const& batch) const {
     return nn::mean_squared_error(context, y, batch[&Point::height]);
   }
 
@@ -392,7 +392,7 @@ class Pair {
   void visit(auto&& each) { each("other", other_), each("own", own_); }
   auto predict(auto& context, auto const& batch) const { return own_.predict(context, batch); }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& y, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& y, auto const& batch) const {
     return own_.loss(context, y, batch);
   }
 

@@ -44,7 +44,7 @@ class TextClassifier {
     return head_.forward(context, lockstep::nn::mean_pool(context, encoder_.forward(context, x)));
   }
   template <class Context>
-  lockstep::nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  lockstep::nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     return lockstep::nn::cross_entropy(context, predict(context, batch), batch[&Text::label]);
   }
 

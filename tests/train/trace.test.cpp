@@ -60,7 +60,7 @@ class Classifier {
     each("head", head_);
   }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto x = encoder_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
     auto const pooled = double_it(context, nn::mean_pool(context, last_.forward(context, x)));
     return nn::cross_entropy(context, head_.forward(context, pooled), batch[&Text::label]);
@@ -79,7 +79,7 @@ class Partly {
  public:
   void visit(auto&& each) { each("embedding", embedding_), each("below", below_), each("head", head_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = below_.forward(context, embedding_.forward(context, batch[&Text::tokens], batch.positions()));
     return nn::cross_entropy(context, head_.forward(context, nn::mean_pool(context, x)), batch[&Text::label]);
   }

@@ -598,7 +598,7 @@ class TwoClasses {
     return map_.forward(context, context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1})));
   }
   template <class Context>
-  nn::Loss<typename Context::Space> loss(Context& context, auto const& logits, auto const& batch) const {
+  nn::LossOf<Context> loss(Context& context, auto const& logits, auto const& batch) const {
     return nn::cross_entropy(context, logits, batch[&line::Point::label]);
   }
 
@@ -732,7 +732,7 @@ struct Forgetful {
   float from = 0;
   void visit(auto&& each) { each("line", line); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const y = line.line(context, batch);
     nn::Loss<HostSpace> loss;
     for (Index i = 0; i < y.extent(0); ++i)
@@ -763,7 +763,7 @@ namespace {
 /// A loss that forgets its weight.
 struct Weightless : line::Model {
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     return {line::Model::forward(context, batch).sum};
   }
 };
@@ -856,7 +856,7 @@ namespace {
 /// Its loss says nothing of what its gradient is.
 struct Concealing : line::Model {
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     return {1, line::Model::forward(context, batch).weight};
   }
 };
@@ -896,7 +896,7 @@ class Affine {
  public:
   void visit(auto&& each) { each("map", map_); }
   template <class Context>
-  nn::Loss<typename Context::Space> forward(Context& context, auto const& batch) const {
+  nn::LossOf<Context> forward(Context& context, auto const& batch) const {
     auto const x = context.input(batch[&line::Point::x].values.reshape(Extents<2>{batch.rows(), 1}));
     return nn::mean_squared_error(context, map_.forward(context, x), batch[&line::Point::y]);
   }

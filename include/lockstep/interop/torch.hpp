@@ -138,12 +138,12 @@ std::shared_ptr<TorchSource> source_of(From from) {
 /// mode for the calling thread, and then puts them back.
 /// @determinism as torch's operations; repeatable, and equal under DataParallel and DistributedDataParallel, where
 /// those are bitwise for one number of threads. Dropout depends on how the batch is split.
-template <class Module, class Predict, class LossOf>
+template <class Module, class Predict, class LossFunction>
 class Torch {
  public:
   /// @throws ConfigError for a module whose tensors are not on the host, or not float32
   template <class From>
-  Torch(From from, Predict predict, LossOf loss, TorchRandom random = TorchRandom::seeded)
+  Torch(From from, Predict predict, LossFunction loss, TorchRandom random = TorchRandom::seeded)
       : source_(detail::source_of(std::move(from))),
         predict_(std::move(predict)),
         loss_(std::move(loss)),
@@ -190,8 +190,7 @@ class Torch {
   }
 
   template <class Context, class Prediction, class Batch>
-  [[nodiscard]] nn::Loss<typename Context::Space> loss(Context& context, Prediction const& prediction,
-                                                       Batch const& batch) const {
+  [[nodiscard]] nn::LossOf<Context> loss(Context& context, Prediction const& prediction, Batch const& batch) const {
     auto const training = context.recording();
     if (training && batch.rows() == 0) return {};
     detail::TorchPass const pass(context.stream().pool().threads(), training);
@@ -246,13 +245,14 @@ class Torch {
   std::vector<nn::Parameter> parameters_;
   std::vector<nn::Buffer> buffers_;
   Predict predict_;
-  LossOf loss_;
+  LossFunction loss_;
   TorchRandom random_;
 };
-template <class From, class Predict, class LossOf>
-Torch(From, Predict, LossOf) -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossOf>;
-template <class From, class Predict, class LossOf>
-Torch(From, Predict, LossOf, TorchRandom) -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossOf>;
+template <class From, class Predict, class LossFunction>
+Torch(From, Predict, LossFunction) -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossFunction>;
+template <class From, class Predict, class LossFunction>
+Torch(From, Predict, LossFunction, TorchRandom)
+    -> Torch<typename detail::ModuleFrom<From>::type, Predict, LossFunction>;
 
 /// Writes what a trainer has learned, and its buffers, into a module, for torch::save or for use without the trainer.
 /// @throws ConfigError when the module is not like the trainer's; names the tensor

@@ -30,8 +30,9 @@ struct BinaryCrossEntropyOptions {
 /// @throws ConfigError for a positive weight that is negative or not finite, and for positive_weight beside
 /// positive_weights   @throws ShapeError for more or fewer positive_weights than labels
 template <class Context, class Prediction, class Target>
-[[nodiscard]] Loss<typename Context::Space> binary_cross_entropy_with_logits(
-    Context& context, Prediction const& logits, Target const& target, BinaryCrossEntropyOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> binary_cross_entropy_with_logits(Context& context, Prediction const& logits,
+                                                               Target const& target,
+                                                               BinaryCrossEntropyOptions const& options = {}) {
   auto const check = [](double weight, auto const& name) {
     expect<ConfigError>(std::isfinite(weight) && weight >= 0, [&] {
       return "binary_cross_entropy_with_logits: " + name() + " is " + std::to_string(weight) +

@@ -38,10 +38,10 @@ void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
 
 /// `factors` may be a null view.
 template <class Context, class Label, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, SequenceOf<Context> const& logits,
-                                                          TensorView<Label, Rank, typename Context::Space> labels,
-                                                          TensorView<float const, 1, typename Context::Space> factors,
-                                                          CrossEntropyOptions const& options) {
+[[nodiscard]] LossOf<Context> cross_entropy(Context& context, SequenceOf<Context> const& logits,
+                                            TensorView<Label, Rank, typename Context::Space> labels,
+                                            TensorView<float const, 1, typename Context::Space> factors,
+                                            CrossEntropyOptions const& options) {
   using Share = std::remove_const_t<Label>;
   static_assert(
       std::is_integral_v<Share> || std::is_enum_v<Share> || (is_share<Share> && Rank > 1),
@@ -61,13 +61,13 @@ template <class Context, class Label, int Rank>
         context.stream(), logits.layout, options.factor, work.read_for_loss(logits.tokens.value),
         labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
         gradient.write, factors);
-    return Loss<typename Context::Space>::of(context, losses, weights);
+    return LossOf<Context>::of(context, losses, weights);
   } else {
     kernel::CrossEntropy<typename Context::Space>::template forward_backward<Operand>(
         context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
         labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
         gradient.write, factors);
-    return Loss<typename Context::Space>::of(context, losses, weights);
+    return LossOf<Context>::of(context, losses, weights);
   }
 }
 
@@ -87,18 +87,18 @@ template <class Context, class Label, int Rank>
 /// @throws RowError (at Contract::normal) for a label outside the classes, or a share that is negative or not finite,
 /// with row, label and range   @throws ConfigError for shares with options other than the factor
 template <class Context, class Label, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, SequenceOf<Context> const& logits,
-                                                          TensorView<Label, Rank, typename Context::Space> labels,
-                                                          CrossEntropyOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> cross_entropy(Context& context, SequenceOf<Context> const& logits,
+                                            TensorView<Label, Rank, typename Context::Space> labels,
+                                            CrossEntropyOptions const& options = {}) {
   return detail::cross_entropy(context, logits, labels, {}, options);
 }
 
 /// The same for one label per row, or per place of a picture: the weight is their number.
 /// @shape logits [rows, …, classes]   @shape labels [rows, …]
 template <class Context, class Label, int LogitsRank, int Rank>
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, VariableOf<Context, LogitsRank> logits,
-                                                          TensorView<Label, Rank, typename Context::Space> labels,
-                                                          CrossEntropyOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> cross_entropy(Context& context, VariableOf<Context, LogitsRank> logits,
+                                            TensorView<Label, Rank, typename Context::Space> labels,
+                                            CrossEntropyOptions const& options = {}) {
   return cross_entropy(context, detail::as_tokens(logits), labels, options);
 }
 
@@ -107,8 +107,8 @@ template <class Context, class Label, int LogitsRank, int Rank>
 /// label, as of a std::optional, that is not ignored
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
-[[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits, Column const& labels,
-                                                          CrossEntropyOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
+                                            CrossEntropyOptions const& options = {}) {
   expect_same_lengths("cross_entropy", logits, labels);
   detail::expect_labels<typename Context::Space>(labels, options);
   return cross_entropy(context, logits, labels.values, options);
@@ -122,9 +122,8 @@ requires requires(Column const& column) { column.values; }
 /// @throws ShapeError when there are more or fewer factors than rows of logits
 template <class Context, class Logits, class Labels, class Factors>
 requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
-    [[nodiscard]] Loss<typename Context::Space> cross_entropy(Context& context, Logits const& logits,
-                                                              Labels const& labels, Factors const& factors,
-                                                              CrossEntropyOptions const& options = {}) {
+    [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Labels const& labels,
+                                                Factors const& factors, CrossEntropyOptions const& options = {}) {
   expect_same_lengths("cross_entropy", logits, labels);
   expect_same_lengths("cross_entropy", logits, factors);
   detail::expect_labels<typename Context::Space>(labels, options);
@@ -141,7 +140,7 @@ requires(!std::is_convertible_v<Factors const&, CrossEntropyOptions>)
 /// Labels are no texts: says so.
 template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.characters; }
-Loss<typename Context::Space> cross_entropy(Context&, Logits const&, Column const&, CrossEntropyOptions const& = {}) {
+LossOf<Context> cross_entropy(Context&, Logits const&, Column const&, CrossEntropyOptions const& = {}) {
   static_assert(
       !std::is_same_v<Column, Column>,
       "Lockstep: cross_entropy got texts as labels, and takes integers or enumerators: number the classes when "

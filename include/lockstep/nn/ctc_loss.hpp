@@ -27,8 +27,8 @@ using kernel::CtcOptions;
 /// @throws RowError (at Contract::normal) for a label outside the classes, or for fewer tokens than labels need
 template <class Context, class Labels>
 requires SequenceColumn<Labels, typename Context::Space>
-[[nodiscard]] Loss<typename Context::Space> ctc_loss(Context& context, SequenceOf<Context> const& logits,
-                                                     Labels const& labels, CtcOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> ctc_loss(Context& context, SequenceOf<Context> const& logits, Labels const& labels,
+                                       CtcOptions const& options = {}) {
   using Space = typename Context::Space;
   using Operand = LossOperand<Context>;
   using Kernel = kernel::Ctc<Space>;

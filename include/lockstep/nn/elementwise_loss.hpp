@@ -20,10 +20,11 @@ namespace detail {
 
 /// The loss, given targets by what `target_of(prediction)` makes of the prediction's numbers as the kernel reads them.
 template <class Context, class Rule, class TargetOf>
-[[nodiscard]] Loss<typename Context::Space> loss_of_elements(
-    Context& context, Rule const& rule, SequenceOf<Context> const& prediction, double factor, TargetOf const& target_of,
-    TensorView<float const, 1, typename Context::Space> factors = {},
-    TensorView<bool const, 1, typename Context::Space> present = {}) {
+[[nodiscard]] LossOf<Context> loss_of_elements(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction, double factor,
+                                               TargetOf const& target_of,
+                                               TensorView<float const, 1, typename Context::Space> factors = {},
+                                               TensorView<bool const, 1, typename Context::Space> present = {}) {
   using Kernel = kernel::ElementwiseLoss<typename Context::Space>;
   auto const extent = prediction.tokens.value.extent;
   Extents<1> const parts{Kernel::chunks(extent[0], extent[1])};
@@ -36,16 +37,15 @@ template <class Context, class Rule, class TargetOf>
                                     std::remove_const_t<std::remove_pointer_t<decltype(target.data)>>>(
       context.stream(), prediction.layout, rule, static_cast<typename Context::Real>(factor), x, target, sums, weights,
       {gradient.data, extent}, gradient.write, factors, present);
-  return Loss<typename Context::Space>::of(context, sums, weights);
+  return LossOf<Context>::of(context, sums, weights);
 }
 
 /// The same of targets; factors and who is present may be null views.
 template <class Context, class Rule, class Target, int Rank>
-[[nodiscard]] Loss<typename Context::Space> loss_of_targets(
-    Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
-    TensorView<Target, Rank, typename Context::Space> target, double factor,
-    TensorView<float const, 1, typename Context::Space> factors,
-    TensorView<bool const, 1, typename Context::Space> present = {}) {
+[[nodiscard]] LossOf<Context> loss_of_targets(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                              TensorView<Target, Rank, typename Context::Space> target, double factor,
+                                              TensorView<float const, 1, typename Context::Space> factors,
+                                              TensorView<bool const, 1, typename Context::Space> present = {}) {
   static_assert(std::is_arithmetic_v<Target>, "Lockstep: a loss of single elements takes numbers as targets");
   auto const extent = prediction.tokens.value.extent;
   expect<ShapeError>(extent[0] == prediction.layout.slots && target.size() == elements(extent), [&] {
@@ -72,20 +72,20 @@ template <class Context, class Rule, class Target, int Rank>
 /// @throws ShapeError when target has another number of elements, or the rule another number of columns
 /// @throws RowError (at Contract::normal, on the host) for a target that the rule does not take, with its place
 template <class Context, class Rule, class Target, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             SequenceOf<Context> const& prediction,
-                                                             TensorView<Target, Rank, typename Context::Space> target,
-                                                             double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction,
+                                               TensorView<Target, Rank, typename Context::Space> target,
+                                               double factor = 1) {
   return detail::loss_of_targets(context, rule, prediction, target, factor, {});
 }
 
 /// The same for one vector per row, or per place of a picture.
 /// @shape prediction [rows, …, width]   @shape target as many numbers, outermost first
 template <class Context, class Rule, class Target, int PredictionRank, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             VariableOf<Context, PredictionRank> prediction,
-                                                             TensorView<Target, Rank, typename Context::Space> target,
-                                                             double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               VariableOf<Context, PredictionRank> prediction,
+                                               TensorView<Target, Rank, typename Context::Space> target,
+                                               double factor = 1) {
   return elementwise_loss(context, rule, detail::as_tokens(prediction), target, factor);
 }
 
@@ -94,9 +94,8 @@ template <class Context, class Rule, class Target, int PredictionRank, int Rank>
 /// target, as of a std::optional
 template <class Context, class Rule, class Prediction, class Column>
 requires requires(Column const& column) { column.values; }
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             Prediction const& prediction, Column const& target,
-                                                             double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
+                                               Column const& target, double factor = 1) {
   expect_same_lengths(Rule::name, prediction, target);
   detail::expect_present<typename Context::Space>(
       Rule::name, target, [](auto) { return false; }, "nn::where_present(targets) leaves such rows out of the loss");
@@ -118,10 +117,8 @@ template <class Target, class Factors>
 }
 /// @throws ShapeError when there are more or fewer factors than rows or tokens
 template <class Context, class Rule, class Prediction, class Target, class Factors>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             Prediction const& prediction,
-                                                             Weighed<Target, Factors> const& weighed,
-                                                             double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
+                                               Weighed<Target, Factors> const& weighed, double factor = 1) {
   expect_same_lengths(Rule::name, prediction, weighed.target);
   expect_same_lengths(Rule::name, prediction, weighed.factors);
   auto const factors = detail::numbers_of(weighed.factors);
@@ -153,9 +150,8 @@ requires requires(Column const& column) { column.present; }
 [[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
 /// @shape prediction [rows, 1]
 template <class Context, class Rule, class Column>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             VariableOf<Context, 2> prediction,
-                                                             WherePresent<Column> const& known, double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
+                                               WherePresent<Column> const& known, double factor = 1) {
   expect<ShapeError>(prediction.extent(0) == known.targets.present.size(), [&] {
     return std::string(Rule::name) + ": the prediction has " + std::to_string(prediction.extent(0)) +
            " rows and there are " + std::to_string(known.targets.present.size()) + " targets; each row needs one";
@@ -166,20 +162,20 @@ template <class Context, class Rule, class Column>
 
 /// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
 template <class Context, kernel::LossOfPrediction Rule>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             SequenceOf<Context> const& prediction, double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule,
+                                               SequenceOf<Context> const& prediction, double factor = 1) {
   return detail::loss_of_elements(context, rule, prediction, factor, [](auto const& x) { return x; });
 }
 template <class Context, kernel::LossOfPrediction Rule, int Rank>
-[[nodiscard]] Loss<typename Context::Space> elementwise_loss(Context& context, Rule const& rule,
-                                                             VariableOf<Context, Rank> prediction, double factor = 1) {
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, Rank> prediction,
+                                               double factor = 1) {
   return elementwise_loss(context, rule, detail::as_tokens(prediction), factor);
 }
 
 /// Targets take no gradient: says what takes their place.
 template <class Context, class Rule, class Prediction, int Rank>
-Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&,
-                                               VariableOf<Context, Rank> const&, double = 1) {
+LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, VariableOf<Context, Rank> const&,
+                                 double = 1) {
   static_assert(
       sizeof(Context) == 0,
       "Lockstep: the targets of a loss are numbers, and this is a Variable: pass target.value, which takes no "
@@ -188,8 +184,7 @@ Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction
   return {};
 }
 template <class Context, class Rule, class Prediction>
-Loss<typename Context::Space> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&,
-                                               double = 1) {
+LossOf<Context> elementwise_loss(Context&, Rule const&, Prediction const&, SequenceOf<Context> const&, double = 1) {
   static_assert(sizeof(Context) == 0,
                 "Lockstep: the targets of a loss are numbers, and this is a Sequence: pass target.tokens.value, which "
                 "takes no gradient; where both sides are to learn, take a penalty, nn::elementwise_loss(context, rule, "

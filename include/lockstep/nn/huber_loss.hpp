@@ -21,8 +21,8 @@ struct HuberLossOptions {
 /// @determinism bitwise, for any number of threads
 /// @throws ConfigError for a delta that is not positive
 template <class Context, class Prediction, class Target>
-[[nodiscard]] Loss<typename Context::Space> huber_loss(Context& context, Prediction const& prediction,
-                                                       Target const& target, HuberLossOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> huber_loss(Context& context, Prediction const& prediction, Target const& target,
+                                         HuberLossOptions const& options = {}) {
   expect<ConfigError>(options.delta > 0, [&] {
     return "huber_loss: delta is " + std::to_string(options.delta) + "; it must be positive, and 1 is usual";
   });

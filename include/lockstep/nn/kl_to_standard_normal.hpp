@@ -16,9 +16,9 @@ struct KlToStandardNormalOptions {
 /// @determinism bitwise, for any number of threads
 /// @source Kingma, Welling: Auto-Encoding Variational Bayes (2014)
 template <class Context, class Prediction>
-[[nodiscard]] Loss<typename Context::Space> kl_to_standard_normal(Context& context, Prediction const& mean,
-                                                                  Prediction const& log_deviation,
-                                                                  KlToStandardNormalOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> kl_to_standard_normal(Context& context, Prediction const& mean,
+                                                    Prediction const& log_deviation,
+                                                    KlToStandardNormalOptions const& options = {}) {
   return elementwise_loss(context, kernel::DivergenceOfMean{}, mean, options.factor)
       .with_auxiliary(elementwise_loss(context, kernel::DivergenceOfLogDeviation{}, log_deviation, options.factor));
 }

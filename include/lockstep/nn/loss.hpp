@@ -14,6 +14,10 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 template <class Space>
 struct Loss;
 
+/// What models and losses return in a context.
+template <class Context>
+using LossOf = Loss<typename Context::Space>;
+
 /// Says how losses are joined.
 template <class Space>
 Loss<Space> operator+(Loss<Space> const& a, Loss<Space> const&) {

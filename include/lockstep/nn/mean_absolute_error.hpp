@@ -14,9 +14,8 @@ struct MeanAbsoluteErrorOptions {
 /// column
 /// @determinism bitwise, for any number of threads
 template <class Context, class Prediction, class Target>
-[[nodiscard]] Loss<typename Context::Space> mean_absolute_error(Context& context, Prediction const& prediction,
-                                                                Target const& target,
-                                                                MeanAbsoluteErrorOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> mean_absolute_error(Context& context, Prediction const& prediction, Target const& target,
+                                                  MeanAbsoluteErrorOptions const& options = {}) {
   return elementwise_loss(context, kernel::AbsoluteError{}, prediction, target, options.factor);
 }
 

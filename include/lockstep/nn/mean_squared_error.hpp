@@ -14,9 +14,8 @@ struct MeanSquaredErrorOptions {
 /// column
 /// @determinism bitwise, for any number of threads
 template <class Context, class Prediction, class Target>
-[[nodiscard]] Loss<typename Context::Space> mean_squared_error(Context& context, Prediction const& prediction,
-                                                               Target const& target,
-                                                               MeanSquaredErrorOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> mean_squared_error(Context& context, Prediction const& prediction, Target const& target,
+                                                 MeanSquaredErrorOptions const& options = {}) {
   return elementwise_loss(context, kernel::SquaredError{}, prediction, target, options.factor);
 }
 

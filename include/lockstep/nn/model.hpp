@@ -21,7 +21,7 @@ concept HasParameters = requires(M& model, AnyVisitor each) {
 /// `forward(context, batch)` returns the batch's loss as a sum and a weight.
 template <class M, class Context, class Batch>
 concept HasForward = requires(M const& model, Context& context, Batch const& batch) {
-  { model.forward(context, batch) } -> std::same_as<Loss<typename Context::Space>>;
+  { model.forward(context, batch) } -> std::same_as<LossOf<Context>>;
 };
 
 /// `predict(context, batch)` returns what metrics look at.
@@ -34,7 +34,7 @@ concept HasPredict = requires(M const& model, Context& context, Batch const& bat
 /// then runs the model once.
 template <class M, class Context, class Batch>
 concept HasLoss = HasPredict<M, Context, Batch> && requires(M const& model, Context& context, Batch const& batch) {
-  { model.loss(context, model.predict(context, batch), batch) } -> std::same_as<Loss<typename Context::Space>>;
+  { model.loss(context, model.predict(context, batch), batch) } -> std::same_as<LossOf<Context>>;
 };
 
 /// What a trainer trains: an immutable value that names its parameters and computes a loss, in `forward`, or else of
@@ -46,7 +46,7 @@ concept Model = std::copy_constructible<M> && HasParameters<M> &&
 /// The batch's loss: that of `forward` where the model has one.
 template <class M, class Context, class Batch>
 requires(HasForward<M, Context, Batch> || HasLoss<M, Context, Batch>)  //
-    [[nodiscard]] Loss<typename Context::Space> loss_of(M const& model, Context& context, Batch const& batch) {
+    [[nodiscard]] LossOf<Context> loss_of(M const& model, Context& context, Batch const& batch) {
   if constexpr (HasForward<M, Context, Batch>) {
     return model.forward(context, batch);
   } else {

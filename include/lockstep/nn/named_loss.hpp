@@ -57,8 +57,7 @@ template <class Context>
 /// other samples do. In training it does nothing.
 /// @returns the loss
 template <class Context>
-Loss<typename Context::Space> named_loss(Context& context, std::string_view name,
-                                         Loss<typename Context::Space> const& loss) {
+LossOf<Context> named_loss(Context& context, std::string_view name, LossOf<Context> const& loss) {
   if (context.mode() == Mode::evaluation) detail::named_losses(context).add(name, loss);
   return loss;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CASE no_visit: Lockstep: the model has no visit(each)
-// CASE no_forward: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
-// CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space>
+// CASE no_forward: Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context>
+// CASE other_loss: Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context>
 // CASE other_loss_of_prediction: Lockstep: the model has predict(context, batch), but no loss(context, prediction
 // CASE no_optimizer: Lockstep: the second argument is no optimizer: it has no `states`
 // CASE no_policy: Lockstep: the third argument is no parallel policy
@@ -42,7 +42,7 @@ struct Model {
 #if defined(CASE_other_loss)
   double
 #else
-  nn::Loss<typename Context::Space>
+  nn::LossOf<Context>
 #endif
   forward(Context&, auto const&) const {
     return {};

@@ -24,8 +24,8 @@ void count_prediction(Device& device, Prediction const& prediction, Batch const&
 }
 
 template <class Device, class Context, class... Metric>
-[[nodiscard]] nn::Loss<HostSpace> count_loss(Device& device, Context& context,
-                                             nn::Loss<typename Context::Space> const& loss, Metric&... metrics) {
+[[nodiscard]] nn::Loss<HostSpace> count_loss(Device& device, Context& context, nn::LossOf<Context> const& loss,
+                                             Metric&... metrics) {
   [[maybe_unused]] auto const each = [&]<class M>(M& metric) {
     if constexpr (!counts_predictions<M>)
       metric.add_loss(device.read(nn::detail::named_losses(context).of(metric.name())));

@@ -12,16 +12,14 @@ consteval bool learns_from() {
   using Context = typename Replica::Context;
   using Batch = typename Replica::template Brought<Loaded>;
   constexpr bool has_loss = nn::HasForward<Model, Context, Batch> || nn::HasLoss<Model, Context, Batch>;
-  static_assert(
-      has_loss || !nn::HasPredict<Model, Context, Batch>,
-      "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
-      "nn::Loss<typename Context::Space>, the sum over the batch and its weight, to make of what that returns; see "
-      "docs/reference/model.md");
-  static_assert(
-      has_loss || nn::HasPredict<Model, Context, Batch>,
-      "Lockstep: the model has no forward(context, batch) const -> nn::Loss<typename Context::Space> for the type of "
-      "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
-      "docs/reference/model.md");
+  static_assert(has_loss || !nn::HasPredict<Model, Context, Batch>,
+                "Lockstep: the model has predict(context, batch), but no loss(context, prediction, batch) const -> "
+                "nn::LossOf<Context>, the sum over the batch and its weight, to make of what that returns; see "
+                "docs/reference/model.md");
+  static_assert(has_loss || nn::HasPredict<Model, Context, Batch>,
+                "Lockstep: the model has no forward(context, batch) const -> nn::LossOf<Context> for the type of "
+                "these batches, nor predict(context, batch) and loss(context, prediction, batch), all const; see "
+                "docs/reference/model.md");
   return has_loss;
 }
 
