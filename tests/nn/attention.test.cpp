@@ -35,7 +35,7 @@ struct Model {
   }
   template <class Context>
   auto mixed(Context& context, TokenBatch const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), batch.layout()};
+    nn::SequenceOf<Context> const in{lockstep_test::learned(context, x), batch.layout()};
     return attention.forward(context, in);
   }
   template <class Context>
@@ -69,7 +69,7 @@ struct CrossModel {
   }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const&) const {
-    using Sequence = nn::Sequence<typename Context::Scalar, HostSpace>;
+    using Sequence = nn::SequenceOf<Context>;
     Sequence const to{lockstep_test::learned(context, memory), keys};
     auto const distances = bias.forward(context, queries, keys);
     auto const once = first.forward(context, Sequence{lockstep_test::learned(context, x), queries}, to, distances);
@@ -339,7 +339,7 @@ struct Bare : Model {
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& tokens) const {
     auto layout = tokens.layout();
     layout.positions = {};
-    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), layout};
+    nn::SequenceOf<Context> const in{lockstep_test::learned(context, x), layout};
     return lockstep_test::irregular_loss(context, attention.forward(context, in).tokens, &layout);
   }
 };

@@ -205,7 +205,7 @@ struct Tagger {
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const&) const {
     auto with_weights = options;
     with_weights.class_weights = weights;
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{lockstep_test::learned(context, logits), layout};
+    nn::SequenceOf<Context> const x{lockstep_test::learned(context, logits), layout};
     if (layout.is_ragged())
       return nn::cross_entropy(context, x, TensorView<std::int32_t const, 1, HostSpace>(labels.data(), {layout.slots}),
                                with_weights);

@@ -59,7 +59,7 @@ struct Model {
   void visit(auto&& each) { each("logits", logits); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{learned(context, logits), batch.layout()};
+    nn::SequenceOf<Context> const x{learned(context, logits), batch.layout()};
     nn::Loss<HostSpace> loss;
     for (int use = 0; use < uses; ++use) loss += nn::ctc_loss(context, x, labels.column(), options);
     return loss;

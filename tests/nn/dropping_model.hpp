@@ -28,7 +28,7 @@ struct DroppingModel {
     auto const in = learned(context, x);
     auto const layout = batch.layout();
     if (vectors) return irregular_loss(context, layer.forward(context, in, batch.places()));
-    nn::Sequence<typename Context::Scalar, HostSpace> const sequence{in, layout};
+    nn::SequenceOf<Context> const sequence{in, layout};
     return irregular_loss(context, layer.forward(context, sequence).tokens, &layout);
   }
 };

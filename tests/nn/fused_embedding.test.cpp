@@ -132,7 +132,7 @@ struct Assembled {
         {context.template temporary<std::int32_t>(batch.tokens().values.extent).data, batch.tokens().values.extent},
         batch.tokens().lengths};
     std::copy(few.begin(), few.end(), const_cast<std::int32_t*>(others.values.data));
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{lockstep_test::learned(context, dense), batch.layout()};
+    nn::SequenceOf<Context> const x{lockstep_test::learned(context, dense), batch.layout()};
     auto const loss = [&](auto const& y) { return lockstep_test::irregular_loss(context, y.tokens, &y.layout); };
     auto const both = nn::sum(batch.tokens(), other.of(others));
     if (interleaved) return loss(embedding.forward(context, nn::interleave(both, x, batch.tokens()), batch.places()));

@@ -87,7 +87,7 @@ class Model {
   template <class Context>
   nn::LossOf<Context> forward(Context& context, Batch const& batch) const {
     auto const x = variable_of(context, input_);
-    auto const y = apply_(context, layer_, nn::Sequence<typename Context::Scalar, HostSpace>{x, batch.layout()});
+    auto const y = apply_(context, layer_, nn::SequenceOf<Context>{x, batch.layout()});
     if constexpr (requires { y.tokens; }) {
       return random_loss(context, y.tokens, batch);
     } else {

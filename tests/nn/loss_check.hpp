@@ -33,7 +33,7 @@ struct Model {
   void visit(auto&& each) { each("prediction", prediction); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{learned(context, prediction), batch.layout()};
+    nn::SequenceOf<Context> const x{learned(context, prediction), batch.layout()};
     Column const column{{target.data(), {batch.rows, batch.length, x.width()}}};
     nn::Loss<HostSpace> loss;
     for (int use = 0; use < uses; ++use) loss += apply(context, x, column, factor);

@@ -23,7 +23,7 @@ struct Model {
   void visit(auto&& each) { each("x", x); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const in{lockstep_test::learned(context, x), batch.layout()};
+    nn::SequenceOf<Context> const in{lockstep_test::learned(context, x), batch.layout()};
     nn::Loss<HostSpace> loss;
     for (int use = 0; use < uses; ++use)
       loss += lockstep_test::irregular_loss(context, pool == Pool::mean    ? nn::mean_pool(context, in)

@@ -196,7 +196,7 @@ struct Deep {
   }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& tokens) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> x{lockstep_test::learned(context, input), tokens.layout()};
+    nn::SequenceOf<Context> x{lockstep_test::learned(context, input), tokens.layout()};
     for (auto const& layer : layers) x = layer.forward(context, x);
     return lockstep_test::irregular_loss(context, x.tokens);
   }

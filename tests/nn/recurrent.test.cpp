@@ -49,7 +49,7 @@ struct Model {
   void visit(auto&& each) { each("x", x), each("one", one), each("other", other); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, TokenBatch const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const in{learned(context, x), batch.layout()};
+    nn::SequenceOf<Context> const in{learned(context, x), batch.layout()};
     auto const y = one.forward(context, in);
     auto const out = both ? nn::concatenate_channels(context, y, other.forward(context, in)) : y;
     return lockstep_test::irregular_loss(context, out.tokens, &in.layout);
@@ -245,7 +245,7 @@ struct Remembers {
   void visit(auto&& each) { each("layer", layer), each("head", head); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, Series const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{context.input(batch.all()), batch.layout()};
+    nn::SequenceOf<Context> const x{context.input(batch.all()), batch.layout()};
     auto const state = nn::last_token(context, layer.forward(context, x));
     return nn::cross_entropy(context, head.forward(context, state), batch.classes());
   }
@@ -273,7 +273,7 @@ struct OneLayer {
   void visit(auto&& each) { layer.visit(each); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, Series const& batch) const {
-    nn::Sequence<typename Context::Scalar, HostSpace> const x{context.input(batch.all()), batch.layout()};
+    nn::SequenceOf<Context> const x{context.input(batch.all()), batch.layout()};
     return lockstep_test::irregular_loss(context, nn::last_token(context, layer.forward(context, x)));
   }
 };

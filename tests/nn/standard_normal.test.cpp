@@ -33,10 +33,8 @@ struct Drawn {
     auto const m = lockstep_test::learned(context, mean);
     auto const s = nn::exp(context, lockstep_test::learned(context, log_deviation));
     auto const layout = batch.layout();
-    auto const noise =
-        vectors
-            ? nn::standard_normal_like(context, m, batch.places())
-            : nn::standard_normal_like(context, nn::Sequence<typename Context::Scalar, HostSpace>{m, layout}).tokens;
+    auto const noise = vectors ? nn::standard_normal_like(context, m, batch.places())
+                               : nn::standard_normal_like(context, nn::SequenceOf<Context>{m, layout}).tokens;
     auto const drawn = nn::add(context, m, nn::multiply(context, s, noise));
     return vectors ? lockstep_test::irregular_loss(context, drawn)
                    : lockstep_test::irregular_loss(context, drawn, &layout);
