@@ -39,6 +39,24 @@ inline std::string host_name() {
   return name;
 }
 
+/// How the ranks are started that the options ask for.
+inline launch::Options launch_options(Options const& options, launch::Environment const& place) {
+  launch::Options ranks;
+  ranks.nproc = options.nproc;
+  ranks.max_restarts = options.max_restarts;
+  ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
+  ranks.arguments = options.command_line;
+  ranks.engine = options.engine;
+  ranks.master_address = options.master_address;
+  ranks.master_port = static_cast<std::uint16_t>(options.master_port);
+  if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
+  ranks.line = [](int rank, int stream, std::string const& line) {
+    auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
+    std::fwrite(whole.data(), 1, whole.size(), stream == 1 ? stdout : stderr);
+  };
+  return ranks;
+}
+
 }  // namespace detail
 
 /// A trainer's whole main: reads the command line into `Options` (app::Options or a struct derived from it), lets
@@ -100,20 +118,8 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     }
     speaks = true;
     who.clear();
-    launch::Options ranks;
-    ranks.nproc = options.nproc;
-    ranks.engine = options.engine;
-    ranks.master_address = options.master_address;
-    ranks.master_port = static_cast<std::uint16_t>(options.master_port);
-    ranks.max_restarts = options.max_restarts;
-    ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
-    if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
-    ranks.arguments = options.command_line;
+    auto ranks = detail::launch_options(options, place);
     ranks.warn = ranks.report = say;
-    ranks.line = [](int rank, int stream, std::string const& line) {
-      auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
-      std::fwrite(whole.data(), 1, whole.size(), stream == 1 ? stdout : stderr);
-    };
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);
