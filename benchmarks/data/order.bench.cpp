@@ -190,7 +190,7 @@ void report_padding(Ratios& ratios) {
   auto at = order.in(0);
   Waste out;
   for (Index batch = 0; batch < order.batches(); ++batch) {
-    out.add(order.rows(0, batch), [&](Index row) { return length_of(at(batch * order.most_rows() + row)); });
+    out.add(order.rows(0, batch), [&](Index row) { return length_of(at(batch * order.max_rows() + row)); });
   }
   report("padding of batches of at most " + std::to_string(tokens) + " tokens, by their number", out.percent(),
          waste(data::ShuffledSampler{.seed = 1}, 32));

@@ -637,13 +637,13 @@ TEST_CASE(
       using data::SequentialSampler::Order::Order;
       Index samples() const { return 5; }
       Index batches() const { return 2; }
-      Index most_rows() const { return 3; }
+      Index max_rows() const { return 3; }
       Index rows(Index, Index batch) const { return batch == 0 ? 3 : 2; }
     };
     Order over(Growing const& data) const { return Order(data.size()); }
   };
   CHECK_THROWS_WITH_AS((data::DataLoader{dataset, Sampler{}, data::PadCollate{}}),
-                       doctest::Contains("size() 5; it must be batches() * most_rows(), 2 * 3"), ConfigError);
+                       doctest::Contains("size() 5; it must be batches() * max_rows(), 2 * 3"), ConfigError);
 }
 
 TEST_CASE("a fork of the process that made a loader is told so, and waits for nobody") {

@@ -456,7 +456,7 @@ TEST_CASE("workers are added while all are busy and training waits, up to a cap"
     }
   };
   data::DataLoader loader{
-      Slow{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .most_workers = 3}};
+      Slow{}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .workers = 1, .max_workers = 3}};
   loader.start({}, 0, 0, 1);
   for (Index i = 0; i < 250; ++i) CHECK(loader.next().batches()[0][&Sample::label].values(0) == i * 4);
   CHECK(loader.stats().workers > 1);
@@ -476,7 +476,7 @@ TEST_CASE("no worker is added while another has nothing to do") {
   data::DataLoader loader{Stuck{{1}, &begun, &open},
                           data::SequentialSampler{},
                           data::PadCollate{},
-                          {.workers = 2, .most_workers = 4, .deadline_seconds = 0.01}};
+                          {.workers = 2, .max_workers = 4, .deadline_seconds = 0.01}};
   loader.start({}, 0, 0, 1);
   while (!begun) std::this_thread::yield();
   for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(static_cast<void>(loader.next()), DataError);
@@ -493,7 +493,7 @@ TEST_CASE("a worker that the system refuses is an error; one that would only hav
   };
   auto const make = [](Index samples, int most) {
     return data::DataLoader{
-        Slow{{samples}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .most_workers = most}};
+        Slow{{samples}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 4, .max_workers = most}};
   };
   auto refused = make(40, 0), one = make(400, 3);
   one.start({}, 0, 0, 1);
@@ -599,7 +599,7 @@ TEST_CASE("options out of range are refused by name") {
   auto const make = [](data::DataLoaderOptions const& options) {
     return data::DataLoader{Breaking{}, data::SequentialSampler{}, data::PadCollate{}, options};
   };
-  CHECK_THROWS_WITH_AS(make({.most_workers = 1025}), doctest::Contains("most_workers is 1025"), ConfigError);
+  CHECK_THROWS_WITH_AS(make({.max_workers = 1025}), doctest::Contains("max_workers is 1025"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = -1}), doctest::Contains("deadline_seconds is -1"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = -0.5}), doctest::Contains("deadline_seconds is -0.5"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = std::nan("")}), doctest::Contains("is nan"), ConfigError);

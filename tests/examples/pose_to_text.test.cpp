@@ -83,7 +83,7 @@ TEST_CASE("gradients, padded and ragged, with dropout") {
     auto const check = [&](auto batches) {
       batches.start({0, 1, 1}, 0, 0, 1);
       auto const held = batches.next();
-      auto const result = nn::check_gradients(model, layout, values, held.batches()[0], {.most_per_parameter = 6});
+      auto const result = nn::check_gradients(model, layout, values, held.batches()[0], {.max_per_parameter = 6});
       CAPTURE(result.where);
       CHECK(result.ok());
     };

@@ -65,7 +65,7 @@ auto check(Collate collate) {
   Start start;
   auto batches = batch_of_7(collate);
   auto const held = batches.next();
-  return nn::check_gradients(start.model, start.layout, start.values, held.batches()[0], {.most_per_parameter = 24});
+  return nn::check_gradients(start.model, start.layout, start.values, held.batches()[0], {.max_per_parameter = 24});
 }
 
 template <class Collate>

@@ -122,9 +122,9 @@ TEST_CASE_TEMPLATE("outputs, gradients and statistics of layers over space are P
     } else if (name == "batch_norm") {
       check<T, 4>(expected, 2 * 2 * 2 * 12, nn::BatchNorm(3));
     } else if (name == "largest_pool") {
-      check<T, 4>(expected, 0, nn::SpacePooling<2, nn::Pool::largest>({.window = 2, .stride = 2}));
+      check<T, 4>(expected, 0, nn::SpacePooling<2, nn::Pool::max>({.kernel = 2, .stride = 2}));
     } else if (name == "average_pool") {
-      check<T, 4>(expected, 4, nn::SpacePooling<2, nn::Pool::average>({.window = 2, .stride = 2}));
+      check<T, 4>(expected, 4, nn::SpacePooling<2, nn::Pool::average>({.kernel = 2, .stride = 2}));
     } else {
       FAIL("no such layer");
     }

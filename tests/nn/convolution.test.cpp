@@ -262,8 +262,8 @@ TEST_CASE("series padded to the longest of no samples have no places, and no lay
   auto const all = [](auto& context, Stages1 const& s, auto const& x) {
     auto const y = s.norm.forward(context, s.first.forward(context, x));
     auto const larger = nn::Upsample1d{}.forward(context, s.up.forward(context, y));
-    auto const largest = nn::MaxPool1d({.window = 3, .stride = 2}).forward(context, larger);
-    return nn::global_average_pool(context, nn::AveragePool1d({.window = 5, .stride = 1}).forward(context, largest));
+    auto const largest = nn::MaxPool1d({.kernel = 3, .stride = 2}).forward(context, larger);
+    return nn::global_average_pool(context, nn::AvgPool1d({.kernel = 5, .stride = 1}).forward(context, largest));
   };
   auto t = trial<float>(Stages1{}, Extents<3>{0, 0, 2}, all);
   t.gradients.assign(t.gradients.size(), 7.0f);

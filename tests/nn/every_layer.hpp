@@ -128,7 +128,7 @@ class Everything {
     auto const image = pictures.forward(context, batch.pictures);
     auto const maps = grouped.forward(context, norm.forward(context, convolution.forward(context, image)));
     auto const small =
-        nn::AveragePool2d({.window = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
+        nn::AvgPool2d({.kernel = 1, .stride = 1}).forward(context, nn::MaxPool2d().forward(context, maps));
     auto const larger =
         nn::add(context, twice.forward(context, small), nn::Upsample2d{}.forward(context, nn::relu(context, small)));
     auto const means = nn::tanh(context, nn::global_average_pool(context, larger));

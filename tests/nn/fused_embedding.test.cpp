@@ -332,7 +332,7 @@ TEST_CASE("gradients of everything that can be assembled") {
           for (std::size_t i = 0; i < trial.values.size(); ++i)  // of size one: norms divide by it
             trial.values[i] = std::sin(1 + 1.3 * static_cast<double>(i));
           auto const result =
-              nn::check_gradients(trial.model, trial.layout, trial.values, mixed, {.most_per_parameter = 200});
+              nn::check_gradients(trial.model, trial.layout, trial.values, mixed, {.max_per_parameter = 200});
           CAPTURE(result.where);
           CHECK(result.ok());
         }

@@ -123,16 +123,16 @@ TEST_CASE("of all elements the worst is named, and an error counts by the gradie
 }
 
 TEST_CASE("as many elements are looked at as asked for, over all rows and columns") {
-  auto const some = check(Linear{1, 3}, {.most_per_parameter = 3});  // 0, 5 and 4 of each
+  auto const some = check(Linear{1, 3}, {.max_per_parameter = 3});  // 0, 5 and 4 of each
   CHECK(some.checked == 6);
   CHECK(some.worst < 1.1);
-  CHECK(check(Linear{1, 4}, {.most_per_parameter = 3}).worst > 100);
+  CHECK(check(Linear{1, 4}, {.max_per_parameter = 3}).worst > 100);
   for (Index width : {16, 64, 100})
     for (Index column : {Index{1}, width / 2, width - 1}) {
       CAPTURE(width);
       CAPTURE(column);
       CHECK(check(Matrix{width, -1}).ok());
-      auto const off = check(Matrix{width, column}, {.most_per_parameter = width});
+      auto const off = check(Matrix{width, column}, {.max_per_parameter = width});
       CHECK(off.checked == width);
       CHECK_FALSE(off.ok());
     }

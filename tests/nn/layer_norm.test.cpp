@@ -54,7 +54,7 @@ TEST_CASE("a row of one element is its bias, whatever the input") {
 }
 
 TEST_CASE("a row wider than the buffer of the fused dropout") {
-  auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.most_per_parameter = 16});
+  auto const result = check(make(300, 0.3), 300, {.rows = 1, .length = 2}, block, {.max_per_parameter = 16});
   CAPTURE(result.where);
   CHECK(result.ok());
 }

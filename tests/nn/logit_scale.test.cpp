@@ -74,7 +74,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the factor stays at its most, and comes back") {
-  nn::LogitScale layer{{.start = 2, .most = 4}};
+  nn::LogitScale layer{{.start = 2, .max = 4}};
   auto const layout = nn::ParameterLayout::of(layer);
   std::vector<double> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
   lockstep::ThreadPool pool(1);

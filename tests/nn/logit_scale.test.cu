@@ -16,7 +16,7 @@ namespace {
 
 struct Model {
   nn::Linear layer{3, 3, nn::Bias::none};
-  nn::LogitScale scale, second{{.start = 1, .most = 2}};
+  nn::LogitScale scale, second{{.start = 1, .max = 2}};
   void visit(auto&& each) { each("layer", layer), each("scale", scale), each("second", second); }
   template <class Context, class Space = typename Context::Space>
   nn::Loss<Space> forward(Context& context, TensorView<float const, 2, Space> const& batch) const {

@@ -133,7 +133,7 @@ class Trial {
 template <class Model, class Batch>
 [[nodiscard]] nn::GradientCheckResult check_model(Model model, Batch const& batch) {
   Trial<Model, double> trial(std::move(model));
-  return nn::check_gradients(trial.model, trial.layout, trial.values, batch, {.most_per_parameter = 200});
+  return nn::check_gradients(trial.model, trial.layout, trial.values, batch, {.max_per_parameter = 200});
 }
 
 }  // namespace lockstep_test

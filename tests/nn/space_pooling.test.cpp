@@ -14,8 +14,8 @@ struct Nothing {
 };
 auto const global = [](auto& context, Nothing const&, auto const& x) { return nn::global_average_pool(context, x); };
 auto const twice = [](auto& context, Nothing const&, auto const& x) {  // dx is written, then added to
-  nn::MaxPool2d const first({.window = 3, .stride = 1, .padding = 1});
-  nn::AveragePool2d const second({.window = {3, 5}, .stride = 1, .padding = {1, 2}});
+  nn::MaxPool2d const first({.kernel = 3, .stride = 1, .padding = 1});
+  nn::AvgPool2d const second({.kernel = {3, 5}, .stride = 1, .padding = {1, 2}});
   auto const most = first.forward(context, x), mean = second.forward(context, x);
   auto const joined = context.template variable<4>({2, x.extent(0), x.extent(1) * x.extent(2), x.extent(3)});
   std::copy_n(most.value.data, most.value.size(), joined.value.data);
@@ -37,19 +37,19 @@ void ok(nn::GradientCheckResult const& result) {
 
 TEST_CASE("gradients") {
   ok(trial<double>(nn::MaxPool1d(), Extents<3>{3, 9, 5}, alone).check());
-  ok(trial<double>(nn::MaxPool2d({.window = 3, .stride = 2, .padding = 1}), Extents<4>{2, 5, 6, 17}, alone).check());
-  ok(trial<double>(nn::MaxPool3d({.window = {1, 2, 2}, .stride = {1, 2, 2}}), Extents<5>{2, 3, 4, 5, 2}, alone)
+  ok(trial<double>(nn::MaxPool2d({.kernel = 3, .stride = 2, .padding = 1}), Extents<4>{2, 5, 6, 17}, alone).check());
+  ok(trial<double>(nn::MaxPool3d({.kernel = {1, 2, 2}, .stride = {1, 2, 2}}), Extents<5>{2, 3, 4, 5, 2}, alone)
          .check());
-  ok(trial<double>(nn::AveragePool1d({.window = 4, .stride = 3, .padding = 2}), Extents<3>{3, 8, 2}, alone).check());
-  ok(trial<double>(nn::AveragePool2d({.window = {3, 2}, .stride = 1}), Extents<4>{2, 5, 4, 3}, alone).check());
-  ok(trial<double>(nn::AveragePool3d(), Extents<5>{2, 3, 4, 5, 2}, alone).check());
+  ok(trial<double>(nn::AvgPool1d({.kernel = 4, .stride = 3, .padding = 2}), Extents<3>{3, 8, 2}, alone).check());
+  ok(trial<double>(nn::AvgPool2d({.kernel = {3, 2}, .stride = 1}), Extents<4>{2, 5, 4, 3}, alone).check());
+  ok(trial<double>(nn::AvgPool3d(), Extents<5>{2, 3, 4, 5, 2}, alone).check());
   ok(trial<double>(Nothing{}, Extents<5>{3, 2, 3, 2, 7}, global).check());
   ok(trial<double>(Nothing{}, Extents<3>{1, 1, 1}, global).check());
   ok(trial<double>(Nothing{}, Extents<4>{2, 4, 5, 3}, twice).check());
 }
 
 TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
-  auto one = trial<T>(nn::MaxPool3d({.window = 3, .stride = 2, .padding = 1}), Extents<5>{5, 6, 7, 8, 20}, alone),
+  auto one = trial<T>(nn::MaxPool3d({.kernel = 3, .stride = 2, .padding = 1}), Extents<5>{5, 6, 7, 8, 20}, alone),
        other = one;
   CHECK(one.run(1) == other.run(4));
   CHECK(same_bits(one.gradients, other.gradients));
@@ -58,11 +58,14 @@ TEST_CASE_TEMPLATE("bits do not depend on threads", T, float, double) {
   CHECK(same_bits(mean.gradients, same.gradients));
 }
 
-TEST_CASE("a window is 2 wide and so far from the next, unless told otherwise") {
+TEST_CASE("a window is 2 wide, and as far from the next as it is wide, unless told otherwise") {
   auto usual = trial<float>(nn::MaxPool2d(), Extents<4>{2, 6, 6, 3}, alone),
-       told = trial<float>(nn::MaxPool2d({.window = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
+       told = trial<float>(nn::MaxPool2d({.kernel = 2, .stride = 2, .padding = 0}), Extents<4>{2, 6, 6, 3}, alone);
   CHECK(usual.run(1) == told.run(1));
   CHECK(same_bits(usual.gradients, told.gradients));
+  auto wide = trial<float>(nn::MaxPool2d({.kernel = 3}), Extents<4>{2, 6, 6, 3}, alone),
+       apart = trial<float>(nn::MaxPool2d({.kernel = 3, .stride = 3}), Extents<4>{2, 6, 6, 3}, alone);
+  CHECK(wide.run(1) == apart.run(1));
 }
 
 TEST_CASE("no samples, and evaluation") {
@@ -73,10 +76,10 @@ TEST_CASE("no samples, and evaluation") {
 }
 
 TEST_CASE("windows that cannot be are refused") {
-  CHECK_THROWS_AS(nn::MaxPool1d({.window = 0}), ConfigError);
-  CHECK_THROWS_AS(nn::AveragePool2d({.stride = {1, 0}}), ConfigError);
-  CHECK_THROWS_WITH_AS(trial<float>(nn::MaxPool1d({.window = 4}), Extents<3>{1, 3, 2}, alone).run(1),
+  CHECK_THROWS_AS(nn::MaxPool1d({.kernel = 0}), ConfigError);
+  CHECK_THROWS_AS(nn::AvgPool2d({.stride = {1, 0}}), ConfigError);
+  CHECK_THROWS_WITH_AS(trial<float>(nn::MaxPool1d({.kernel = 4}), Extents<3>{1, 3, 2}, alone).run(1),
                        doctest::Contains("the window must fit into the padded input"), ShapeError);
-  CHECK_THROWS_AS(trial<float>(nn::MaxPool1d({.window = 2, .padding = 2}), Extents<3>{1, 3, 2}, alone).run(1),
+  CHECK_THROWS_AS(trial<float>(nn::MaxPool1d({.kernel = 2, .padding = 2}), Extents<3>{1, 3, 2}, alone).run(1),
                   ShapeError);
 }

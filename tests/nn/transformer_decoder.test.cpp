@@ -46,7 +46,7 @@ TEST_CASE("gradients through several layers") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 1, 0}};
   for (Index layers : {0, 1, 2})
     for (bool norm_first : {false, true}) {
-      auto const result = check(make(layers, 0.1, norm_first), 6, batch, apply, {.most_per_parameter = 8});
+      auto const result = check(make(layers, 0.1, norm_first), 6, batch, apply, {.max_per_parameter = 8});
       CAPTURE(result.where);
       CHECK(result.ok());
     }

@@ -27,7 +27,7 @@ struct Two {
 TEST_CASE("gradients through several layers") {
   Batch const batch{.rows = 3, .length = 4, .lengths = {4, 1, 0}};
   for (Index layers : {0, 1, 2}) {
-    auto const result = check(make(layers, 0.1), 6, batch, apply, {.most_per_parameter = 16});
+    auto const result = check(make(layers, 0.1), 6, batch, apply, {.max_per_parameter = 16});
     CAPTURE(result.where);
     CHECK(result.ok());
   }
@@ -49,7 +49,7 @@ TEST_CASE("each layer's attention has the rotary positions that were asked for")
   auto const make_turned = [](double base) {
     return nn::TransformerEncoder({.layers = 2, .width = 8, .heads = 2, .feed_forward = 10, .rotary_base = base});
   };
-  auto const result = check(make_turned(50), 8, batch, apply, {.most_per_parameter = 16});
+  auto const result = check(make_turned(50), 8, batch, apply, {.max_per_parameter = 16});
   CAPTURE(result.where);
   CHECK(result.ok());
   CHECK(run<double>(make_turned(50), 8, batch, apply, 1).loss != run<double>(make_turned(0), 8, batch, apply, 1).loss);

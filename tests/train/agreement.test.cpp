@@ -296,12 +296,12 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("batches in a step = 2", [](FitOptions& mine) { mine.accumulation = 2; });
   fails("largest gradient norm = 0.5", [](FitOptions& mine) { mine.clip_norm = 0.5; });
   fails("steps between checks of replicas = 2", [](FitOptions& mine) { mine.check_replicas_every = 2; });
-  fails("epochs between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every = 2; });
+  fails("epochs between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every_epochs = 2; });
   fails("steps between evaluations = 2", [](FitOptions& mine) { mine.evaluate_every_steps = 2; });
   fails("patience = 1", [](FitOptions& mine) { mine.patience = 1; });
   fails("patience of the plateau = 1", [](FitOptions& mine) { mine.plateau.patience = 1; });
   fails("factor of the plateau = 0.5", [](FitOptions& mine) { mine.plateau.factor = 0.5; });
-  fails("least factor of the plateau = 0.25", [](FitOptions& mine) { mine.plateau.least = 0.25; });
+  fails("least factor of the plateau = 0.25", [](FitOptions& mine) { mine.plateau.min_factor = 0.25; });
   fails("timed products = 1", [](FitOptions& mine) { mine.timed_products = true; });
   fails("dry run = 1", [](FitOptions& mine) { mine.dry_run = true; });
   fails("trace = 1", [&](FitOptions& mine) { mine.trace = &trace; });

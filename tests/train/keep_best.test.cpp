@@ -142,11 +142,12 @@ TEST_CASE("a fit without evaluations is refused before its first step, a dry run
   train::KeepBest best(trainer, folder / "of/best.safetensors");
   char const* const sentence =
       "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass one, "
-      "let evaluate_every be at least 1, or leave the observer out";
+      "let evaluate_every_epochs be at least 1, or leave the observer out";
   CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}}), sentence, ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, {.observers = {&best}, .dry_run = true}), sentence, ConfigError);
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, train::Evaluation{again}, {.evaluate_every = 0, .observers = {&best}}),
-                       sentence, ConfigError);
+  CHECK_THROWS_WITH_AS(
+      trainer.fit(loader, train::Evaluation{again}, {.evaluate_every_epochs = 0, .observers = {&best}}), sentence,
+      ConfigError);
   CHECK(trainer.values()[0] == 0);
   CHECK_FALSE(std::filesystem::exists(folder / "of"));
 }

@@ -341,7 +341,7 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
     fit(policy, &never, {.epochs = 40, .judge_by = "accuracy"});
     CHECK(never.evaluations.size() == 40);
     Recorder some, none;
-    fit(policy, &some, {.epochs = 5, .evaluate_every = 2});
+    fit(policy, &some, {.epochs = 5, .evaluate_every_epochs = 2});
     std::vector<Index> epochs;
     for (auto const& report : some.evaluations) epochs.push_back(report.epoch);
     CHECK(epochs == std::vector<Index>{1, 3, 4});  // and the last
@@ -355,10 +355,10 @@ TEST_CASE("evaluations without a better one end the run after as many as patienc
     expected.push_back(last);
     CHECK(at == expected);
     CHECK(often.epoch_seconds.size() == 3);
-    fit(policy, &alone, {.epochs = 3, .evaluate_every = 0});  // it changes nothing in what is learned
+    fit(policy, &alone, {.epochs = 3, .evaluate_every_epochs = 0});  // it changes nothing in what is learned
     REQUIRE(alone.steps.size() == steps.steps.size());
     CHECK(alone.steps.back().loss == steps.steps.back().loss);
-    fit(policy, &none, {.epochs = 5, .evaluate_every = 0});
+    fit(policy, &none, {.epochs = 5, .evaluate_every_epochs = 0});
     CHECK(none.evaluations.empty());
   };
   each(parallel::SingleDevice{.threads = 1});
@@ -409,7 +409,7 @@ TEST_CASE("what cannot be judged is refused before anything is trained") {
                        ConfigError);
   CHECK_THROWS_WITH_AS(trainer.fit(loader, train::NoEvaluation{}, {.patience = 3}),
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
-  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.evaluate_every = 0, .patience = 3}),
+  CHECK_THROWS_WITH_AS(trainer.fit(loader, evaluation, {.evaluate_every_epochs = 0, .patience = 3}),
                        doctest::Contains("patience is 3, and there is no evaluation to wait for"), ConfigError);
   auto const twice =
       train::Evaluation{again, train::Accuracy{&line::Point::label}, train::Accuracy{&line::Point::label}};

@@ -27,7 +27,7 @@ struct Examination {
   template <class Trainer, class Loader, class Evaluation>
   static Examination make(Trainer& trainer, Loader& loader, Evaluation const& evaluation, FitOptions options) {
     auto const split = trainer.split();
-    options.evaluate_every = options.evaluate_every_steps = 0;
+    options.evaluate_every_epochs = options.evaluate_every_steps = 0;
     auto const steps = [&](Index count) {
       options.max_steps = options.epochs = count;  // an epoch has one step or more
       return trainer.fit(loader, evaluation, options);

@@ -92,12 +92,12 @@ class DataLoader {
 
   /// @throws ConfigError when an option is out of range
   DataLoader(D dataset, S sampler, C collate, DataLoaderOptions options = {}) {
-    require(options.batch_size >= 1 && options.batch_size <= most_rows, "batch_size", options.batch_size,
+    require(options.batch_size >= 1 && options.batch_size <= max_rows, "batch_size", options.batch_size,
             "within [1, 2^31)");
     require(options.workers >= 0 && options.workers <= most_threads, "workers", options.workers,
             "within [0, 1024]; with 0 the caller does the work");
     require(options.prefetch >= 0 && options.prefetch <= most_slots, "prefetch", options.prefetch, "within [0, 1024]");
-    require(options.most_workers >= 0 && options.most_workers <= most_threads, "most_workers", options.most_workers,
+    require(options.max_workers >= 0 && options.max_workers <= most_threads, "max_workers", options.max_workers,
             "within [0, 1024]");
     require(options.budget_bytes >= 0, "budget_bytes", options.budget_bytes, "at least 0; 0 stands for no limit");
     require(options.deadline_seconds >= 0, "deadline_seconds", options.deadline_seconds,
@@ -108,18 +108,18 @@ class DataLoader {
     if constexpr (BatchOrder<OrderType>) {
       require(options.batch_size == 1, "batch_size", options.batch_size,
               "left at 1 where the sampler chooses how many samples a batch has");
-      options.batch_size = order.most_rows();
-      if (order.size() != order.batches() * order.most_rows())
+      options.batch_size = order.max_rows();
+      if (order.size() != order.batches() * order.max_rows())
         throw ConfigError("DataLoader: the sampler's order has size() " + std::to_string(order.size()) +
-                          "; it must be batches() * most_rows(), " + std::to_string(order.batches()) + " * " +
-                          std::to_string(order.most_rows()));
+                          "; it must be batches() * max_rows(), " + std::to_string(order.batches()) + " * " +
+                          std::to_string(order.max_rows()));
     } else {
       static_assert(
           !(
-              requires { &OrderType::batches; } || requires { &OrderType::most_rows; } ||
+              requires { &OrderType::batches; } || requires { &OrderType::max_rows; } ||
               requires { &OrderType::rows; }),
           "Lockstep: the sampler's order has some of what an order by batches needs and not all: samples(), batches(), "
-          "most_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
+          "max_rows() and rows(epoch, batch), all const; see docs/reference/sampler.md");
     }
     if (detail::ReadsForward<D> && (options.tail != Tail::exact || options.on_failure == OnFailure::substitute))
       throw ConfigError(
@@ -233,7 +233,7 @@ class DataLoader {
   [[nodiscard]] LoaderStats stats() const { return core_->stats(); }
 
  private:
-  static constexpr Index most_rows = (Index{1} << 31) - 1;
+  static constexpr Index max_rows = (Index{1} << 31) - 1;
   static constexpr int most_threads = 1024, most_slots = 1024;
 
   /// Made when first asked for: it may be of all the data.

@@ -31,7 +31,7 @@ struct DataLoaderOptions {
   int workers = 1;       ///< threads that make batches, kept until destruction; 0: the caller makes them in `next`
   int prefetch = 2;      ///< micro-steps made ahead of the one in use
   Tail tail = Tail::exact;
-  int most_workers = 0;         ///< above `workers`: another worker starts while `next` waits and all are busy
+  int max_workers = 0;          ///< above `workers`: another worker starts while `next` waits and all are busy
   double deadline_seconds = 0;  ///< a longer wait in `next` is an error that names the stuck sample; 0: none
   Index budget_bytes = 0;       ///< batches are made ahead only while all in the ring need no more; 0: no limit
   OnFailure on_failure = OnFailure::raise;

@@ -23,14 +23,14 @@ concept Sampler = Dataset<D> && std::copy_constructible<S> && requires(S const& 
 };
 
 /// An order that falls into batches of the sampler's own making, by what their samples cost for instance, of at most
-/// `most_rows()` samples each: how many there are is the same in every epoch. Position batch * most_rows() + row is a
+/// `max_rows()` samples each: how many there are is the same in every epoch. Position batch * max_rows() + row is a
 /// row of a batch; where the batch is shorter, it stands for another of its rows and is no sample of the epoch. Then
-/// `size() == batches() * most_rows()`, and `samples()` says how many samples an epoch has.
+/// `size() == batches() * max_rows()`, and `samples()` says how many samples an epoch has.
 template <class O>
 concept BatchOrder = Order<O> && requires(O const& order, Index epoch, Index batch) {
   { order.samples() } -> std::convertible_to<Index>;
   { order.batches() } -> std::convertible_to<Index>;
-  { order.most_rows() } -> std::convertible_to<Index>;
+  { order.max_rows() } -> std::convertible_to<Index>;
   { order.rows(epoch, batch) } -> std::convertible_to<Index>;
 };
 

@@ -20,8 +20,8 @@ struct GradientCheckOptions {
   double step = 1e-5;      ///< of the central difference
   double absolute = 1e-8;  ///< |numeric - analytic| <= absolute + relative * |analytic|, or as sums are rounded
   double relative = 1e-6;
-  Index most_per_parameter = 64;  ///< elements looked at in each parameter, spread over rows and columns
-  std::uint64_t seed = 1;         ///< of random operations; the same in every evaluation, so dropout is a constant mask
+  Index max_per_parameter = 64;  ///< elements looked at in each parameter, spread over rows and columns
+  std::uint64_t seed = 1;        ///< of random operations; the same in every evaluation, so dropout is a constant mask
   int threads = 1;
 };
 
@@ -71,9 +71,9 @@ template <class Model, class Batch>
   GradientCheckResult result;
   for (auto const& entry : layout.entries()) {
     if (entry.frozen) continue;
-    Index const count = std::min(entry.size, options.most_per_parameter);
+    Index const count = std::min(entry.size, options.max_per_parameter);
     // In steps that have no factor in common with any extent: all columns have their turn, and no element two.
-    Index step = std::max<Index>(1, entry.size / options.most_per_parameter);
+    Index step = std::max<Index>(1, entry.size / options.max_per_parameter);
     while (std::gcd(step, entry.size) > 1) ++step;
     for (Index k = 0; k < count; ++k) {
       auto const i = k * step % entry.size;

@@ -16,11 +16,11 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 struct LogitScaleOptions {
   double start = 1 / 0.07;  ///< the factor that training starts with
-  double most = 100;        ///< the factor is never more
+  double max = 100;         ///< the factor is never more
 };
 
 /// y = e^s * x elementwise, with a learned number s: the temperature of a contrastive loss. Where e^s is more than
-/// `most`, the factor is `most`, and s takes a gradient only where a step against it leads back; what a device or a
+/// `max`, the factor is `max`, and s takes a gradient only where a step against it leads back; what a device or a
 /// micro-batch adds to the gradient is judged by itself. A model whose visit says `scale_.visit(each)` has the number
 /// as its own "logit_scale", as CLIP has.
 /// @shape logit_scale [], a single number, as PyTorch saves it   @shape x any, returns as x
@@ -29,12 +29,12 @@ struct LogitScaleOptions {
 class LogitScale {
  public:
   LogitScale() : LogitScale(LogitScaleOptions{}) {}
-  /// @throws ConfigError unless 0 < start <= most, and both are finite
+  /// @throws ConfigError unless 0 < start <= max, and both are finite
   explicit LogitScale(LogitScaleOptions const& options)
-      : scale_{{}, Initializer::constant(std::log(options.start))}, factor_{options.most, std::log(options.most)} {
-    expect<ConfigError>(0 < options.start && options.start <= options.most && std::isfinite(options.most), [&] {
+      : scale_{{}, Initializer::constant(std::log(options.start))}, factor_{options.max, std::log(options.max)} {
+    expect<ConfigError>(0 < options.start && options.start <= options.max && std::isfinite(options.max), [&] {
       return "LogitScale: the factor starts at " + std::to_string(options.start) + " and is at most " +
-             std::to_string(options.most) + "; it must start above 0 and not above its most";
+             std::to_string(options.max) + "; it must start above 0 and not above `max`";
     });
   }
 

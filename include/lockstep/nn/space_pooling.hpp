@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
-#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -16,23 +15,13 @@ namespace lockstep::inline LOCKSTEP_ABI::nn {
 
 template <int Dims>
 struct SpacePoolingOptions {
-  PerAxis<Dims> window = 2;
-  PerAxis<Dims> stride = 2;
-  PerAxis<Dims> padding = 0;  ///< on either side, at most half a window
+  PerAxis<Dims> kernel = 2;
+  PerAxis<Dims> stride = kernel;
+  PerAxis<Dims> padding = 0;  ///< on either side, at most half a kernel
 };
-
-namespace detail {
-/// A convolution's name for the window, which is refused by name.
-template <int Dims>
-struct PoolingByKernel {
-  PerAxis<Dims> kernel;
-  PerAxis<Dims> stride = 2;
-  PerAxis<Dims> padding = 0;
-};
-}  // namespace detail
 
 enum class Pool {
-  largest,  ///< of each window; padding never wins
+  max,      ///< of each window; padding never wins
   average,  ///< of each window, zeros in the padding included
 };
 
@@ -46,35 +35,28 @@ class SpacePooling {
   using Options = SpacePoolingOptions<Dims>;
 
   SpacePooling() = default;
-  /// @throws ConfigError unless window and stride are at least 1 and the padding at least 0
+  /// @throws ConfigError unless kernel and stride are at least 1 and the padding at least 0
   explicit SpacePooling(Options const& options) : options_(options) {
-    expect<ConfigError>(options.window.least() >= 1 && options.stride.least() >= 1 && options.padding.least() >= 0,
+    expect<ConfigError>(options.kernel.least() >= 1 && options.stride.least() >= 1 && options.padding.least() >= 0,
                         [&] {
-                          return "pooling: window " + to_string(options.window.values) + ", stride " +
+                          return "pooling: kernel " + to_string(options.kernel.values) + ", stride " +
                                  to_string(options.stride.values) + ", padding " + to_string(options.padding.values) +
-                                 "; window and stride must be at least 1 and the padding at least 0";
+                                 "; kernel and stride must be at least 1 and the padding at least 0";
                         });
-  }
-
-  /// Says what the window is called.
-  template <class Never = void>
-  explicit SpacePooling(detail::PoolingByKernel<Dims> const&) {
-    static_assert(!std::is_void_v<Never>,
-                  "Lockstep: what a convolution calls .kernel is .window here: nn::AveragePool2d{{.window = 2}}");
   }
 
   void visit(auto&&) {}
 
   /// @shape x [rows, extent…, channels]   @shape returns [rows, result…, channels], result = (extent + 2 padding -
-  /// window) / stride + 1
-  /// @throws ShapeError when x is smaller than the window
+  /// kernel) / stride + 1
+  /// @throws ShapeError when x is smaller than the kernel
   template <class Context>
   [[nodiscard]] VariableOf<Context, Dims + 2> forward(Context& context, VariableOf<Context, Dims + 2> x) const {
     using Operand = nn::Operand<Context>;
     using Kernel = kernel::SpacePooling<typename Context::Space>;
     kernel::ConvolutionShape shape{.rows = x.extent(0),
                                    .inputs = x.extent(Dims + 1),
-                                   .kernel = options_.window.in_space(1),
+                                   .kernel = options_.kernel.in_space(1),
                                    .stride = options_.stride.in_space(1),
                                    .padding = options_.padding.in_space(0)};
     auto extent = x.value.extent;
@@ -114,12 +96,12 @@ class SpacePooling {
   Options options_;
 };
 
-using MaxPool1d = SpacePooling<1, Pool::largest>;
-using MaxPool2d = SpacePooling<2, Pool::largest>;
-using MaxPool3d = SpacePooling<3, Pool::largest>;
-using AveragePool1d = SpacePooling<1, Pool::average>;
-using AveragePool2d = SpacePooling<2, Pool::average>;
-using AveragePool3d = SpacePooling<3, Pool::average>;
+using MaxPool1d = SpacePooling<1, Pool::max>;
+using MaxPool2d = SpacePooling<2, Pool::max>;
+using MaxPool3d = SpacePooling<3, Pool::max>;
+using AvgPool1d = SpacePooling<1, Pool::average>;
+using AvgPool2d = SpacePooling<2, Pool::average>;
+using AvgPool3d = SpacePooling<3, Pool::average>;
 
 /// The mean over all places, channel by channel.
 /// @shape x [rows, extent…, channels]   @shape returns [rows, channels]

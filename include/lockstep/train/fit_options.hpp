@@ -24,7 +24,7 @@ struct FitOptions {
   optim::Schedule schedule{};        ///< factor on the optimizer's learning rate, by step
   optim::LossScaler loss_scaler{};   ///< where activations are float16: of their gradients
   Index check_replicas_every = 0;    ///< steps after which replicas compare their bits; 0 never
-  Index evaluate_every = 1;          ///< epochs from one evaluation to the next, and at the end; 0 never
+  Index evaluate_every_epochs = 1;   ///< epochs from one evaluation to the next, and at the end; 0 never
   Index evaluate_every_steps = 0;    ///< the same in optimizer steps, where it is not 0
   Index patience = 0;                ///< evaluations in a row, none the best, that end the run; 0 never
   optim::Plateau plateau{};          ///< how the learning rate falls where evaluations no longer become better

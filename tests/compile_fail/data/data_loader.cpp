@@ -40,7 +40,7 @@ struct Sampler {
     Order() : data::SequentialSampler::Order(3) {}
     Index samples() const { return 3; }
     Index batches() const { return 1; }
-    Index most_rows() const { return 3; }
+    Index max_rows() const { return 3; }
     Index rows(Index) const { return 3; }  // without an epoch
   };
   Order over(Dataset const&) const { return {}; }

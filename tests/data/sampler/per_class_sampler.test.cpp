@@ -41,7 +41,7 @@ TEST_CASE("a batch has so many samples of each of so many classes, and all sampl
   auto const order =
       data::PerClassSampler{.classes = of, .classes_per_batch = 3, .samples_per_class = 3, .seed = 2}.over(Dataset{37});
   REQUIRE(order.batches() == 4);
-  REQUIRE(order.most_rows() == 9);
+  REQUIRE(order.max_rows() == 9);
   REQUIRE(order.size() == 36);
   std::map<Index, int> times;
   std::map<std::int32_t, int> class_times;

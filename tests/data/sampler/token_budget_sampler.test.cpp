@@ -91,18 +91,18 @@ TEST_CASE("every sample once per epoch, in batches within the budget, equally ma
     for (Index tokens : {600, 601, 5000}) {
       for (double spread : {0.0, 0.05, 1.0}) {
         auto const order =
-            data::TokenBudgetSampler{.lengths = all, .tokens = tokens, .spread = spread, .fewest_batches = 2}.over(
+            data::TokenBudgetSampler{.lengths = all, .tokens = tokens, .spread = spread, .min_batches = 2}.over(
                 Samples{&all});
         REQUIRE(order.samples() == count);
-        REQUIRE(order.size() == order.batches() * order.most_rows());
+        REQUIRE(order.size() == order.batches() * order.max_rows());
         for (Index epoch : {0, 1}) {
           std::vector<Index> seen;
           for (Index batch = 0; batch < order.batches(); ++batch) {
             Index longest = 0;
             auto const rows = order.rows(epoch, batch);
-            REQUIRE((rows >= 1 && rows <= order.most_rows()));
-            for (Index row = 0; row < order.most_rows(); ++row) {
-              auto const sample = order.in(epoch)(batch * order.most_rows() + row);
+            REQUIRE((rows >= 1 && rows <= order.max_rows()));
+            for (Index row = 0; row < order.max_rows(); ++row) {
+              auto const sample = order.in(epoch)(batch * order.max_rows() + row);
               if (row >= rows) {  // another row of the same batch
                 REQUIRE(std::find(seen.end() - rows, seen.end(), sample) != seen.end());
                 continue;
@@ -130,10 +130,10 @@ TEST_CASE("little is padded, batches are full, and samples meet others in every 
   std::vector<Index> batch_of(all.size());
   for (Index batch = 0; batch < order.batches(); ++batch)
     for (Index row = 0; row < order.rows(1, batch); ++row)
-      batch_of[static_cast<std::size_t>(next(batch * order.most_rows() + row))] = batch;
+      batch_of[static_cast<std::size_t>(next(batch * order.max_rows() + row))] = batch;
   for (Index batch = 0; batch < order.batches(); ++batch) {
     Index longest = 0, sum = 0;
-    auto const first = batch * order.most_rows(), rows = order.rows(0, batch);
+    auto const first = batch * order.max_rows(), rows = order.rows(0, batch);
     for (Index row = 0; row < rows; ++row) {
       auto const length = static_cast<Index>(all[static_cast<std::size_t>(in(first + row))]);
       longest = std::max(longest, length);
@@ -212,8 +212,8 @@ TEST_CASE("options out of range are refused") {
   refuses({.lengths = {1, 9}, .tokens = 8}, "sample 1 has length 9, and a batch has 8 tokens");
   refuses({.lengths = {-1, 2}, .tokens = 8}, "sample 0 has length -1");
   refuses({.lengths = {1, 2}, .tokens = 8, .spread = 1.5}, "spread is 1.5");
-  refuses({.lengths = {1, 2}, .tokens = 8, .fewest_batches = 0}, "fewest_batches is 0");
-  refuses({.lengths = {1, 2}, .tokens = 8, .most_rows = 0}, "most_rows is 0");
+  refuses({.lengths = {1, 2}, .tokens = 8, .min_batches = 0}, "min_batches is 0");
+  refuses({.lengths = {1, 2}, .tokens = 8, .max_rows = 0}, "max_rows is 0");
   std::vector<std::int32_t> const all{1, 2};
   CHECK_THROWS_WITH_AS(loader_of(all, {.batch_size = 32}), doctest::Contains("batch_size is 32; it must be left at 1"),
                        ConfigError);
@@ -225,16 +225,16 @@ TEST_CASE("rows, buckets and their order keep to the options") {
     sampler.lengths = all;
     return sampler.over(Samples{&all});
   };
-  CHECK(over(Lengths(100, 1), {.lengths = {}, .tokens = 1000, .most_rows = 8}).batches() == 13);
-  CHECK(over(Lengths(3, 1), {.lengths = {}, .tokens = 1000}).most_rows() == 3);
+  CHECK(over(Lengths(100, 1), {.lengths = {}, .tokens = 1000, .max_rows = 8}).batches() == 13);
+  CHECK(over(Lengths(3, 1), {.lengths = {}, .tokens = 1000}).max_rows() == 3);
   CHECK(over(Lengths(4, 0), {.lengths = {}, .tokens = 4}).batches() == 1);  // costs as much as length 1
   // Half as long is within the spread, so that one bucket of two rows holds them all.
-  CHECK(over({10, 5, 5, 5}, {.lengths = {}, .tokens = 20, .spread = 0.5, .fewest_batches = 1}).most_rows() == 2);
+  CHECK(over({10, 5, 5, 5}, {.lengths = {}, .tokens = 20, .spread = 0.5, .min_batches = 1}).max_rows() == 2);
 
   Lengths falling;
   for (std::int32_t i = 0; i < 16; ++i) falling.push_back(100 - i);
-  auto const order = over(falling, {.lengths = {}, .tokens = 200, .spread = 0, .fewest_batches = 4});
-  REQUIRE(order.most_rows() == 2);
+  auto const order = over(falling, {.lengths = {}, .tokens = 200, .spread = 0, .min_batches = 4});
+  REQUIRE(order.max_rows() == 2);
   std::set<Index> partners;                // of the longest
   std::set<std::vector<bool>> of_buckets;  // which batches are of the longer half
   for (Index epoch = 0; epoch < 30; ++epoch) {

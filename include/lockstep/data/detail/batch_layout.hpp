@@ -27,7 +27,7 @@ class BatchLayout {
     return batch >= end_ ? 0 : order_->rows(epoch_, batch % order_->batches());
   }
   [[nodiscard]] Index position(Index step, int shard, Index row) const noexcept {
-    return (begin(step) + shard) * order_->most_rows() + row;
+    return (begin(step) + shard) * order_->max_rows() + row;
   }
   [[nodiscard]] Index begin(Index step) const noexcept { return first_ + step * shards_; }
   [[nodiscard]] Index end(Index step) const noexcept { return std::min(end_, begin(step) + shards_); }

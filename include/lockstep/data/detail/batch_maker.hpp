@@ -174,8 +174,8 @@ struct BatchMaker {
     auto const epoch = job.slot->epoch;
     auto position = below(order.size());
     if constexpr (BatchOrder<O>) {
-      auto const batch = job.shard->positions[k] / order.most_rows();
-      if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.most_rows() + below(rows);
+      auto const batch = job.shard->positions[k] / order.max_rows();
+      if (auto const rows = order.rows(epoch, batch); rows > 1) position = batch * order.max_rows() + below(rows);
     }
     auto const index = order.in(epoch)(position);
     if (index >= 0 && index < dataset.size()) job.shard->indices[k] = index;

@@ -43,7 +43,7 @@ class LoaderCore {
         slots_(static_cast<std::size_t>(std::max(options.prefetch, 1) + 1)) {
     queue_.reserve(slots_.size());
     free_.reserve(slots_.size());
-    auto const most = static_cast<std::size_t>(std::max({options.workers, options.most_workers, 1}));
+    auto const most = static_cast<std::size_t>(std::max({options.workers, options.max_workers, 1}));
     workers_.reserve(most);
     threads_.reserve(most);
   }
@@ -79,7 +79,7 @@ class LoaderCore {
     for (auto& slot : slots_) {
       // What the user still holds stays theirs alone.
       bool const fits = slot && slot->shards.size() == static_cast<std::size_t>(split.count) && slot->memory == memory_;
-      if (!fits || slot->held) slot = std::make_shared<Slot>(most_rows(), split.count, memory_);
+      if (!fits || slot->held) slot = std::make_shared<Slot>(max_rows(), split.count, memory_);
       slot->whole = false;
       slot->expected_bytes = 0;
       free_.push_back(slot.get());
@@ -111,7 +111,7 @@ class LoaderCore {
     if (!deliverable()) {
       auto const begin = Clock::seconds();
       if (!threads_.empty()) {
-        if (static_cast<int>(threads_.size()) < options().most_workers && all_busy()) add_worker_if_possible();
+        if (static_cast<int>(threads_.size()) < options().max_workers && all_busy()) add_worker_if_possible();
         wait_ready(lock);
       } else {
         while (!deliverable()) run_one(lock, *workers_.front());
@@ -168,7 +168,7 @@ class LoaderCore {
   using Worker = LoaderWorker<D>;
 
   /// Of one batch: an epoch may be smaller than the batch size.
-  [[nodiscard]] Index most_rows() const noexcept {
+  [[nodiscard]] Index max_rows() const noexcept {
     return std::min(options().batch_size, static_cast<Index>(order().size()));
   }
 

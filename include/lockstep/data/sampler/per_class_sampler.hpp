@@ -47,7 +47,7 @@ struct PerClassSampler {
     [[nodiscard]] Index size() const noexcept { return batches_ * rows_; }
     [[nodiscard]] Index samples() const noexcept { return size(); }
     [[nodiscard]] Index batches() const noexcept { return batches_; }
-    [[nodiscard]] Index most_rows() const noexcept { return rows_; }
+    [[nodiscard]] Index max_rows() const noexcept { return rows_; }
     [[nodiscard]] Index rows(Index, Index) const noexcept { return rows_; }
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch](Index position) { return sample(epoch, position); };

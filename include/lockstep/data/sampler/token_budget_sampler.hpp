@@ -30,8 +30,8 @@ struct TokenBudgetSampler {
   std::vector<std::int32_t> lengths;  ///< of each sample
   Index tokens = 1;                   ///< in a batch at most, padding included: rows times the longest length
   double spread = 0.05;               ///< the shortest length of a bucket lies this part below its longest, or closer
-  Index fewest_batches = 4;           ///< of a bucket, so that rare lengths meet others too, at the cost of padding
-  Index most_rows = 1024;             ///< samples in a batch, however short they are
+  Index min_batches = 4;              ///< of a bucket, so that rare lengths meet others too, at the cost of padding
+  Index max_rows = 1024;              ///< samples in a batch, however short they are
   std::uint64_t seed = 0;
 
   /// A template so that only programs that use it compile it.
@@ -48,24 +48,24 @@ struct TokenBudgetSampler {
       auto const count = static_cast<Index>(sorted.size());
       for (Index begin = 0; begin < count;) {
         auto const longest = length(sorted[static_cast<std::size_t>(begin)]);
-        auto const rows = std::min(sampler.tokens / longest, sampler.most_rows);
+        auto const rows = std::min(sampler.tokens / longest, sampler.max_rows);
         auto const shortest = static_cast<double>(longest) * (1 - sampler.spread);
-        auto const from = std::min(count, begin + std::min(rows * sampler.fewest_batches, count));
+        auto const from = std::min(count, begin + std::min(rows * sampler.min_batches, count));
         auto const past = std::find_if(sorted.begin() + from, sorted.end(),
                                        [&](Index i) { return static_cast<double>(length(i)) < shortest; });
         auto const whole = (past - sorted.begin() - begin + rows - 1) / rows * rows;  // only the last batch is short
         plan->buckets.push_back({begin, std::min(count - begin, whole), rows, plan->batches});
         plan->batches += (plan->buckets.back().count + rows - 1) / rows;
-        plan->most_rows = std::max(plan->most_rows, std::min(rows, count));
+        plan->max_rows = std::max(plan->max_rows, std::min(rows, count));
         begin += plan->buckets.back().count;
       }
       plan_ = std::move(plan);
     }
 
-    [[nodiscard]] Index size() const noexcept { return batches() * most_rows(); }
+    [[nodiscard]] Index size() const noexcept { return batches() * max_rows(); }
     [[nodiscard]] Index samples() const noexcept { return static_cast<Index>(plan_->sorted.size()); }
     [[nodiscard]] Index batches() const noexcept { return plan_->batches; }
-    [[nodiscard]] Index most_rows() const noexcept { return plan_->most_rows; }
+    [[nodiscard]] Index max_rows() const noexcept { return plan_->max_rows; }
     [[nodiscard]] Index rows(Index epoch, Index batch) const noexcept {
       auto const planned = batch_order(epoch)(batch);
       return rows_of(bucket_of(planned), planned);
@@ -73,14 +73,14 @@ struct TokenBudgetSampler {
     [[nodiscard]] auto in(Index epoch) const {
       return [*this, epoch, batches = batch_order(epoch), samples = KeyedPermutation(1, 0), at = Index{-1},
               planned = Index{0}, bucket = static_cast<Bucket const*>(nullptr)](Index position) mutable {
-        if (auto const batch = position / most_rows(); batch != at) {
+        if (auto const batch = position / max_rows(); batch != at) {
           planned = batches(batch);
           auto const& found = bucket_of(planned);
           if (&found != bucket) samples = KeyedPermutation(found.count, key("sample", epoch, found.begin));
           bucket = &found;
           at = batch;
         }
-        auto const row = position % most_rows() % rows_of(*bucket, planned);
+        auto const row = position % max_rows() % rows_of(*bucket, planned);
         auto const place = samples((planned - bucket->first_batch) * bucket->rows + row);
         return plan_->sorted[static_cast<std::size_t>(bucket->begin + place)];
       };
@@ -95,7 +95,7 @@ struct TokenBudgetSampler {
     struct Plan {
       std::vector<Index> sorted;  // samples by falling length
       std::vector<Bucket> buckets;
-      Index batches = 0, most_rows = 1;
+      Index batches = 0, max_rows = 1;
     };
     [[nodiscard]] Bucket const& bucket_of(Index planned) const noexcept {
       auto const after = std::upper_bound(plan_->buckets.begin(), plan_->buckets.end(), planned,
@@ -129,10 +129,10 @@ struct TokenBudgetSampler {
     require(tokens >= 1, "tokens is " + std::to_string(tokens) + "; it must be at least 1");
     require(spread >= 0 && spread <= 1, "spread is " + std::to_string(spread) + "; it must be within [0, 1]");
     constexpr Index most = std::numeric_limits<std::int32_t>::max();
-    require(fewest_batches >= 1 && fewest_batches <= most,
-            "fewest_batches is " + std::to_string(fewest_batches) + "; it must be within [1, 2^31)");
-    require(most_rows >= 1 && most_rows <= most,
-            "most_rows is " + std::to_string(most_rows) + "; it must be within [1, 2^31)");
+    require(min_batches >= 1 && min_batches <= most,
+            "min_batches is " + std::to_string(min_batches) + "; it must be within [1, 2^31)");
+    require(max_rows >= 1 && max_rows <= most,
+            "max_rows is " + std::to_string(max_rows) + "; it must be within [1, 2^31)");
     for (std::size_t i = 0; i < lengths.size(); ++i)
       if (lengths[i] < 0 || lengths[i] > tokens)
         throw ConfigError("TokenBudgetSampler: sample " + std::to_string(i) + " has length " +

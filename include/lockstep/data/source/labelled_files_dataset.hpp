@@ -34,7 +34,7 @@ enum class Unmatched {
 
 struct LabelledFilesOptions {
   Index window_bytes = 256;    ///< the length of a sample
-  Index least_bytes = 64;      ///< a file that has less left after its head gives no sample
+  Index min_bytes = 64;        ///< a file that has less left after its head gives no sample
   Index files_per_class = 0;   ///< at most so many files of a class, evenly over their sorted paths; 0: all
   Index windows_per_file = 0;  ///< at most so many windows of a file, evenly over its length; 0: all
   Unmatched unmatched = Unmatched::refuse;
@@ -52,10 +52,10 @@ struct LabelledFilesOptions {
 class LabelledFilesDataset {
  public:
   explicit LabelledFilesDataset(std::string_view patterns, LabelledFilesOptions options = {}) {
-    if (options.window_bytes < 1 || options.least_bytes < 1 || options.files_per_class < 0 ||
+    if (options.window_bytes < 1 || options.min_bytes < 1 || options.files_per_class < 0 ||
         options.windows_per_file < 0) {
       throw ConfigError(
-          "LabelledFilesDataset: window_bytes and least_bytes must be at least 1, files_per_class and "
+          "LabelledFilesDataset: window_bytes and min_bytes must be at least 1, files_per_class and "
           "windows_per_file at least 0");
     }
     auto index = std::make_shared<IndexOfWindows>();
@@ -156,11 +156,11 @@ class LabelledFilesDataset {
                         LabelledFilesOptions const& options) {
     std::sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
     std::erase_if(found, [&](auto const& file) {
-      return file.bytes - head(file.bytes) < options.least_bytes || !first_seen(seen, file.device, file.inode);
+      return file.bytes - head(file.bytes) < options.min_bytes || !first_seen(seen, file.device, file.inode);
     });
     if (found.empty()) {
       throw DataError("LabelledFilesDataset: no file of class " + index.classes[label] + " has " +
-                      std::to_string(options.least_bytes) + " bytes after its head that no earlier class has taken");
+                      std::to_string(options.min_bytes) + " bytes after its head that no earlier class has taken");
     }
     for (auto const k : evenly(static_cast<Index>(found.size()), options.files_per_class)) {
       auto& file = found[static_cast<std::size_t>(k)];

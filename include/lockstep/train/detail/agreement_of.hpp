@@ -78,12 +78,12 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("backoff of the loss scale", options.loss_scaler.backoff);
   agreement.add("steps until the loss scale grows", options.loss_scaler.growth_interval);
   agreement.add("steps between checks of replicas", options.check_replicas_every);
-  agreement.add("epochs between evaluations", options.evaluate_every);
+  agreement.add("epochs between evaluations", options.evaluate_every_epochs);
   agreement.add("steps between evaluations", options.evaluate_every_steps);
   agreement.add("patience", options.patience);
   agreement.add("patience of the plateau", options.plateau.patience);
   agreement.add("factor of the plateau", options.plateau.factor);
-  agreement.add("least factor of the plateau", options.plateau.least);
+  agreement.add("least factor of the plateau", options.plateau.min_factor);
   agreement.add("timed products", Index{options.timed_products});
   agreement.add("dry run", Index{options.dry_run});
   agreement.add("trace", Index{options.trace != nullptr});

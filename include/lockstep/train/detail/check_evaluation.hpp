@@ -79,14 +79,16 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
     judges = judges || name == options.judge_by;
     known += ", " + name;
   }
-  bool const evaluates =
-      !std::is_same_v<Evaluation, NoEvaluation> && (options.evaluate_every > 0 || options.evaluate_every_steps > 0);
+  bool const evaluates = !std::is_same_v<Evaluation, NoEvaluation> &&
+                         (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
   if (options.patience > 0 && !evaluates)
-    throw ConfigError("fit: patience is " + std::to_string(options.patience) +
-                      ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
+    throw ConfigError(
+        "fit: patience is " + std::to_string(options.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
   if (options.plateau.patience > 0 && !evaluates)
-    throw ConfigError("fit: plateau.patience is " + std::to_string(options.plateau.patience) +
-                      ", and there is no evaluation to wait for; pass one, and let evaluate_every be at least 1");
+    throw ConfigError(
+        "fit: plateau.patience is " + std::to_string(options.plateau.patience) +
+        ", and there is no evaluation to wait for; pass one, and let evaluate_every_epochs be at least 1");
   if (options.evaluate_every_steps > 0 && !evaluates)
     throw ConfigError("fit: evaluate_every_steps is " + std::to_string(options.evaluate_every_steps) +
                       ", and there is no evaluation; pass one, or leave it out");
@@ -94,7 +96,7 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
     if (observer->needs_evaluations() && !evaluates)
       throw ConfigError(
           "fit: an observer, such as train::KeepBest, would do nothing without evaluations, and there are none; pass "
-          "one, let evaluate_every be at least 1, or leave the observer out");
+          "one, let evaluate_every_epochs be at least 1, or leave the observer out");
   if (!judges)
     throw ConfigError("fit: evaluations are judged by \"" + options.judge_by +
                       "\", which they do not count; name one of " + known);

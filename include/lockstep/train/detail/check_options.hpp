@@ -24,7 +24,7 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
                       "; it must be at most schedule.total_steps, which is " +
                       std::to_string(options.schedule.total_steps) + " and counts them, too");
   at_least(0, "check_replicas_every", options.check_replicas_every);
-  at_least(0, "evaluate_every", options.evaluate_every), at_least(0, "patience", options.patience);
+  at_least(0, "evaluate_every_epochs", options.evaluate_every_epochs), at_least(0, "patience", options.patience);
   at_least(0, "evaluate_every_steps", options.evaluate_every_steps);
   at_least(0, "checkpoints.every", options.checkpoints.every),
       at_least(0, "checkpoints.keep", options.checkpoints.keep);
@@ -34,7 +34,7 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
       throw ConfigError(std::string("fit: plateau.") + name + " is " + std::to_string(value) +
                         "; it must be at least 0 and below 1");
   };
-  below_one("factor", options.plateau.factor), below_one("least", options.plateau.least);
+  below_one("factor", options.plateau.factor), below_one("min_factor", options.plateau.min_factor);
   if constexpr (requires { optimizer.check(); }) optimizer.check();
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +

@@ -50,8 +50,8 @@ struct FitPlan {
   template <class FitOptions>
   [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept {
     if (options.evaluate_every_steps > 0) return over || step % options.evaluate_every_steps == 0;
-    return ends_epoch(step) && options.evaluate_every > 0 &&
-           (over || (epoch(step - 1) + 1) % options.evaluate_every == 0);
+    return ends_epoch(step) && options.evaluate_every_epochs > 0 &&
+           (over || (epoch(step - 1) + 1) % options.evaluate_every_epochs == 0);
   }
   /// Samples that so many steps have seen, and their micro-steps. Where a sampler has chosen the batches, which hold
   /// `micro_samples` at most, each counts as the mean.
