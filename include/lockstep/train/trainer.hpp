@@ -24,20 +24,15 @@
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/check_learning.hpp>
 #include <lockstep/train/detail/check_options.hpp>
-#include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/compare_replicas.hpp>
 #include <lockstep/train/detail/evaluate.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
-#include <lockstep/train/detail/judge.hpp>
 #include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
-#include <lockstep/train/detail/product_choices.hpp>
 #include <lockstep/train/detail/record_of.hpp>
-#include <lockstep/train/detail/seconds_of_ranks.hpp>
-#include <lockstep/train/detail/step_reports.hpp>
+#include <lockstep/train/detail/running_fit.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
-#include <lockstep/train/detail/tracing.hpp>
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/detail/where_not_finite.hpp>
 #include <lockstep/train/detail/with_averages.hpp>
@@ -248,93 +243,47 @@ class Trainer {
                       " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
                       std::to_string(record.world_size * record.devices) +
                       " devices; look at what the dataset found, or leave the loader's `tail` at exact");
-    train::detail::FitPlan plan = train::detail::plan_of(loader, split(), options);
-    plan.before = {done_.steps - train::detail::loss_scale_of(session_).skipped, done_.epochs};
-    train::detail::Checkpointing checkpoints(options.checkpoints, session_, layout_, optimizer_, seed_, loader, split(),
-                                             plan);
-    auto epoch_loss = checkpoints.take_up(record);
-    train::detail::set_loss_scale(session_, record.loss_scale);
-    done_ = record.steps > 0 ? plan.trainer_steps(record.steps) : plan.before;
-    train::detail::take_products(session_, record.timed_products);
-    train::detail::Judge judge(evaluation, options);
-    for (auto& report : record.evaluations) judge.take(report);  // which may have been judged by something else
-    auto const over = [&] { return record.steps >= plan.steps || judge.ends_run(); };
-    if (record.resumed() > 0 && over()) return record;
+    train::detail::RunningFit fit(session_, optimizer_, layout_, seed_, loader, evaluation, split(), options, done_,
+                                  std::move(record));
+    if (fit.was_over()) return std::move(fit.record());
     if (options.dry_run) {
-      rehearse(loader, evaluation, options, plan, record);
-      return record;
+      rehearse(loader, evaluation, options, fit.plan(), fit.record());
+      return std::move(fit.record());
     }
-    checkpoints.prepare();
-    static_cast<void>(session_.take_phases());  // of steps before
-    plan.make_room(record);
-    for (auto* observer : options.observers)
-      observer->start({plan.steps, plan.epochs, record.steps, judge.best(), train::detail::metric_names(evaluation)});
-
-    bool learns = false;
-    train::detail::StepReports reports;
-    train::detail::Tracing tracing(options.trace, record.devices, session_, loader, record.steps, plan.steps);
-    start(loader, plan.trainer_epoch(record.steps), plan.begin(record.steps), plan.before.epochs + plan.epochs);
-    train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(record.steps));
-    for (auto epoch_began = Clock::seconds(); !over() && !record.stopped;) {
-      auto const epoch = plan.epoch(record.steps), key = plan.trainer_epoch(record.steps),
-                 begin = plan.begin(record.steps), end = plan.end(record.steps);
-      tracing.before_step(record.steps + 1);
-      auto const step_began = Clock::seconds();
-      for (auto micro = begin; micro < end; ++micro)
-        micro_step(feed, key, micro == begin, micro + 1 == end, options, record,
-                   [&](auto... moments) { tracing.after_micro_step(moments...); });
-      ++record.steps;
-      auto const rate = optimizer_.learning_rate * options.schedule.factor(record.steps, plan.steps) * judge.factor();
-      bool const compares = options.check_replicas_every > 0 && record.steps % options.check_replicas_every == 0;
-      if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, record.steps - 1);
-      auto const updating = Clock::seconds();
-      auto const loss = session_.update(
-          optimizer_, {plan.trainer_steps(record.steps).steps, rate, options.clip_norm, options.loss_scaler});
-      if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, record.steps);
-      auto const now = Clock::seconds();
-      tracing.after_step(record.steps, step_began, updating, now);
-      train::detail::check_finite(session_, loss, record.steps, options.clip_norm, rank(), ranks(), record.devices);
-      done_ = plan.trainer_steps(record.steps);
-      if (!learns) learns = train::detail::check_learning(session_, layout_, loss, record.steps);
-      if (begin == 0) epoch_loss = {};
-      epoch_loss += loss;
-      record.add_step(now - step_began, plan.samples(record.steps));
-      auto const told = reports.of(session_, plan, record, options, loss.mean(), rate, now);
-      for (auto* observer : options.observers) observer->step(told);
-      bool const ends_epoch = plan.ends_epoch(record.steps);
-      if ((ends_epoch || over()) && record.resumed() == 0)
-        train::detail::check_weight(learns, epoch_loss, record.steps);
-      auto const evaluating = Clock::seconds();
-      record.train_loss = epoch_loss.mean();
-      if (ends_epoch) record.epoch_seconds.push_back(evaluating - epoch_began);
-      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) {
-        if (plan.evaluates_after(record.steps, over(), options)) {
+    fit.begin(train::detail::metric_names(evaluation));
+    auto const& plan = fit.plan();
+    auto const steps = fit.record().steps;
+    start(loader, plan.trainer_epoch(steps), plan.begin(steps), plan.before.epochs + plan.epochs);
+    train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
+    while (!fit.over() && !fit.record().stopped) {
+      make_step(fit, feed, options);
+      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>)
+        if (fit.evaluates()) {
           train::detail::WithAverages<Optimizer, Session> const averaged(session_);
-          auto report = evaluate(evaluation, train::detail::steps_of(evaluation, split()));
-          report.step = record.steps, report.epoch = epoch;
-          report.seconds = Clock::seconds() - record.run_began;
-          tracing.add("evaluation", evaluating, Clock::seconds());
-          judge.take(report);
-          for (auto* observer : options.observers) observer->evaluation(report);
-          record.evaluations.push_back(std::move(report));
+          fit.take(evaluate(evaluation, train::detail::steps_of(evaluation, split())));
         }
-      }
-      epoch_began = ends_epoch ? Clock::seconds() : epoch_began + (Clock::seconds() - evaluating);
-      record.stopped = session_.stops() && !over();
-      if (!Space::host_accessible && options.timed_products && record.timed_products.empty()) {
-        record.timed_products = broadcast(train::detail::choose_products(session_, rank()), 0);
-        train::detail::take_products(session_, record.timed_products);
-      }
-      checkpoints.leave(record, epoch_loss, record.stopped || over());
+      fit.leave_step();
     }
-    record.phases = session_.take_phases();
-    record.ranks = train::detail::seconds_of_ranks(
-        session_, record, rank());  // the last meeting: who has come here may end, for the run is saved
-    record.session = session_.report();
-    record.loss_scale = train::detail::loss_scale_of(session_);
-    if (record.steps == 0) record.session.unused_parameters.clear();
-    for (auto* observer : options.observers) observer->finish(record);
-    return record;
+    return fit.finish();
+  }
+
+  template <class Fit, class Feed>
+  void make_step(Fit& fit, Feed& feed, FitOptions const& options) {
+    auto const& plan = fit.plan();
+    auto const before = fit.record().steps;
+    auto const begin = plan.begin(before), end = plan.end(before);
+    fit.before_step();
+    for (auto micro = begin; micro < end; ++micro)
+      micro_step(feed, plan.trainer_epoch(before), micro == begin, micro + 1 == end, options, fit.record(),
+                 [&](auto... moments) { fit.after_micro_step(moments...); });
+    auto const rate = optimizer_.learning_rate * fit.rate_factor();
+    bool const compares = fit.compares();
+    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::make_alike, before);
+    auto const updating = Clock::seconds();
+    auto const loss = session_.update(
+        optimizer_, {plan.trainer_steps(before + 1).steps, rate, options.clip_norm, options.loss_scaler});
+    if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, before + 1);
+    fit.after_step(loss, rate, updating);
   }
 
   template <class Batches, class Batch>
@@ -382,7 +331,6 @@ class Trainer {
     auto const queued = Clock::seconds();
     feed.send_next();
     auto const sent = Clock::seconds();
-    record.data_wait_seconds += (began - asked) + (sent - queued);
     hears(asked, began, queued, sent);
   }
 

@@ -6,8 +6,8 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// What rank 0 chooses by time, for the products that its first device has made so far; of other ranks, and where
-/// products leave no choice, nothing.
+/// What rank 0 chooses by time, for the products that its first device has made so far; nothing where products leave no
+/// choice.   @collective with DistributedDataParallel
 template <class Session>
 [[nodiscard]] std::string choose_products(Session& session, int rank) {
   std::string choices;
@@ -15,6 +15,7 @@ template <class Session>
     if constexpr (requires { replica.device().choose_products(); })
       if (rank == 0 && shard == 0) choices = replica.device().choose_products();
   });
+  if constexpr (requires { session.broadcast(choices, 0); }) session.broadcast(choices, 0);
   return choices;
 }
 
