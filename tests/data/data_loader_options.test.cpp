@@ -501,7 +501,8 @@ TEST_CASE("a worker that the system refuses is an error; one that would only hav
     NoThreads const now;
     CHECK_THROWS_WITH_AS(refused.start({}, 0, 0, 1), doctest::Contains("the system refused worker 1 of 1 ("),
                          ConfigError);
-    CHECK_THROWS_WITH_AS(static_cast<void>(refused.next()), doctest::Contains("no batch is left"), ConfigError);
+    CHECK_THROWS_WITH_AS(static_cast<void>(refused.next()), doctest::Contains("an epoch has 10 steps of this split"),
+                         ConfigError);
     for (Index i = 0; i < 5; ++i) CHECK(one.next().step() == i);
     CHECK(one.stats().workers == 1);
   }
@@ -604,6 +605,20 @@ TEST_CASE("options out of range are refused by name") {
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = -0.5}), doctest::Contains("deadline_seconds is -0.5"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.deadline_seconds = std::nan("")}), doctest::Contains("is nan"), ConfigError);
   CHECK_THROWS_WITH_AS(make({.budget_bytes = -5}), doctest::Contains("budget_bytes is -5"), ConfigError);
+}
+
+TEST_CASE("who asks for more than an epoch's steps is told how many the split has") {
+  struct Whole : Breaking {
+    Sample get(Index i) const { return sample(i); }
+  };
+  data::DataLoader loader{Whole{{10}}, data::SequentialSampler{}, data::PadCollate{}, {.batch_size = 2}};
+  data::Split const second{1, 1, 2};
+  loader.start(second, 0, 0, 1);
+  CHECK(loader.steps() == 5);
+  CHECK(loader.steps(second) == 3);
+  for (Index i = 0; i < loader.steps(second); ++i) CHECK(loader.next().step() == i);
+  CHECK_THROWS_WITH_AS(static_cast<void>(loader.next()),
+                       doctest::Contains("an epoch has 3 steps of this split, as steps(split) says"), ConfigError);
 }
 
 TEST_CASE("a dataset without samples has no batch, and one of a size below 0 is refused") {

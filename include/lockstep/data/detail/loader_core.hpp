@@ -366,7 +366,9 @@ class LoaderCore {
                         " batches of the ring are held; let one go before asking for the next, or raise `prefetch`");
     }
     throw ConfigError("DataLoader: no batch is left of epochs with " + std::to_string(samples_of(order())) +
-                      " samples before epoch " + std::to_string(last_epoch_) + ", the end given to start; start anew");
+                      " samples before epoch " + std::to_string(last_epoch_) +
+                      ", the end given to start; an epoch has " + std::to_string(layout(split_, epoch_).steps()) +
+                      " steps of this split, as steps(split) says; start anew");
   }
 
   BatchMaker<D, O, C> const maker_;
