@@ -18,6 +18,20 @@ TEST_CASE("the effective batch is batch x ranks x devices x accumulation") {
   CHECK(options.effective_batch_size() == 96);
 }
 
+TEST_CASE("a sampler's global batch is that of a micro-step, however it is cut into shards") {
+  app::Options options;
+  options.batch_size = 8;
+  options.grad_accum_steps = 4;
+  options.ranks = 2;
+  CHECK(options.global_batch() == 16);
+  options.reproducible = 4;
+  CHECK(options.shard_size() == 4);
+  CHECK(options.global_batch() == 16);
+  options.ranks = 1;
+  options.devices = 2;
+  CHECK(options.global_batch() == 16);
+}
+
 TEST_CASE("the learning rate follows the effective batch over the base, which is one rank's batch unless named") {
   app::Options options;
   options.learning_rate = 0.5;

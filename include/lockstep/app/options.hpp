@@ -89,6 +89,8 @@ struct Options {
   [[nodiscard]] Index shards() const noexcept { return reproducible > 0 ? reproducible : all_devices(); }
   /// Samples in each of them.
   [[nodiscard]] Index shard_size() const noexcept { return batch_size * all_devices() / shards(); }
+  /// Samples in one micro-step of the world: the `global_batch` of a sampler.
+  [[nodiscard]] Index global_batch() const noexcept { return shard_size() * shards(); }
   /// Samples in one optimizer step of the world.
   [[nodiscard]] Index effective_batch_size() const noexcept { return batch_size * all_devices() * grad_accum_steps; }
   /// After --lr-scaling.
