@@ -11,6 +11,7 @@
 #include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/expect_present.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/same_lengths.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -109,9 +110,16 @@ template <class Context, class Logits, class Column>
 requires requires(Column const& column) { column.values; }
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, Logits const& logits, Column const& labels,
                                             CrossEntropyOptions const& options = {}) {
-  expect_same_lengths("cross_entropy", logits, labels);
-  detail::expect_labels<typename Context::Space>(labels, options);
-  return cross_entropy(context, logits, labels.values, options);
+  static_assert(detail::OfLayer<Logits>,
+                "Lockstep: cross_entropy takes logits, a Variable or a Sequence; where predict returns several in a "
+                "struct, it takes a member of that; see docs/reference/model.md");
+  if constexpr (detail::OfLayer<Logits>) {
+    expect_same_lengths("cross_entropy", logits, labels);
+    detail::expect_labels<typename Context::Space>(labels, options);
+    return cross_entropy(context, logits, labels.values, options);
+  } else {
+    return {};
+  }
 }
 
 /// The same with a factor on the loss of each row or token, such as how much a sample counts, or in reinforcement

@@ -5,6 +5,7 @@
 
 #include <lockstep/kernel/ctc.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/layout_of.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -49,6 +50,11 @@ requires SequenceColumn<Labels, typename Context::Space>
       TensorView<Label const, 1, Space>{labels.values.data, {labels.values.size()}}, losses, weights,
       {gradient.data, logits.tokens.value.extent}, gradient.write, memory);
   return Loss<Space>::of(context, losses, weights);
+}
+template <class Context, detail::NotSequence<Context> X, class Labels>
+[[nodiscard]] Loss<typename Context::Space> ctc_loss(Context& context, X const& logits, Labels const& labels,
+                                                     CtcOptions const& options = {}) {
+  return ctc_loss(context, detail::require_sequence<Context>(logits), labels, options);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

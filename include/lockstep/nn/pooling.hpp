@@ -4,6 +4,7 @@
 
 #include <lockstep/kernel/pooling.hpp>
 #include <lockstep/nn/context.hpp>
+#include <lockstep/nn/detail/of_batch.hpp>
 #include <lockstep/nn/sequence.hpp>
 #include <lockstep/nn/staging.hpp>
 
@@ -26,6 +27,10 @@ template <class Context>
                                               {dx.data, x.tokens.value.extent}, dx.write);
   });
   return y;
+}
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] typename Context::template Variable<2> mean_pool(Context& context, X const& x) {
+  return mean_pool(context, detail::require_sequence<Context>(x));
 }
 
 namespace detail {
@@ -55,6 +60,10 @@ template <class Context>
   context.expect_whole_sequences("first_token");
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] typename Context::template Variable<2> first_token(Context& context, X const& x) {
+  return first_token(context, detail::require_sequence<Context>(x));
+}
 
 /// The last token of each sequence, which of all has seen the others under causal attention; a sequence without tokens
 /// gives zeros.
@@ -62,6 +71,10 @@ template <class Context>
 template <class Context>
 [[nodiscard]] VariableOf<Context, 2> last_token(Context& context, SequenceOf<Context> const& x) {
   return detail::pooled_token(context, x, kernel::PooledToken::last);
+}
+template <class Context, detail::NotSequence<Context> X>
+[[nodiscard]] typename Context::template Variable<2> last_token(Context& context, X const& x) {
+  return last_token(context, detail::require_sequence<Context>(x));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

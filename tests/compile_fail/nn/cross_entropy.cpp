@@ -2,6 +2,7 @@
 // CASE texts: Lockstep: cross_entropy got texts as labels
 // CASE numbers: Lockstep: cross_entropy takes integers or enumerators as labels
 // CASE factors: Lockstep: cross_entropy takes a float for each row as its factors
+// CASE heads: Lockstep: cross_entropy takes logits, a Variable or a Sequence; where predict returns several in a struct
 // CASE sum: Lockstep: losses on the same batch are joined by a.with_auxiliary(b)
 // CASE factor: Lockstep: a loss gets its factor where it is computed
 // CASE factor_behind: Lockstep: a loss gets its factor where it is computed
@@ -23,11 +24,18 @@ struct Sample {
       label;
 };
 
+template <class Logits>
+struct Heads {
+  Logits kind, place;
+};
+
 double mean(nn::Context<float, HostSpace>& context, data::Columns<Sample> const& batch) {
   auto const logits = context.variable<2>({batch.rows(), 2});
   auto const loss = nn::cross_entropy(context, logits, batch[&Sample::label]);
 #if defined(CASE_factors)
   static_cast<void>(nn::cross_entropy(context, logits, batch[&Sample::label], batch[&Sample::label]));
+#elif defined(CASE_heads)
+  static_cast<void>(nn::cross_entropy(context, Heads<decltype(logits)>{logits, logits}, batch[&Sample::label]));
 #elif defined(CASE_sum)
   static_cast<void>(loss + loss);
 #elif defined(CASE_factor)

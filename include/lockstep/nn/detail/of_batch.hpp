@@ -34,6 +34,13 @@ template <class Variable, class X>
   return {};
 }
 
+/// What a layer makes: a Variable or a Sequence.
+template <class X>
+concept OfLayer = requires(X const& x) {
+  x.value;
+}
+|| requires(X const& x) { x.tokens; };
+
 /// What is no Sequence, where a layer over tokens takes one.
 template <class X, class Context>
 concept NotSequence = !std::is_convertible_v<X const&, SequenceOf<Context>>;
