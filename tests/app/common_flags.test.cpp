@@ -305,6 +305,7 @@ TEST_CASE("a program's defaults give way where nothing can come of them; flags t
       gradient_wire = parallel::WireFormat::bfloat16;
       clip_norm = 1;
       lr_schedule = optim::Schedule::Kind::linear;
+      init_from = "pretrained";
     }
   };
   std::string help;
@@ -330,6 +331,8 @@ TEST_CASE("a program's defaults give way where nothing can come of them; flags t
   auto const whole = parsed({"--save-dir", "x", "--nproc", "2"});
   CHECK(whole.checkpoint_every == 8);
   CHECK((whole.trace && whole.shard_optimizer && whole.resume == app::Options::automatic));
+  CHECK(whole.init_from == "pretrained");
+  CHECK(parsed({"--save-dir", "x", "--resume", "b"}).init_from.empty());
   CHECK(parsed({"--clip-norm", "0"}).clip_norm == 0);
   for (auto const* flag : {"--patience", "--checkpoint-every", "--check-replicas-every"})
     CHECK_THROWS_WITH_AS(parsed({"--doctor", flag, "5"}), doctest::Contains(flag), ConfigError);

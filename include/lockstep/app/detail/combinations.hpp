@@ -109,8 +109,9 @@ class Combinations {
 
   void check_saving() {
     bool const goes_on = options_.resume != Options::never && options_.resume != Options::automatic;
-    if (goes_on && !options_.init_from.empty())
-      throw ConfigError("--resume with --init-from: a run that goes on has its parameters; leave out either");
+    if (goes_on)
+      refuse("--init-from", &Options::init_from, std::string(),
+             "--resume with --init-from: a run that goes on has its parameters; leave out either");
     if (!options_.save_dir.empty()) return;
     refuse("--keep-checkpoints", &Options::keep_checkpoints, Index{0},
            "--keep-checkpoints without --save-dir: there are none to keep; name a directory");
