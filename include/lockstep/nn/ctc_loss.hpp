@@ -52,8 +52,8 @@ requires SequenceColumn<Labels, typename Context::Space>
   return Loss<Space>::of(context, losses, weights);
 }
 template <class Context, detail::NotSequence<Context> X, class Labels>
-[[nodiscard]] Loss<typename Context::Space> ctc_loss(Context& context, X const& logits, Labels const& labels,
-                                                     CtcOptions const& options = {}) {
+[[nodiscard]] LossOf<Context> ctc_loss(Context& context, X const& logits, Labels const& labels,
+                                       CtcOptions const& options = {}) {
   return ctc_loss(context, detail::require_sequence<Context>(logits), labels, options);
 }
 

@@ -29,7 +29,7 @@ template <class Context>
   return y;
 }
 template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] typename Context::template Variable<2> mean_pool(Context& context, X const& x) {
+[[nodiscard]] VariableOf<Context, 2> mean_pool(Context& context, X const& x) {
   return mean_pool(context, detail::require_sequence<Context>(x));
 }
 
@@ -61,7 +61,7 @@ template <class Context>
   return detail::pooled_token(context, x, kernel::PooledToken::first);
 }
 template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] typename Context::template Variable<2> first_token(Context& context, X const& x) {
+[[nodiscard]] VariableOf<Context, 2> first_token(Context& context, X const& x) {
   return first_token(context, detail::require_sequence<Context>(x));
 }
 
@@ -73,7 +73,7 @@ template <class Context>
   return detail::pooled_token(context, x, kernel::PooledToken::last);
 }
 template <class Context, detail::NotSequence<Context> X>
-[[nodiscard]] typename Context::template Variable<2> last_token(Context& context, X const& x) {
+[[nodiscard]] VariableOf<Context, 2> last_token(Context& context, X const& x) {
   return last_token(context, detail::require_sequence<Context>(x));
 }
 
