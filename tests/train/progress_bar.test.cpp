@@ -44,6 +44,22 @@ TEST_CASE("a file gets plain lines, about ten for a run of any length, and no co
   }
 }
 
+TEST_CASE("of a metric with many values the line has the first ones") {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  train::ProgressBar bar(file);
+  bar.start({1, 1});
+  train::EvaluationReport report{1, 0, 10, 0.5, {}, 1, true};
+  for (int i = 0; i < 20; ++i) report.metrics.emplace_back("m" + std::to_string(i), i);
+  bar.evaluation(report);
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  CHECK(std::fread(text.data(), 1, text.size(), file) == text.size());
+  std::fclose(file);
+  CHECK(text.find(", m7 7.0000 and 12 more metrics over 10 samples\n") != std::string::npos);
+  CHECK(text.find("m8") == std::string::npos);
+}
+
 TEST_CASE("a bar that is used for a second fit shows that as it did the first") {
   std::FILE* file = std::tmpfile();
   REQUIRE(file != nullptr);

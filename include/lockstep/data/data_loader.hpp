@@ -161,8 +161,8 @@ class DataLoader {
   /// Begins delivery at a micro-step of an epoch, up to the end of the epoch before `last_epoch`. What was prefetched
   /// under an earlier start is dropped, what is held stays. Waits for the samples that are being read. The thread that
   /// starts is the one that takes the batches.
-  /// @throws ConfigError when the place does not exist, the dataset's size has changed, or this is a fork of the
-  /// process that made the loader
+  /// @throws ConfigError when the place does not exist, the dataset's size has changed, the sampler's order is for
+  /// another batch size or number of shards, or this is a fork of the process that made the loader
   void start(Split split, Index epoch, Index step, Index last_epoch) {
     check(split, epoch, last_epoch);
     require(step >= 0 && step <= steps(split), "step", step, "within the epoch's micro-steps");
@@ -272,6 +272,12 @@ class DataLoader {
           std::to_string(size_) + ", as when the loader was made: make another loader of a dataset that has changed");
     }
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
+    if constexpr (requires { core_->order().global_batch(); }) {
+      Index const samples = options().batch_size * split.all;
+      require(core_->order().global_batch() == samples, "the sampler's global_batch", core_->order().global_batch(),
+              std::to_string(samples) + ", batch_size times the " + std::to_string(split.all) +
+                  " ranks, devices or shards (split.all), or batches are of samples that do not belong together");
+    }
   }
   template <class T>
   static void require(bool holds, char const* what, T value, std::string const& rule) {

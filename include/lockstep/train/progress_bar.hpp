@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -45,7 +46,11 @@ class ProgressBar final : public Observer {
   void evaluation(EvaluationReport const& report) override {
     std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) +
                        ": evaluation loss " + number("%.4f", report.loss);
-    for (auto const& [name, value] : report.metrics) line += ", " + name + " " + number("%.4f", value);
+    auto const shown = std::min(report.metrics.size(), most_metrics);
+    for (std::size_t i = 0; i < shown; ++i)
+      line += ", " + report.metrics[i].first + " " + number("%.4f", report.metrics[i].second);
+    if (shown < report.metrics.size())
+      line += " and " + std::to_string(report.metrics.size() - shown) + " more metrics";
     line += " over " + std::to_string(report.samples) + " samples";
     std::fprintf(out_, "%s%s\n", terminal_ ? "\r\x1b[K" : "", line.c_str());
     std::fflush(out_);
@@ -74,6 +79,7 @@ class ProgressBar final : public Observer {
 
  private:
   static constexpr int width = 24;
+  static constexpr std::size_t most_metrics = 8;  // of an evaluation, in its line
 
   void draw(StepReport const& report, std::string const& line) {
     auto const full = static_cast<std::size_t>(report.step * width / std::max<Index>(1, report.steps));

@@ -11,6 +11,9 @@
 
 #include <doctest/doctest.h>
 #include <lockstep/core/philox.hpp>
+#include <lockstep/data/data_loader.hpp>
+#include <lockstep/data/in_memory_dataset.hpp>
+#include <lockstep/data/pad_collate.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 
 using namespace lockstep;
@@ -170,4 +173,21 @@ TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
   }
   CHECK(longest_is_used > 25);  // of 43 that are expected
   CHECK(short_batches > 800);   // of 1,100
+}
+
+TEST_CASE("a loader whose micro-steps are not the sampler's batches is refused") {
+  struct Number {
+    int value;
+  };
+  std::vector<Number> const numbers(100);
+  data::DataLoader loader{data::InMemoryDataset{numbers},
+                          data::LengthBucketedSampler{.lengths = lengths(100), .global_batch = 16},
+                          data::PadCollate{},
+                          {.batch_size = 8, .workers = 0}};
+  CHECK_THROWS_WITH_AS(loader.start({0, 1, 1}, 0, 0, 1),
+                       "DataLoader: the sampler's global_batch is 16; it must be 8, batch_size times the 1 ranks, "
+                       "devices or shards (split.all), or batches are of samples that do not belong together",
+                       ConfigError);
+  loader.start({0, 1, 2}, 0, 0, 1);
+  CHECK(loader.next().batches()[0].rows() == 8);
 }

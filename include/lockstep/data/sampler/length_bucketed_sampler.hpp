@@ -33,12 +33,15 @@ struct LengthBucketedSampler {
    public:
     explicit OrderOf(LengthBucketedSampler const& sampler)
         : lengths_(std::make_shared<std::vector<std::int32_t> const>(sampler.lengths)),
+          global_batch_(sampler.global_batch),
           batch_(std::min(sampler.global_batch, std::max<Index>(size(), 1))),
           window_((std::min(sampler.window, std::max<Index>(size(), 1)) + batch_ - 1) / batch_ * batch_),
           seed_(sampler.seed),
           recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
 
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
+    /// What a micro-step must have, over all shards, for a loader to take this order.
+    [[nodiscard]] Index global_batch() const noexcept { return global_batch_; }
 
     /// Position to sample, for one epoch and one thread: it keeps the window that it was asked for last.
     [[nodiscard]] auto in(Index epoch) const {
@@ -74,7 +77,7 @@ struct LengthBucketedSampler {
     }
 
     std::shared_ptr<std::vector<std::int32_t> const> lengths_;
-    Index batch_, window_;
+    Index global_batch_, batch_, window_;
     std::uint64_t seed_;
     std::shared_ptr<detail::RecentTables> recent_;
   };
