@@ -622,7 +622,8 @@ TEST_CASE("what a layer refuses is named by its sample of the dataset, in traini
   auto refuses = [&](auto policy) {
     for (Index wrong : {0, 5, 23}) {
       auto bad = loader_of(wrong), good = loader_of(-1);
-      auto const name = " is sample " + std::to_string(wrong) + " (point " + std::to_string(wrong) + ") of the dataset";
+      auto const name =
+          " of the loader's batch is sample " + std::to_string(wrong) + " (point " + std::to_string(wrong) + ")";
       Trainer trainer{TwoClasses{}, sgd(), policy};
       CHECK_THROWS_WITH_AS(trainer.fit(bad), doctest::Contains(name.c_str()), RowError);
       CHECK_THROWS_WITH_AS(trainer.evaluate(train::Evaluation{bad, train::Accuracy{&line::Point::label}}),

@@ -18,7 +18,7 @@ void naming_samples(Held const& held, F&& f) {
       if (error.position() >= 0) sample = held.name_at(error.position());
     if (sample.empty()) throw;
     throw RowError(
-        std::string(error.what()) + "; row " + std::to_string(error.row()) + " is " + sample + " of the dataset",
+        std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
         error.row(), error.position());
   }
 }
