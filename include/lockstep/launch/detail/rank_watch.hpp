@@ -88,6 +88,16 @@ class RankWatch {
     for (auto until = no_deadline; !over() && Clock::nanoseconds() < until;)
       if (until == no_deadline && control_.first_failure() >= 0) until = deadline_in(options_.grace_seconds);
   }
+  /// When a store of this process has told how all others ended: until this rank has heard it, too.
+  void hear_all() const {
+    auto const all_over = [this] {
+      for (int r = 0; r < control_.head.size; ++r)
+        if (r != rank_ && !control_.over(r)) return false;
+      return true;
+    };
+    for (auto const until = deadline_in(hear_seconds); !deaf_ && !all_over() && Clock::nanoseconds() < until;)
+      ::usleep(1000);
+  }
   void wait_for_peers() const {
     wait_for_ends([this] { return here_ == 0 || (::usleep(2000), false); });
   }
@@ -102,6 +112,7 @@ class RankWatch {
 
  private:
   static constexpr double settle_seconds = 0.2;  // from a signal to the news why it was sent
+  static constexpr double hear_seconds = 2;      // from a socket of this process
 
   void run() {
     std::vector<pollfd> polled;

@@ -125,7 +125,11 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
     watch.report();  // while rank 0 still waits for this one's end
     watch.tell_end();
     world.store.reset();
-    if (server) watch.wait_for_ends([&] { return server->wait_for_ends(0.05); }), watch.report();
+    if (server) {
+      watch.wait_for_ends([&] { return server->wait_for_ends(0.05); });
+      watch.hear_all();
+      watch.report();
+    }
   }
   return code;
 }
