@@ -73,7 +73,7 @@ TEST_CASE(
   CHECK(read[0] == values[0]);
 }
 
-TEST_CASE("the factor stays at its most, and comes back") {
+TEST_CASE("the factor stays at its max, and comes back") {
   nn::LogitScale layer{{.start = 2, .max = 4}};
   auto const layout = nn::ParameterLayout::of(layer);
   std::vector<double> values(static_cast<std::size_t>(layout.size())), gradients(values.size());
@@ -101,7 +101,7 @@ TEST_CASE("a start that is none is refused") {
   CHECK_THROWS_WITH_AS(
       nn::LogitScale({.start = 200}),
       "LogitScale: the factor starts at 200.000000 and is at most 100.000000; it must start above 0 and not above its "
-      "most",
+      "max",
       lockstep::ConfigError);
   CHECK_THROWS_AS(nn::LogitScale({.start = 0}), lockstep::ConfigError);
 }
