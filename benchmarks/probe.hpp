@@ -14,7 +14,7 @@
 namespace lockstep_bench {
 
 /// The processors that this process may run on.
-inline std::vector<int> processors() {
+inline std::vector<int> processor_numbers() {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
@@ -50,7 +50,7 @@ struct Probe {
 
   /// The best of many short exchanges, so that other work on the machine is not mistaken for distance. Takes some ms.
   static Probe measure() {
-    auto const places = processors();
+    auto const places = processor_numbers();
     if (places.size() < 2) return {};
     alignas(128) std::atomic<int> ping{0};
     alignas(128) std::atomic<int> pong{0};

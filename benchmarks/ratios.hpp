@@ -45,8 +45,8 @@ class Ratios {
   explicit Ratios(std::string benchmark) : benchmark_(std::move(benchmark)) {
     double load[1] = {0};
     getloadavg(load, 1);
-    std::printf("%zu processors, %s; load over the last minute %.1f\n", processors().size(), Probe::measure().state(),
-                load[0]);
+    std::printf("%zu processors, %s; load over the last minute %.1f\n", processor_numbers().size(),
+                Probe::measure().state(), load[0]);
     auto const* path = std::getenv("LOCKSTEP_RATIOS");
     if (path != nullptr) file_ = std::fopen(path, "a");
   }

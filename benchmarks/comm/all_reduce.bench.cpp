@@ -43,7 +43,7 @@ std::optional<Peer> mpi_peer([[maybe_unused]] std::size_t ranks, [[maybe_unused]
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);  // a container's only user is root
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
   std::vector<std::string> command{"mpirun", "-np", std::to_string(ranks), "--oversubscribe"};
-  if (ranks <= processors().size()) command.insert(command.end(), {"--bind-to", "core"});
+  if (ranks <= processor_numbers().size()) command.insert(command.end(), {"--bind-to", "core"});
   command.insert(command.end(), {LOCKSTEP_MPI_PEER, std::to_string(bytes)});
   auto peer = Peer::start(command);
   if (!peer) std::puts("skipped: OpenMPI: mpirun does not start");
@@ -64,7 +64,7 @@ class Round {
         gloo_(python_peer("all_reduce.py", {std::to_string(ranks), std::to_string(bytes)})),
         mpi_(mpi_peer(ranks, bytes)) {
     // Ranks that share a core would each see only their own turn of it, unless that takes many.
-    bool const roof = ranks <= processors().size() || bytes >= std::size_t{64} << 20;
+    bool const roof = ranks <= processor_numbers().size() || bytes >= std::size_t{64} << 20;
     add("thread", thread_, 1);
     if (roof) add("thread roof", thread_, -1);
     add("process", process_, 1);
@@ -108,7 +108,7 @@ class Round {
       for (auto const& [column, peer] : {std::pair{engine + " roof", "roof"}, std::pair{std::string("gloo"), "gloo"},
                                          std::pair{std::string("openmpi"), "openmpi"}})
         if (auto const* const theirs = find(column)) ratios.report(name, peer, over(ours->rates, theirs->rates), how);
-      if (bytes_ > 4096 || ranks_ > processors().size()) continue;
+      if (bytes_ > 4096 || ranks_ > processor_numbers().size()) continue;
       std::vector<double> trips;  // per second: so that more is better here too
       for (auto const trip : trips_) trips.push_back(1e9 / trip);
       auto const spread = over(ours->rates, trips);
@@ -161,7 +161,7 @@ void write_plot_script(std::string const& stem) {
 
 int main(int argc, char** argv) {
   if (argc == 4) return run_engine(argv[1], std::atoi(argv[2]), std::stoull(argv[3]));
-  if (processors().size() < 2) {
+  if (processor_numbers().size() < 2) {
     std::puts("skipped: all_reduce: there is one processor only");
     return 0;
   }
@@ -178,8 +178,9 @@ int main(int argc, char** argv) {
   auto const* const turn_text = std::getenv("LOCKSTEP_TURN_SECONDS");
   auto const turn = turn_text == nullptr ? 0.4 : std::atof(turn_text);
   for (auto const ranks : list_of("LOCKSTEP_RANKS", "2,4")) {
-    std::string const usual =
-        ranks <= processors().size() ? "1024,16384,65536,1048576,16777216,67108864,268435456" : "1024,1048576,67108864";
+    std::string const usual = ranks <= processor_numbers().size()
+                                  ? "1024,16384,65536,1048576,16777216,67108864,268435456"
+                                  : "1024,1048576,67108864";
     for (auto const bytes : list_of("LOCKSTEP_BYTES", usual)) {
       Round round(ranks, bytes);
       round.measure(9, turn);

@@ -22,7 +22,7 @@ namespace lockstep_bench {
 class EngineRank {
  public:
   EngineRank(lockstep::launch::World const& world, std::size_t bytes)
-      : here_(processors()[static_cast<std::size_t>(world.rank) % processors().size()]),
+      : here_(processor_numbers()[static_cast<std::size_t>(world.rank) % processor_numbers().size()]),
         communicator_(lockstep::comm::connect(world)),
         block_(communicator_.allocate(bytes)),
         mine_(reinterpret_cast<float*>(block_.data()), bytes / sizeof(float)) {

@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
                              role == "rounded" ? parallel::WireFormat::bfloat16 : parallel::WireFormat::float32;
                          return train_together(world, sizes, role == "sharded", wire);
                        });
-  if (processors().size() < 2) {
+  if (processor_numbers().size() < 2) {
     std::puts("skipped: two_ranks: there is one processor only");
     return 0;
   }

@@ -99,7 +99,7 @@ void compare(Ratios& ratios, Case const& which) {
 }  // namespace
 
 int main() {
-  if (processors().size() < 2) {
+  if (processor_numbers().size() < 2) {
     std::puts("skipped: prediction: there is one processor only");
     return 0;
   }
