@@ -53,7 +53,7 @@ elseif(NOT TARGET lockstep::cuda)
   endif()
   enable_language(CUDA)
   # CMake 3.25.1, which is Debian 12's, takes it for granted that CUDA has this library, which CUDA 13 has not.
-  if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
+  if(CMAKE_VERSION VERSION_LESS 3.26 AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND NOT TARGET CUDA::nvToolsExt)
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()
   find_package(CUDAToolkit REQUIRED)
