@@ -274,8 +274,9 @@ class DataLoader {
     require(epoch >= 0 && epoch <= last_epoch, "epoch", epoch, "within [0, last_epoch]");
     if constexpr (requires { core_->order().global_batch(); }) {
       Index const samples = options().batch_size * split.all;
-      require(core_->order().global_batch() == samples, "the sampler's global_batch", core_->order().global_batch(),
-              std::to_string(samples) + ", batch_size times the " + std::to_string(split.all) +
+      require(core_->order().global_batch() % samples == 0, "the sampler's global_batch", core_->order().global_batch(),
+              std::to_string(samples) + " or a multiple of that, which is batch_size times the " +
+                  std::to_string(split.all) +
                   " ranks, devices or shards (split.all), or batches are of samples that do not belong together");
     }
   }

@@ -175,7 +175,7 @@ TEST_CASE("the short batch, which a tail may drop, has samples of any length") {
   CHECK(short_batches > 800);   // of 1,100
 }
 
-TEST_CASE("a loader whose micro-steps are not the sampler's batches is refused") {
+TEST_CASE("a loader is refused whose micro-steps hold samples of several of the sampler's batches") {
   struct Number {
     int value;
   };
@@ -184,10 +184,14 @@ TEST_CASE("a loader whose micro-steps are not the sampler's batches is refused")
                           data::LengthBucketedSampler{.lengths = lengths(100), .global_batch = 16},
                           data::PadCollate{},
                           {.batch_size = 8, .workers = 0}};
-  CHECK_THROWS_WITH_AS(loader.start({0, 1, 1}, 0, 0, 1),
-                       "DataLoader: the sampler's global_batch is 16; it must be 8, batch_size times the 1 ranks, "
-                       "devices or shards (split.all), or batches are of samples that do not belong together",
+  CHECK_THROWS_WITH_AS(loader.start({0, 1, 3}, 0, 0, 1),
+                       "DataLoader: the sampler's global_batch is 16; it must be 24 or a multiple of that, which is "
+                       "batch_size times the 3 ranks, devices or shards (split.all), or batches are of samples that do "
+                       "not belong together",
                        ConfigError);
   loader.start({0, 1, 2}, 0, 0, 1);
+  CHECK(loader.next().batches()[0].rows() == 8);
+  auto const after_two_ranks = loader.state_before({0, 1, 2}, 0, 1);
+  loader.resume({0, 1, 1}, after_two_ranks, 1);  // one rank, by two micro-steps for each of before
   CHECK(loader.next().batches()[0].rows() == 8);
 }

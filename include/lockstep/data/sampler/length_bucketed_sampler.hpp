@@ -23,8 +23,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// @throws ConfigError from `over` when lengths and samples differ in number, or an option is below 1
 struct LengthBucketedSampler {
   std::vector<std::int32_t> lengths;  ///< of each sample
-  Index global_batch = 1;             ///< samples per micro-step over all shards: batch size x ranks x devices
-  Index window = 4096;                ///< samples that are sorted together, rounded up to whole batches
+  Index global_batch = 1;  ///< samples of a micro-step, or several, over all shards: batch size x ranks x devices
+  Index window = 4096;     ///< samples that are sorted together, rounded up to whole batches
   std::uint64_t seed = 0;
 
   /// A template so that only programs that use it compile it.
@@ -40,7 +40,7 @@ struct LengthBucketedSampler {
           recent_(std::make_shared<detail::RecentTables>(std::size_t{8})) {}
 
     [[nodiscard]] Index size() const noexcept { return static_cast<Index>(lengths_->size()); }
-    /// What a micro-step must have, over all shards, for a loader to take this order.
+    /// A loader takes this order where whole micro-steps, over all shards, make that many samples.
     [[nodiscard]] Index global_batch() const noexcept { return global_batch_; }
 
     /// Position to sample, for one epoch and one thread: it keeps the window that it was asked for last.
