@@ -452,6 +452,7 @@ TEST_CASE("a dry run computes a batch and one to evaluate, and learns and tells 
     CHECK(record.session.peak_bytes_per_device[0] > 3 * sizeof(float));
     CHECK(heard.starts.size() + heard.steps.size() + heard.evaluations.size() == 0);
     CHECK(heard.finished == 0);
+    CHECK(record.data_wait_seconds > 0);
     options.dry_run = false;
     CHECK(trainer.fit(loader, evaluation, options).evaluations.size() == 3);
 

@@ -331,6 +331,7 @@ class Trainer {
     auto const queued = Clock::seconds();
     feed.send_next();
     auto const sent = Clock::seconds();
+    record.data_wait_seconds += (began - asked) + (sent - queued);
     hears(asked, began, queued, sent);
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,7 +83,6 @@ class RunningFit {
   }
   /// When a batch was asked for and was there, its pass was queued, and the next batch sent.
   void after_micro_step(double asked, double began, double queued, double sent) {
-    record_.data_wait_seconds += (began - asked) + (sent - queued);
     tracing_->after_micro_step(asked, began, queued, sent);
   }
   /// The factor on the optimizer's learning rate in the step that is to be updated.
