@@ -186,7 +186,7 @@ class DataLoader {
   }
   /// Begins delivery where a state says, for any split, batch size and workers: in the epoch's rest, micro-steps count
   /// from the state's position on. Takes no longer for a later place.
-  /// @throws DataError when the state is of other data or another order
+  /// @throws DataError when the state is of other data or another order, ConfigError as `start`
   void resume(Split split, LoaderState const& state, Index last_epoch) {
     check(state);
     check(split, state.epoch, last_epoch);
