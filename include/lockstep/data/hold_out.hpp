@@ -104,5 +104,14 @@ requires(!GroupedDataset<D>) [[nodiscard]] HeldOut<D> hold_out(D const& dataset,
         "data of their own");
   return detail::part_by(dataset, [&](Index i) { return held[static_cast<std::size_t>(i)]; });
 }
+/// Says so.
+template <GroupedDataset D>
+HeldOut<D> hold_out(D const& dataset, double fraction, std::uint64_t seed, std::vector<std::int32_t> const&) {
+  static_assert(
+      !GroupedDataset<D>,
+      "Lockstep: hold_out of each class by itself would part the dataset's groups; leave the classes out, and "
+      "groups are held out whole");
+  return hold_out(dataset, fraction, seed);
+}
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data
