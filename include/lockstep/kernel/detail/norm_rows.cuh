@@ -217,8 +217,8 @@ struct OfNormalized {
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// All of a norm's backward. A row that fits into a warp's registers is read once, for its own gradient and for those
-/// of the parameters.
+/// All of a norm's backward. Where a warp's registers hold its sums over rows, one kernel makes the gradients of a row
+/// and of the parameters, so that a row comes from memory once: the second look at it finds it in a cache.
 /// @shape partial [norm_parameters<centre> * column_partials(rows, width)], overwritten
 template <Centre centre, class T>
 void differentiate_norm(char const* name, memory::Stream<CudaSpace> stream, NormGradients<T> const& in,
