@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #if defined(LOCKSTEP_NCCL)
+#include <cuda_runtime.h>
 #include <nccl.h>
 
 #include <chrono>
@@ -81,7 +82,12 @@ class GroupNccl {
     if (!group) return;
     if (!has_recordings) return static_cast<void>(ncclCommAbort(group));
     try {
-      std::packaged_task<void()> task([group] { ncclCommAbort(group); });
+      int device = 0;
+      cudaGetDevice(&device);
+      std::packaged_task<void()> task([group, device] {
+        cudaSetDevice(device);  // a new thread would wake the first one
+        ncclCommAbort(group);
+      });
       aborted_ = task.get_future();
       std::thread(std::move(task)).detach();
     } catch (std::system_error const&) {  // there is no thread to be had, and nothing that can be done without one
