@@ -38,8 +38,7 @@
 #include <lockstep/kernel/rotary.cuh>
 #include <lockstep/kernel/row_numbers.cuh>
 #include <lockstep/kernel/sample_dropout.cuh>
-#include <lockstep/kernel/sequence_scale.cuh>
-#include <lockstep/kernel/sequence_shift.cuh>
+#include <lockstep/kernel/sequence_operation.cuh>
 #include <lockstep/kernel/soft_cross_entropy.cuh>
 #include <lockstep/kernel/softmax.cuh>
 #include <lockstep/kernel/space_pooling.cuh>

@@ -119,8 +119,7 @@
 #include <lockstep/kernel/row_numbers.hpp>
 #include <lockstep/kernel/sample_dropout.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
-#include <lockstep/kernel/sequence_scale.hpp>
-#include <lockstep/kernel/sequence_shift.hpp>
+#include <lockstep/kernel/sequence_operation.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
 #include <lockstep/kernel/softmax.hpp>

@@ -4,7 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/sequence_shift.hpp>
+#include <lockstep/kernel/sequence_operation.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/dropout.hpp>
@@ -42,7 +42,7 @@ template <class Context>
 template <class Context>
 [[nodiscard]] SequenceOf<Context> add(Context& context, SequenceOf<Context> const& x, VariableOf<Context, 2> row) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SequenceShift<typename Context::Space>;
+  using Kernel = kernel::SequenceOperation<typename Context::Space>;
   expect<ShapeError>(row.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
     return "add: what is added is " + to_string(row.value.extent) + " of " +
            to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
@@ -50,8 +50,8 @@ template <class Context>
   auto const z = context.template variable<2>(x.tokens.value.extent);
   {
     Staging work(context);
-    Kernel::template run<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.read(row.value),
-                                  work.write(z.value));
+    Kernel::template run<kernel::Plus, Operand>(context.stream(), x.layout, work.read(x.tokens.value),
+                                                work.read(row.value), work.write(z.value), Write::overwrite);
   }
   context.on_backward(z, std::tuple{}, [x, row, z](Context& c) {
     Staging back(c);
@@ -61,7 +61,8 @@ template <class Context>
       kernel::BinaryOperation<typename Context::Space>::template backward<kernel::First, Operand>(
           c.stream(), dz.reshape(flat), {}, {dx.data, flat}, dx.write);
     if (auto const drow = back.gradient(row))
-      Kernel::template backward<Operand>(c.stream(), x.layout, dz, {drow.data, row.value.extent}, drow.write);
+      Kernel::template backward<kernel::First, Operand>(c.stream(), x.layout, dz, {}, {drow.data, row.value.extent},
+                                                        drow.write);
   });
   return x.with(z);
 }

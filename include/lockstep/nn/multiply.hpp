@@ -4,7 +4,7 @@
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
-#include <lockstep/kernel/sequence_scale.hpp>
+#include <lockstep/kernel/sequence_operation.hpp>
 #include <lockstep/nn/context.hpp>
 #include <lockstep/nn/detail/binary_operation.hpp>
 #include <lockstep/nn/sequence.hpp>
@@ -37,7 +37,7 @@ template <class Context>
 [[nodiscard]] SequenceOf<Context> multiply(Context& context, SequenceOf<Context> const& x,
                                            VariableOf<Context, 2> factors) {
   using Operand = nn::Operand<Context>;
-  using Kernel = kernel::SequenceScale<typename Context::Space>;
+  using Kernel = kernel::SequenceOperation<typename Context::Space>;
   expect<ShapeError>(factors.value.extent == Extents<2>{x.layout.rows, x.width()}, [&] {
     return "multiply: the factors are " + to_string(factors.value.extent) + " of " +
            to_string(Extents<2>{x.layout.rows, x.width()}) + ", the rows and channels of x; they must be alike";
@@ -45,18 +45,18 @@ template <class Context>
   auto const z = context.template variable<2>(x.tokens.value.extent);
   {
     Staging work(context);
-    Kernel::template run<Operand>(context.stream(), x.layout, work.read(x.tokens.value), work.read(factors.value),
-                                  work.write(z.value), Write::overwrite);
+    Kernel::template run<kernel::Times, Operand>(context.stream(), x.layout, work.read(x.tokens.value),
+                                                 work.read(factors.value), work.write(z.value), Write::overwrite);
   }
   context.on_backward(z, std::tuple{}, [x, factors, z](Context& c) {
     Staging back(c);
     auto const dz = back.read(z.gradient());
     if (auto const dx = back.gradient(x.tokens))
-      Kernel::template run<Operand>(c.stream(), x.layout, dz, back.read(c.value_of(factors)), {dx.data, z.value.extent},
-                                    dx.write);
+      Kernel::template run<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.value_of(factors)),
+                                                   {dx.data, z.value.extent}, dx.write);
     if (auto const dfactors = back.gradient(factors))
-      Kernel::template factors_backward<Operand>(c.stream(), x.layout, dz, back.read(c.value_of(x.tokens)),
-                                                 {dfactors.data, factors.value.extent}, dfactors.write);
+      Kernel::template backward<kernel::Times, Operand>(c.stream(), x.layout, dz, back.read(c.value_of(x.tokens)),
+                                                        {dfactors.data, factors.value.extent}, dfactors.write);
   });
   return x.with(z);
 }

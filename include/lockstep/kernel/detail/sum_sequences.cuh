@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/product.cuh>
 #include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/sequence_layout.hpp>
 
@@ -17,15 +18,15 @@ LOCKSTEP_CUDA_KERNEL void sum_of_tokens(SequenceLayout<CudaSpace> layout, Index 
   Sum sum = 0;
   if (channel < width)
     for (auto slot = first + Index{threadIdx.x} / warp; slot < end; slot += warps_per_block)
-      sum += term(slot * width + channel);
+      sum = sum_apart(sum, term(slot * width + channel));
   sum = sum_of_column(sum);
   if (threadIdx.x < warp && channel < width) put(row, row * width + channel, sum);
 }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 
-/// For every channel of every sequence: put(row, row * width + channel, the sum over its tokens of term(at)), where
-/// `at` is the place of the token's channel among [layout.slots, width].
+/// For every channel of every sequence: put(row, row * width + channel, the sum over its tokens of term(at)), each
+/// rounded by itself, where `at` is the place of the token's channel among [layout.slots, width].
 /// @determinism bitwise: an order that depends on the sequence's tokens alone
 template <class Sum, class Term, class Put>
 void sum_sequences(char const* name, memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Index width,

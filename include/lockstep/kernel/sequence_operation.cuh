@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/launch.cuh>
+#include <lockstep/kernel/detail/product.cuh>
+#include <lockstep/kernel/detail/sum_sequences.cuh>
+#include <lockstep/kernel/sequence_operation.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// Functions and shapes as on the host, queued on the stream. A thread takes a channel of a slot; the sum over a
+/// sequence's tokens is shared out among several.
+/// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of the sequences' numbers
+/// differ from the host's by rounding
+template <>
+struct SequenceOperation<CudaSpace> {
+  using Stream = memory::Stream<CudaSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, CudaSpace>;
+
+  template <class Rule, class T>
+  static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
+                  Write write) {
+    using Number = Accumulate<T>;
+    auto const width = z.extent[1];
+    detail::for_elements(Rule::name, stream, z.size(), [=] __device__(Index i) {
+      auto const second = static_cast<Number>(by.data[layout.row_of(i / width) * width + i % width]);
+      auto const here = Rule{}(static_cast<Number>(x.data[i]), second);
+      z.data[i] = static_cast<T>(write == Write::add ? detail::sum_apart(static_cast<Number>(z.data[i]), here) : here);
+    });
+  }
+
+  template <class Rule, class T>
+  static void backward(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> dz, Matrix<T const> x,
+                       Matrix<T> dby, Write write) {
+    using Number = Accumulate<T>;
+    detail::sum_sequences<Number>(
+        Rule::name, stream, layout, dby.extent[1],
+        [=] __device__(Index at) {
+          auto const second = Rule::reads_second ? static_cast<Number>(x.data[at]) : Number{0};
+          return Rule{}(static_cast<Number>(dz.data[at]), second);
+        },
+        [=] __device__(Index, Index to, Number sum) {
+          dby.data[to] = static_cast<T>(write == Write::add ? static_cast<Number>(dby.data[to]) + sum : sum);
+        });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+
+#include <lockstep/core/instruction_set.hpp>
+#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/binary_operation.hpp>
+#include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/sequence_layout.hpp>
+#include <lockstep/kernel/write.hpp>
+#include <lockstep/memory/stream.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::kernel {
+
+/// A rule of BinaryOperation for every token of a sequence and the numbers of its sequence, channel by channel.
+template <class Space>
+struct SequenceOperation {
+  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
+};
+
+template <>
+struct SequenceOperation<HostSpace> {
+  using Stream = memory::Stream<HostSpace>;
+  template <class T>
+  using Matrix = TensorView<T, 2, HostSpace>;
+
+  /// z[s, c] = rule(x[s, c], by[r, c]) for every slot s of sequence r, padding included, or z += that. Of Times also
+  /// what makes the gradient of x out of that of z.
+  /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void run(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
+                  Write write) {
+    auto const width = z.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      with_best_instructions([=, first = layout.start(row), end = layout.end(row)] {
+        auto const* const second = by.data + row * width;
+        detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
+          for (Index at = first * width; at < end * width; at += width) {
+            if (write == Write::overwrite) {
+              for (Index c = 0; c < width; ++c) to[at + c] = Rule{}(from[at + c], second[c]);
+            } else {
+              for (Index c = 0; c < width; ++c) to[at + c] += Rule{}(from[at + c], second[c]);
+            }
+          }
+        });
+      });
+    });
+  }
+
+  /// dby[r, c] = sum over the tokens s of sequence r, in their order, of rule(dz[s, c], x[s, c]) for the TowardsY of
+  /// what ran, or dby += that; a sequence without tokens gives zeros. Padding is not read. A rule that does not read
+  /// its second number takes a null x.
+  /// @shape dz, x [layout.slots, width]   @shape dby [rows, width]
+  /// @determinism bitwise, for any number of threads
+  template <class Rule, class T>
+  static void backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dz, Matrix<T const> x,
+                       Matrix<T> dby, Write write) {
+    auto const width = dby.extent[1];
+    stream.pool().run(layout.rows, [=](Index row) {
+      with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
+        auto* const to = dby.data + row * width;
+        if (write == Write::overwrite) std::fill_n(to, width, T{0});
+        for (Index at = first * width; at < (first + tokens) * width; at += width)
+          for (Index c = 0; c < width; ++c)
+            to[c] += Rule{}(dz.data[at + c], Rule::reads_second ? x.data[at + c] : T{0});
+      });
+    });
+  }
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::kernel
