@@ -21,7 +21,6 @@
 #include <lockstep/kernel/every_row.cuh>
 #include <lockstep/kernel/fused_embedding.cuh>
 #include <lockstep/kernel/gated_linear.cuh>
-#include <lockstep/kernel/gelu.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/group_norm.cuh>
 #include <lockstep/kernel/image_input.cuh>

@@ -96,7 +96,6 @@
 #include <lockstep/kernel/every_row.hpp>
 #include <lockstep/kernel/fused_embedding.hpp>
 #include <lockstep/kernel/gated_linear.hpp>
-#include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/group_norm.hpp>
 #include <lockstep/kernel/image_input.hpp>

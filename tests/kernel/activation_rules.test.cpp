@@ -53,6 +53,31 @@ TEST_CASE_TEMPLATE("sigmoid, tanh, exp and silu are within a few roundings of th
   CHECK(worst_of<T>([](T x) { return kernel::Silu{}.at(x).slope; }, slope, terms) <= 20);
 }
 
+TEST_CASE("gelu's value and slope in float lie within a few roundings of the exact ones") {
+  std::vector<float> arguments;
+  for (int i = -20'000; i <= 20'000; ++i) arguments.push_back(static_cast<float>(i) * 7e-4F);  // [-14, 14]
+  for (float tiny : {0.0F, -0.0F, 1e-30F, -1e-30F, 1e-38F, 30.0F, -30.0F, 1e30F, -1e30F}) arguments.push_back(tiny);
+  double worst_y = 0, worst_slope = 0;
+  for (float const x : arguments) {
+    auto const at = static_cast<double>(x);
+    auto const phi = 0.5 * std::erfc(-at / std::sqrt(2.0));
+    auto const density = std::exp(-at * at / 2) / std::sqrt(2 * std::acos(-1.0));
+    auto const [y, slope] = kernel::Gelu{}.at(x);
+    CHECK(kernel::Gelu{}(x) == y);
+    // The integral: 1 rounding of the fit, and about 2 of the sum behind it as its last term is at least a quarter of
+    // it, 2 of the exponential, 3 of the products; its argument's rounding weighs x^2/2 <= 1.6 / integral. All relative
+    // to at most 1/2, plus 1 of the subtraction from 1: 6 * 2^-24 in all. Then 1 rounding of the product with x.
+    double const y_bound = 7 * 0x1p-24 * std::abs(at) + 1e-37;
+    // The slope adds x * density: 2 of the exponential, x^2/2 of its argument, 3 of products; x density (5 + x^2/2)
+    // < 2.
+    double const slope_bound = (7 + 2 + 1) * 0x1p-24 + 1e-37;
+    worst_y = std::max(worst_y, std::abs(static_cast<double>(y) - at * phi) / y_bound);
+    worst_slope = std::max(worst_slope, std::abs(static_cast<double>(slope) - (phi + at * density)) / slope_bound);
+  }
+  CHECK(worst_y <= 1);
+  CHECK(worst_slope <= 1);
+}
+
 TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
   for (T const x : {T(-3), T(-0.5), T(0), T(0.25), T(2)}) {
     CHECK(kernel::Exp{}.backward(T(3), kernel::Exp{}(x)) == 3 * kernel::Exp{}(x));
@@ -64,6 +89,7 @@ TEST_CASE_TEMPLATE("backward multiplies by the derivative", T, float, double) {
     CHECK(std::abs(static_cast<double>(kernel::Tanh{}.backward(T(3), kernel::Tanh{}(x)) - 3 * (1 - t * t))) <=
           3 * 20 * unit);
     CHECK(kernel::Silu{}.backward(T(3), kernel::Silu{}.at(x).slope) == 3 * kernel::Silu{}.at(x).slope);
+    CHECK(kernel::Gelu{}.backward(T(3), kernel::Gelu{}.at(x).slope) == 3 * kernel::Gelu{}.at(x).slope);
   }
 }
 
@@ -75,6 +101,7 @@ TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", 
     CHECK(kernel::Tanh{}(far) == 1);
     CHECK(kernel::Tanh{}(-far) == -1);
     CHECK(kernel::Silu{}(far) == far);
+    CHECK(kernel::Gelu{}(far) == far);
     CHECK(kernel::Relu{}(far) == far);
     CHECK(kernel::Relu{}(-far) == 0);
   }
@@ -83,6 +110,9 @@ TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", 
   CHECK(kernel::Exp{}(T(-1000)) == 0);
   CHECK(kernel::Exp{}(-infinity) == 0);
   CHECK(std::isnan(kernel::Exp{}(nan)));
+  CHECK(kernel::Gelu{}(T(-100)) == 0);
+  CHECK(kernel::Gelu{}.at(T(-100)).slope == 0);
+  CHECK(kernel::Gelu{}.at(T(100)).slope == 1);
   CHECK(kernel::Silu{}(T(-1000)) == 0);
   CHECK(kernel::Silu{}.at(T(-1000)).slope == 0);
   CHECK(kernel::Silu{}.at(T(1000)).slope == 1);
@@ -92,6 +122,8 @@ TEST_CASE_TEMPLATE("far from zero they are at their ends, and a nan stays one", 
   CHECK(std::isnan(kernel::Tanh{}(nan)));
   CHECK(std::isnan(kernel::Silu{}(nan)));
   CHECK(std::isnan(kernel::Silu{}.at(nan).slope));
+  CHECK(std::isnan(kernel::Gelu{}(nan)));
+  CHECK(std::isnan(kernel::Gelu{}.at(nan).slope));
   CHECK(std::isnan(kernel::Relu{}(nan)));
 }
 

@@ -180,8 +180,8 @@ TEST_CASE("the activation in passing is the one apart") {
     bool const gelu = activation == Activation::gelu;
     std::vector<float> y(h.size()), slope(h.size()), expected(h.size()), expected_slope(h.size());
     if (gelu)
-      lockstep::kernel::Gelu<HostSpace>::forward<float>(stream, view(h, size), view(expected, size),
-                                                        view(expected_slope, size));
+      lockstep::kernel::Elementwise<HostSpace>::forward<lockstep::kernel::Gelu, float>(
+          stream, view(h, size), view(expected, size), view(expected_slope, size));
     else if (activation == Activation::relu)
       lockstep::kernel::Elementwise<HostSpace>::forward<lockstep::kernel::Relu, float>(stream, view(h, size),
                                                                                        view(expected, size));

@@ -5,11 +5,13 @@
 
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/logistic.hpp>
+#include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/detail/tanh.hpp>
 
 /// What Elementwise is made of: activations as function objects. y(x) is the value; backward takes dy and what forward
 /// kept: y itself or, of rules that have `at`, the slope, which comes with the value. They are called on the host and
-/// on devices, so they are constexpr, and T is float or double. All have a name for messages.
+/// on devices, so they are constexpr, and T is float or double; but for Gelu, whose integral devices have a function of
+/// their own for: see detail::on_device. All have a name for messages.
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// An activation at one element, and its derivative.
@@ -135,6 +137,25 @@ struct Silu {
   [[nodiscard, gnu::always_inline]] constexpr ActivationAt<T> at(T x) const noexcept {
     auto const s = detail::logistic(x);
     return {x * s.at, s.at * (1 + x * s.mirrored)};
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {
+    return dy * slope;
+  }
+};
+
+/// The Gaussian error linear unit, exact: x Phi(x), Phi the integral of the standard normal distribution. Its slope
+/// comes from the same exponential.
+struct Gelu {
+  static constexpr char const* name = "kernel::Gelu";
+  template <class T>
+  [[nodiscard, gnu::always_inline]] T operator()(T x) const noexcept {
+    return x * detail::normal_distribution(x).integral;
+  }
+  template <class T>
+  [[nodiscard, gnu::always_inline]] ActivationAt<T> at(T x) const noexcept {
+    auto const normal = detail::normal_distribution(x);
+    return {x * normal.integral, normal.integral + x * normal.density};
   }
   template <class T>
   [[nodiscard, gnu::always_inline]] constexpr T backward(T dy, T slope) const noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/neighbours.cuh>
+#include <lockstep/kernel/detail/on_device.cuh>
 #include <lockstep/kernel/elementwise.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -18,7 +19,7 @@ struct Elementwise<CudaSpace> {
     detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {
       detail::NumbersOf<T> values;
       here.load_as(x.data, values);
-      for (auto& value : values) value = rule(value);
+      for (auto& value : values) value = detail::on_device(rule)(value);
       here.put(values, y.data);
     });
   }
@@ -29,7 +30,7 @@ struct Elementwise<CudaSpace> {
       detail::NumbersOf<T> values, slopes;
       here.load_as(x.data, values);
       for (int j = 0; j < here.size; ++j) {
-        auto const [value, derivative] = rule.at(values[j]);
+        auto const [value, derivative] = detail::on_device(rule).at(values[j]);
         values[j] = value;
         slopes[j] = derivative;
       }

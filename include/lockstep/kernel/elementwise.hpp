@@ -9,8 +9,7 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
-/// An activation, one of activation_rules.hpp or one like them, of each element. Gelu, whose function devices have of
-/// their own, is apart.
+/// An activation, one of activation_rules.hpp or one like them, of each element.
 template <class Space>
 struct Elementwise {
   static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
@@ -27,7 +26,7 @@ struct Elementwise<HostSpace> {
   /// @determinism bitwise, for any number of threads
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
-    stream.pool().for_ranges(x.size(), grain,
+    stream.pool().for_ranges(x.size(), grain<Rule>,
                              [=](Index begin, Index end) { apply(x.data + begin, y.data + begin, end - begin, rule); });
   }
 
@@ -35,15 +34,8 @@ struct Elementwise<HostSpace> {
   /// @shape x, y, slope [n]; slope may be x
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Vector<T> slope, Rule rule = {}) {
-    stream.pool().for_ranges(x.size(), grain, [=](Index begin, Index end) {
-      with_best_instructions([=] {
-        detail::maybe_in_place(x.data, slope.data, [=](T const* from, T* to) {
-          for (Index i = begin; i < end; ++i) {
-            auto const [value, derivative] = rule.at(from[i]);
-            y.data[i] = value, to[i] = derivative;
-          }
-        });
-      });
+    stream.pool().for_ranges(x.size(), grain<Rule>, [=](Index begin, Index end) {
+      apply(x.data + begin, y.data + begin, slope.data + begin, end - begin, rule);
     });
   }
 
@@ -52,7 +44,7 @@ struct Elementwise<HostSpace> {
   template <class Rule, class T>
   static void backward(Stream stream, Vector<T const> dy, Vector<T const> kept, Vector<T> dx, Write write,
                        Rule rule = {}) {
-    stream.pool().for_ranges(dy.size(), grain, [=](Index begin, Index end) {
+    stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
           if (write == Write::overwrite) {
@@ -75,8 +67,25 @@ struct Elementwise<HostSpace> {
     });
   }
 
+  template <class Rule, class T>
+  static void apply(T const* x, T* y, T* slope, Index count, Rule rule = {}) {
+    with_best_instructions([=] {
+      detail::maybe_in_place(x, slope, [=](T const* from, T* to) {
+        for (Index i = 0; i < count; ++i) {
+          auto const [value, derivative] = rule.at(from[i]);
+          y[i] = value, to[i] = derivative;
+        }
+      });
+    });
+  }
+
  private:
-  static constexpr Index grain = 8192;
+  /// Elements of a task: fewer of a rule that has `at`, which takes longer.
+  template <class Rule>
+  static constexpr Index grain = requires(Rule const& rule) {
+    rule.at(1.0f);
+  }
+  ? 4096 : 8192;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel

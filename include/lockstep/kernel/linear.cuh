@@ -8,9 +8,9 @@
 #include <lockstep/kernel/channel_bias.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
-#include <lockstep/kernel/detail/normal_distribution.cuh>
+#include <lockstep/kernel/detail/on_device.cuh>
 #include <lockstep/kernel/detail/product.cuh>
-#include <lockstep/kernel/gelu.cuh>
+#include <lockstep/kernel/elementwise.cuh>
 #include <lockstep/kernel/gemm.cuh>
 #include <lockstep/kernel/linear.hpp>
 
@@ -38,9 +38,9 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
       if constexpr (activation != Activation::gelu) {
         values[j] = product(activation == Activation::relu && h < 0 ? Sum{0} : h, factor);
       } else {
-        auto const normal = device_normal_distribution(h);
-        values[j] = product(h * normal.integral, factor);
-        slopes[j] = product(gelu_slope(h, normal), factor);
+        auto const [value, derivative] = GeluOnDevice{}.at(h);
+        values[j] = product(value, factor);
+        slopes[j] = product(derivative, factor);
       }
     }
     here.put(values, y + row * width);
@@ -90,7 +90,7 @@ struct Linear<CudaSpace> {
                            Matrix<T> y) {
     forward(stream, x, weight, bias, h);
     Extents<1> const flat{h.size()};
-    Gelu<CudaSpace>::template forward<T>(stream, h.reshape(flat), y.reshape(flat));
+    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, h.reshape(flat), y.reshape(flat));
   }
   /// All: several launches cost more than memory that is not read from near.
   [[nodiscard]] static Index rows_together(Stream, Index rows) noexcept { return rows; }
@@ -139,11 +139,11 @@ struct Linear<CudaSpace> {
     Matrix<T> const x{again, h.extent};
     Extents<1> const flat{h.size()};
     auto const before = h.reshape(flat), there = x.reshape(flat);
-    Gelu<CudaSpace>::template forward<T>(stream, before, there, before);
+    Elementwise<CudaSpace>::template forward<Gelu, T>(stream, before, there, before);
     backward<T>(stream, dy, x, weight, {}, {}, Write::overwrite, dweight, dweight_write, dbias, dbias_write, partial);
     // x has been read: what is to be multiplied by the slope takes its place.
     Gemm<CudaSpace>::template multiply<T>(stream, 1, dy, Transpose::no, weight, Transpose::no, 0, x);
-    Gelu<CudaSpace>::template backward<T>(stream, there, before, before, Write::overwrite);
+    Elementwise<CudaSpace>::template backward<Gelu, T>(stream, there, before, before, Write::overwrite);
   }
 };
 

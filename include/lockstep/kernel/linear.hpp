@@ -13,7 +13,6 @@
 #include <lockstep/kernel/detail/drop.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/elementwise.hpp>
-#include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
@@ -65,9 +64,9 @@ struct Linear<HostSpace> {
         if (activation == Activation::relu) {
           Elementwise<HostSpace>::apply<Relu>(to, to, columns);
         } else if (by) {
-          Gelu<HostSpace>::apply(by, to, by, columns);
+          Elementwise<HostSpace>::apply<Gelu>(by, to, by, columns);
         } else if (activation == Activation::gelu) {
-          Gelu<HostSpace>::apply(to, to, columns);
+          Elementwise<HostSpace>::apply<Gelu>(to, to, columns);
         }
         if (dropout.mask.active()) drop(dropout, row, width, column, columns, to, by);
       }
@@ -82,7 +81,7 @@ struct Linear<HostSpace> {
     auto const width = y.extent[1];
     forward(stream, x, weight, bias, h, [&](Index first, Index rows, Index column, Index columns) {
       for (Index row = first; row < first + rows; ++row)
-        Gelu<HostSpace>::apply(h.data + row * width + column, y.data + row * width + column, columns);
+        Elementwise<HostSpace>::apply<Gelu>(h.data + row * width + column, y.data + row * width + column, columns);
     });
   }
   /// How many of `rows` it is best to make y of, and of that the next layer's, before the next are begun: y stays in
@@ -195,7 +194,7 @@ struct Linear<HostSpace> {
         if (together) return Product::multiply(stream, block, done);
         detail::multiply_on_this_thread(block, done);
       };
-      Gelu<HostSpace>::apply(slope.data, x.data, slope.data, slope.size());
+      Elementwise<HostSpace>::apply<Gelu>(slope.data, x.data, slope.data, slope.size());
       auto* const own = partial + (alone ? 0 : at * stride);
       auto const weight_write = first_write(together ? dweight_write : Write::overwrite);
       multiply(Product::described<T>(stream, 1, dy_here, Transpose::yes, x, Transpose::no,

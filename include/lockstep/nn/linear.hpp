@@ -9,7 +9,6 @@
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/elementwise.hpp>
-#include <lockstep/kernel/gelu.hpp>
 #include <lockstep/kernel/linear.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
@@ -123,12 +122,13 @@ class Linear {
       typename Context::template View<2> dh{made.y.slot->data, made.y.value.extent};
       {
         Staging work(c);
+        using Kernel = kernel::Elementwise<typename Context::Space>;
         auto const in_place = work.update(dh).reshape(flat);
         if (auto const slope = made.slope.factors; slope.data) {
-          kernel::Gelu<typename Context::Space>::template backward<Operand<Context>>(
+          Kernel::template backward<kernel::Gelu, Operand<Context>>(
               c.stream(), in_place, work.read(slope).reshape(flat), in_place, Write::overwrite);
         } else {
-          kernel::Elementwise<typename Context::Space>::template backward<kernel::Relu, Operand<Context>>(
+          Kernel::template backward<kernel::Relu, Operand<Context>>(
               c.stream(), in_place, work.read(made.y.value).reshape(flat), in_place, Write::overwrite);
         }
       }

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
-#include <lockstep/kernel/detail/normal_distribution.hpp>
 #include <lockstep/kernel/detail/product.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
@@ -19,11 +19,26 @@ inline namespace LOCKSTEP_CUDA_ABI {
   return {0.5 * ::erfc(-0.7071067811865476 * x), 0.3989422804014327 * ::exp(-0.5 * x * x)};
 }
 
-/// The slope of x * integral, with the same bits in every kernel: nvcc could fuse the sum with either product.
-template <class T>
-[[nodiscard]] __device__ T gelu_slope(T x, Normal<T> const& normal) noexcept {
-  return normal.integral + product(x, normal.density);
+/// Gelu by these.
+struct GeluOnDevice {
+  template <class T>
+  [[nodiscard]] __device__ T operator()(T x) const noexcept {
+    return x * device_normal_distribution(x).integral;
+  }
+  /// With the same bits in every kernel: nvcc could fuse the slope's sum with either product.
+  template <class T>
+  [[nodiscard]] __device__ ActivationAt<T> at(T x) const noexcept {
+    auto const normal = device_normal_distribution(x);
+    return {x * normal.integral, normal.integral + product(x, normal.density)};
+  }
+};
+
+/// An activation's rule as devices call it.
+template <class Rule>
+[[nodiscard]] __device__ Rule on_device(Rule rule) noexcept {
+  return rule;
 }
+[[nodiscard]] __device__ inline GeluOnDevice on_device(Gelu) noexcept { return {}; }
 
 }  // namespace LOCKSTEP_CUDA_ABI
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail
