@@ -16,8 +16,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// two at a time.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Attention<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
+struct Attention<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, CudaSpace>;
 

@@ -9,27 +9,24 @@
 #include <lockstep/kernel/detail/attention_inputs.hpp>
 #include <lockstep/kernel/detail/attention_rows.hpp>
 #include <lockstep/kernel/detail/log.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/packed_product.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Scaled dot-product attention of sequences to themselves or to others, several heads side by side.
 template <class Space>
-struct Attention {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Attention : detail::NotIncluded<Space> {};
 
 /// One task per sequence and head of keys. A block of queries at a time is held against all keys that it meets, and
 /// only its logarithm of the sum is kept: memory grows with the tokens, not with their square, and backward recomputes
 /// the probabilities.
 template <>
-struct Attention<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
+struct Attention<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, HostSpace>;
 

@@ -155,12 +155,7 @@ void sum_of_rows(char const* name, memory::Stream<CudaSpace> stream, TensorView<
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, chunks of rows merged
 /// in order
 template <>
-struct BatchNorm<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
+struct BatchNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
 
   template <class T>

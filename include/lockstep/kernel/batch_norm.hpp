@@ -7,32 +7,24 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
 #include <lockstep/kernel/detail/moments.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/tokens_between.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Normalisation of each channel over all samples and places. Where a layout is given, rows that are no tokens of it
 /// are not read and count nowhere.
 template <class Space>
-struct BatchNorm {
-  static_assert(sizeof(Space) == 0, "Lockstep: BatchNorm in this space needs lockstep/cuda.cuh, compiled with nvcc");
-};
+struct BatchNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct BatchNorm<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
+struct BatchNorm<HostSpace> : detail::OfSpace<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
 
   /// What normalises each channel: mean, reciprocal = 1 / sqrt(variance + epsilon), scale = weight * reciprocal.

@@ -8,11 +8,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions, shapes and bits as on the host, queued on the stream.
 template <>
-struct BinaryOperation<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct BinaryOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T const> y, Vector<T> z) {
     detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {

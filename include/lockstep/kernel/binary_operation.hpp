@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -60,16 +59,10 @@ struct Times {
 
 /// An operation on two numbers, one of those above, for each element of two tensors.
 template <class Space>
-struct BinaryOperation {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct BinaryOperation : detail::NotIncluded<Space> {};
 
 template <>
-struct BinaryOperation<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
   /// z = rule(x, y).
   /// @shape x, y, z [n]; z may be x or y
   /// @determinism bitwise, for any number of threads

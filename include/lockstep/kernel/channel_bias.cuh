@@ -11,13 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// float where activations are of 16 bits.
 /// @determinism bitwise
 template <>
-struct ChannelBias<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct ChannelBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Vector<T const> bias, Matrix<T> y) {
     using Sum = Accumulate<T>;

@@ -3,27 +3,18 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// A number for each channel, added to every row.
 template <class Space>
-struct ChannelBias {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct ChannelBias : detail::NotIncluded<Space> {};
 
 template <>
-struct ChannelBias<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct ChannelBias<HostSpace> : detail::OfSpace<HostSpace> {
   /// y += bias, row by row.
   /// @shape bias [channels]   @shape y [rows, channels]
   /// @determinism bitwise, for any number of threads

@@ -13,13 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of factors differ from
 /// the host's by rounding
 template <>
-struct ChannelScale<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct ChannelScale<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void run(Stream stream, Vector<Accumulate<T> const> factors, Matrix<T const> x, Matrix<T> y, Write write) {
     auto const channels = y.extent[1];

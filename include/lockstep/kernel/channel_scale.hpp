@@ -3,28 +3,19 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Every row times a factor for each channel.
 template <class Space>
-struct ChannelScale {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct ChannelScale : detail::NotIncluded<Space> {};
 
 template <>
-struct ChannelScale<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[r, c] = x[r, c] * factors[c], or y += that. Also what makes the gradient of x out of that of y.
   /// @shape x, y [rows, channels]; y may be x   @shape factors [channels]
   /// @determinism bitwise, for any number of threads

@@ -7,11 +7,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// As on the host, bit for bit; queued on the stream.
 template <>
-struct Channels<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct Channels<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void put(Stream stream, Matrix<T const> x, Index first, Matrix<T> y) {
     detail::for_elements("kernel::Channels::put", stream, x.size(), [=] __device__(Index i) {

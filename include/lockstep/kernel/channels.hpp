@@ -2,24 +2,17 @@
 #pragma once
 #include <algorithm>
 
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Some neighbouring columns of a matrix, beside others.
 template <class Space>
-struct Channels {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Channels : detail::NotIncluded<Space> {};
 
 template <>
-struct Channels<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct Channels<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[r, first + c] = x[r, c]; other columns stay as they are.
   /// @shape x [rows, width]   @shape y [rows, at least first + width]
   /// @determinism bitwise, for any number of threads

@@ -9,11 +9,8 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// As on the host, bit for bit; queued on the stream.
 template <>
-struct ClearPadding<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  using Lengths = TensorView<std::int32_t const, 1, CudaSpace>;
+struct ClearPadding<CudaSpace> : detail::OfSpace<CudaSpace> {
+  using Lengths = Vector<std::int32_t const>;
 
   template <class T>
   static void run(Stream stream, SequenceLayout<CudaSpace> const& layout, Matrix<T const> x, Matrix<T> y, Write write) {
@@ -27,7 +24,7 @@ struct ClearPadding<CudaSpace> {
   }
 
   static void windows(Stream stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
-                      TensorView<std::int32_t, 1, CudaSpace> to) {
+                      Vector<std::int32_t> to) {
     detail::for_elements("kernel::ClearPadding::windows", stream, lengths.size(), [=] __device__(Index row) {
       to.data[row] = ClearPadding<HostSpace>::places(lengths.data[row], reach, stride, padding, most);
     });

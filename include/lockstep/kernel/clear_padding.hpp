@@ -3,25 +3,19 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// What layers that look at neighbouring tokens do about padding.
 template <class Space>
-struct ClearPadding {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct ClearPadding : detail::NotIncluded<Space> {};
 
 template <>
-struct ClearPadding<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  using Lengths = TensorView<std::int32_t const, 1, HostSpace>;
+struct ClearPadding<HostSpace> : detail::OfSpace<HostSpace> {
+  using Lengths = Vector<std::int32_t const>;
 
   /// y = x, with zeros in padding, or y += x in tokens: also the gradient of the former.
   /// @shape x, y [layout.slots, width]
@@ -49,7 +43,7 @@ struct ClearPadding<HostSpace> {
   /// on both sides together; none has more than `most`, and an empty one has none.
   /// @shape lengths, to [rows]
   static void windows(Stream, Lengths lengths, Index reach, Index stride, Index padding, Index most,
-                      TensorView<std::int32_t, 1, HostSpace> to) {
+                      Vector<std::int32_t> to) {
     for (Index row = 0; row < lengths.size(); ++row) to(row) = places(lengths(row), reach, stride, padding, most);
   }
   [[nodiscard]] static constexpr std::int32_t places(std::int32_t tokens, Index reach, Index stride, Index padding,

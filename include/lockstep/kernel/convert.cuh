@@ -10,10 +10,9 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// As on the host, bit for bit, queued on the stream.
 template <>
-struct Convert<CudaSpace> {
+struct Convert<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class U>
-  static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x,
-                  TensorView<T, 1, CudaSpace> to) {
+  static void run(Stream stream, Vector<U const> x, Vector<T> to) {
     using Stored = Narrower<T, U>;
     detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
       Numbers<Stored, Accumulate<T>> numbers;
@@ -23,8 +22,7 @@ struct Convert<CudaSpace> {
   }
 
   template <class T, class U>
-  static void run(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x, TensorView<T, 1, CudaSpace> to,
-                  Write write) {
+  static void run(Stream stream, Vector<U const> x, Vector<T> to, Write write) {
     if (write == Write::overwrite) return run<T, U>(stream, x, to);
     using Stored = Narrower<T, U>;
     detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
@@ -35,8 +33,7 @@ struct Convert<CudaSpace> {
   }
 
   template <class T, class U>
-  static void run_scaled(memory::Stream<CudaSpace> stream, TensorView<U const, 1, CudaSpace> x, U const* factor,
-                         TensorView<T, 1, CudaSpace> to, Write write) {
+  static void run_scaled(Stream stream, Vector<U const> x, U const* factor, Vector<T> to, Write write) {
     using Stored = Narrower<T, U>;
     detail::for_neighbours<Stored>(name, stream, x.size(), [=] __device__(detail::NeighboursOf<Stored> const& here) {
       Numbers<Stored, U> numbers;

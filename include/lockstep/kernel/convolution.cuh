@@ -87,11 +87,8 @@ LOCKSTEP_CUDA_KERNEL void sum_patches(ConvolutionShape s, Index inputs, Index ro
 /// @determinism as Gemm's: samples are taken together by shape alone, and nothing is added atomically; cuDNN's bits are
 /// those of one version of it on one kind of GPU
 template <>
-struct Convolution<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
+struct Convolution<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Scratch = memory::Scratch<memory::CudaResource>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
   /// What a caller keeps between calls so that nothing is planned anew. Not thread-safe.
 #if defined(LOCKSTEP_CUDNN)
   template <class T>
@@ -158,7 +155,7 @@ struct Convolution<CudaSpace> {
   static constexpr Index patch_bytes = Index{64} << 20;  // at most, unless one sample needs more
 
   template <class T>
-  [[nodiscard]] static TensorView<T, 2, CudaSpace> matrix(T* data, Index rows, Index columns) noexcept {
+  [[nodiscard]] static Matrix<T> matrix(T* data, Index rows, Index columns) noexcept {
     return {data, {rows, columns}};
   }
   [[nodiscard]] static Index length(ConvolutionShape const& s) noexcept { return s.group_inputs() * s.taps(); }
@@ -181,7 +178,7 @@ struct Convolution<CudaSpace> {
     return part.first * s.input_size() + part.group * s.group_inputs();
   }
   template <class T>
-  [[nodiscard]] static TensorView<T, 2, CudaSpace> of_group(ConvolutionShape const& s, T* weight, Part const& part) {
+  [[nodiscard]] static Matrix<T> of_group(ConvolutionShape const& s, T* weight, Part const& part) {
     return matrix(weight + part.group * s.group_outputs() * length(s), s.group_outputs(), length(s));
   }
 
@@ -206,21 +203,21 @@ struct Convolution<CudaSpace> {
       for (Index first = 0; first < s.rows; first += together)
         for (Index g = 0; g < s.groups; ++g) f(Part{first, std::min(together, s.rows - first), g});
     }
-    [[nodiscard]] TensorView<T, 2, CudaSpace> of_patches(Part const& part) const noexcept {
+    [[nodiscard]] Matrix<T> of_patches(Part const& part) const noexcept {
       return matrix(patches, part.rows * s.output_places(), length(s));
     }
     /// A part's outputs, among those of all groups.
     template <class U>
-    [[nodiscard]] TensorView<U, 2, CudaSpace> all_outputs(U* y, Part const& part) const noexcept {
+    [[nodiscard]] Matrix<U> all_outputs(U* y, Part const& part) const noexcept {
       return matrix(y + part.first * s.output_size(), part.rows * s.output_places(), s.outputs);
     }
     /// Where they are computed.
-    [[nodiscard]] TensorView<T, 2, CudaSpace> outputs(T* y, Part const& part) const noexcept {
+    [[nodiscard]] Matrix<T> outputs(T* y, Part const& part) const noexcept {
       if (s.groups == 1) return all_outputs(y, part);
       return matrix(group, part.rows * s.output_places(), s.group_outputs());
     }
     /// What is known of their gradients, side by side.
-    [[nodiscard]] TensorView<T const, 2, CudaSpace> slopes(Stream stream, T const* dy, Part const& part) const {
+    [[nodiscard]] Matrix<T const> slopes(Stream stream, T const* dy, Part const& part) const {
       if (s.groups == 1) return all_outputs(dy, part);
       auto const to = matrix(group, part.rows * s.output_places(), s.group_outputs());
       Channels<CudaSpace>::take<T>(stream, all_outputs(dy, part), part.group * s.group_outputs(), to, Write::overwrite);

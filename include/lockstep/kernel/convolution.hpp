@@ -8,14 +8,13 @@
 #include <vector>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/check_convolution.hpp>
 #include <lockstep/kernel/detail/convolution_portable.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
 #include <lockstep/memory/scratch.hpp>
-#include <lockstep/memory/stream.hpp>
 #if defined(LOCKSTEP_ONEDNN)
 #include <lockstep/kernel/detail/convolution_onednn.hpp>
 #endif
@@ -24,17 +23,12 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Convolutions over one to three dimensions of space, channels last.
 template <class Space>
-struct Convolution {
-  static_assert(sizeof(Space) == 0, "Lockstep: convolutions in this space need lockstep/cuda.cuh, compiled with nvcc");
-};
+struct Convolution : detail::NotIncluded<Space> {};
 
 /// float is computed by oneDNN where the target lockstep::onednn is linked, and as products of patches otherwise.
 template <>
-struct Convolution<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
+struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
   using Scratch = memory::Scratch<>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
 
  private:
 #if defined(LOCKSTEP_ONEDNN)

@@ -93,13 +93,12 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(Team::block)
 /// to wait for the device: one outside the classes makes the row's loss and gradient nan.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct CrossEntropy<CudaSpace> {
+struct CrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class Label>
-  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout,
-                               CrossEntropyOptions const& options, TensorView<T const, 2, CudaSpace> logits,
-                               TensorView<Label, 1, CudaSpace> labels, TensorView<double, 1, CudaSpace> losses,
-                               TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
-                               Write write, TensorView<float const, 1, CudaSpace> factors = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
+                               Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}) {
     auto const classes = logits.extent[1];
     expect<ShapeError>(logits.extent[0] == layout.slots && labels.size() == layout.slots, [&] {
       return "cross_entropy: logits are " + to_string(logits.extent) + " and there are " +

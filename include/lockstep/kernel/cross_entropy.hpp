@@ -6,23 +6,20 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/cross_entropy_options.hpp>
 #include <lockstep/kernel/detail/cross_entropy_rows.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Softmax and negative log likelihood in one pass over the logits.
 template <class Space>
-struct CrossEntropy {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct CrossEntropy : detail::NotIncluded<Space> {};
 
 template <>
-struct CrossEntropy<HostSpace> {
+struct CrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
   /// With y = labels[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
   /// losses[r] = -factor * factors[r] * ((1 - s) w[y] log p[y] + s / classes * sum over c of w[c] log p[c]) and
   /// weights[r] = w[y], both 0 for rows that are padding or ignored; without overflow for any finite logits.
@@ -35,11 +32,10 @@ struct CrossEntropy<HostSpace> {
   /// @throws ShapeError when the shapes disagree   @throws ConfigError for a smoothing outside [0, 1]
   /// @throws DataError (at Contract::normal) for a label outside the classes
   template <class T, class Label>
-  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
-                               CrossEntropyOptions const& options, TensorView<T const, 2, HostSpace> logits,
-                               TensorView<Label, 1, HostSpace> labels, TensorView<double, 1, HostSpace> losses,
-                               TensorView<double, 1, HostSpace> weights, TensorView<T, 2, HostSpace> gradient,
-                               Write write, TensorView<float const, 1, HostSpace> factors = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,
+                               Matrix<T const> logits, Vector<Label> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}) {
     check(layout, options, logits.extent, labels);
     options.check_factors(factors, logits.extent);
     auto const classes = logits.extent[1];
@@ -56,7 +52,7 @@ struct CrossEntropy<HostSpace> {
 
   template <class Label>
   static void check(SequenceLayout<HostSpace> const& layout, CrossEntropyOptions const& options, Extents<2> logits,
-                    TensorView<Label, 1, HostSpace> labels) {
+                    Vector<Label> labels) {
     expect<ShapeError>(logits[0] == layout.slots && labels.size() == layout.slots, [&] {
       return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(labels.size()) +
              " labels; each row of logits needs one";

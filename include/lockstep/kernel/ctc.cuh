@@ -157,12 +157,8 @@ LOCKSTEP_CUDA_KERNEL void ctc_rows(SequenceLayout<CudaSpace> layout, SequenceLay
 /// would have to wait for the device: a label outside the classes makes the loss nan, too few tokens infinite.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Ctc<CudaSpace> {
+struct Ctc<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Layout = SequenceLayout<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
 
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
     return Ctc<HostSpace>::memory_elements(slots, rows, longest_labels, classes);
@@ -170,10 +166,9 @@ struct Ctc<CudaSpace> {
 
   /// @shape memory [memory_elements(...)], in what T is summed in
   template <class T, class Label>
-  static void forward_backward(memory::Stream<CudaSpace> stream, Layout layout, Layout label_layout,
-                               CtcOptions const& options, Matrix<T const> logits, Vector<Label const> labels,
-                               Vector<double> losses, Vector<double> weights, Matrix<T> gradient, Write write,
-                               Vector<Accumulate<T>> memory) {
+  static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
+                               Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write, Vector<Accumulate<T>> memory) {
     detail::check_ctc(layout, label_layout, options, logits.extent, labels.size());
     auto const classes = logits.extent[1];
     auto const run = [&](auto team) {

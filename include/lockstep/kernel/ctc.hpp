@@ -7,12 +7,11 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/ctc_path.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -48,17 +47,11 @@ void check_ctc(SequenceLayout<Space> const& layout, SequenceLayout<Space> const&
 /// Connectionist temporal classification: -log of the probability of all ways to read a sequence of labels from more
 /// tokens, where each token says a class or nothing, and a class that is said again without a pause is said once.
 template <class Space>
-struct Ctc {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Ctc : detail::NotIncluded<Space> {};
 
 template <>
-struct Ctc<HostSpace> {
+struct Ctc<HostSpace> : detail::OfSpace<HostSpace> {
   using Layout = SequenceLayout<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
 
   /// How many elements of memory it needs.
   [[nodiscard]] static Index memory_elements(Index slots, Index rows, Index longest_labels, Index classes) noexcept {
@@ -75,10 +68,9 @@ struct Ctc<HostSpace> {
   /// @throws RowError (at Contract::normal) for a label outside the classes or a sequence too short for its labels
   /// @source Graves et al.: Connectionist Temporal Classification (2006)
   template <class T, class Label>
-  static void forward_backward(memory::Stream<HostSpace> stream, Layout layout, Layout label_layout,
-                               CtcOptions const& options, Matrix<T const> logits, Vector<Label const> labels,
-                               Vector<double> losses, Vector<double> weights, Matrix<T> gradient, Write write,
-                               Vector<T> memory) {
+  static void forward_backward(Stream stream, Layout layout, Layout label_layout, CtcOptions const& options,
+                               Matrix<T const> logits, Vector<Label const> labels, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write, Vector<T> memory) {
     check(layout, label_layout, options, logits.extent, labels);
     auto const classes = logits.extent[1], all = detail::CtcMemory<T>::states(label_layout.length);
     auto const places = detail::CtcMemory<T>::of(memory.data, layout.slots, label_layout.length);

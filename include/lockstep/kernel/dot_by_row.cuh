@@ -27,13 +27,7 @@ LOCKSTEP_CUDA_KERNEL void multiply_row_pairs(Index rows, Index width, T const* a
 /// Functions and shapes as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct DotByRow<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct DotByRow<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> a, Matrix<T const> b, Vector<T> z) {
     detail::launch("kernel::DotByRow::forward", stream, a.extent[0] * detail::warp, detail::multiply_row_pairs<T>,

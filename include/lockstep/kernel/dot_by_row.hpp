@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// The product of each row of one matrix with the same row of another.
 template <class Space>
-struct DotByRow {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct DotByRow : detail::NotIncluded<Space> {};
 
 template <>
-struct DotByRow<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
   /// z[r] = a[r] . b[r].
   /// @shape a, b [rows, width]   @shape z [rows]
   /// @determinism bitwise, for any number of threads

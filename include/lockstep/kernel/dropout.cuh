@@ -41,11 +41,11 @@ LOCKSTEP_CUDA_KERNEL void dropout(DropoutMask mask, SequenceLayout<CudaSpace> la
 }  // namespace detail
 
 template <>
-struct Dropout<CudaSpace> {
+struct Dropout<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, bit for bit; queued on `stream`.
   template <class T>
-  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
-                    TensorView<T const, 2, CudaSpace> x, TensorView<T, 2, CudaSpace> y, Write write) {
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
+                    Write write) {
     auto const width = x.extent[1];
     detail::launch("kernel::Dropout", stream, layout.slots * detail::mask_groups(width), detail::dropout<T>, mask,
                    layout, width, x.data, y.data, write);

@@ -9,11 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions and shapes as on the host, queued on the stream.
 template <>
-struct Elementwise<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct Elementwise<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>
   static void forward(Stream stream, Vector<T const> x, Vector<T> y, Rule rule = {}) {
     detail::for_neighbours<T>(Rule::name, stream, x.size(), [=] __device__(detail::NeighboursOf<T> const& here) {

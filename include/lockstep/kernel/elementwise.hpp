@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// An activation, one of activation_rules.hpp or one like them, of each element.
 template <class Space>
-struct Elementwise {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Elementwise : detail::NotIncluded<Space> {};
 
 template <>
-struct Elementwise<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = rule(x).
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads

@@ -60,18 +60,16 @@ LOCKSTEP_CUDA_KERNEL void elementwise_losses(SequenceLayout<CudaSpace> layout, R
 /// to wait for the device: one that the rule does not take makes loss and gradient nan.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct ElementwiseLoss<CudaSpace> {
+struct ElementwiseLoss<CudaSpace> : detail::OfSpace<CudaSpace> {
   [[nodiscard]] static constexpr Index chunks(Index slots, Index width) noexcept {
     return ElementwiseLoss<HostSpace>::chunks(slots, width);
   }
 
   template <class T, class U, class Rule>
-  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, Rule rule,
-                               Accumulate<T> factor, TensorView<T const, 2, CudaSpace> prediction,
-                               TensorView<U const, 2, CudaSpace> target, TensorView<double, 1, CudaSpace> losses,
-                               TensorView<double, 1, CudaSpace> weights, TensorView<T, 2, CudaSpace> gradient,
-                               Write write, TensorView<float const, 1, CudaSpace> factors = {},
-                               TensorView<bool const, 1, CudaSpace> present = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, Rule rule, Accumulate<T> factor,
+                               Matrix<T const> prediction, Matrix<U const> target, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}, Vector<bool const> present = {}) {
     auto const width = prediction.extent[1];
     if constexpr (LossByColumn<Rule>)
       rule.columns = {stream.kept<detail::DeviceWeights>().of(rule.columns), rule.columns.size()};

@@ -7,24 +7,21 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/loss_rules.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// A loss of each element of the prediction against its own target, as loss_rules.hpp has them: the sum and its
 /// gradient in one pass.
 template <class Space>
-struct ElementwiseLoss {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct ElementwiseLoss : detail::NotIncluded<Space> {};
 
 template <>
-struct ElementwiseLoss<HostSpace> {
+struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
   /// The slots that share one element of `losses` and `weights`.
   [[nodiscard]] static constexpr Index slots_per_chunk(Index width) noexcept {
     return std::max<Index>(1, elements_per_chunk / std::max<Index>(1, width));
@@ -46,12 +43,10 @@ struct ElementwiseLoss<HostSpace> {
   /// @throws RowError (at Contract::normal) for a target that the rule does not take
   /// @source direct from the definition
   template <class T, class U, class Rule>
-  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
-                               TensorView<T const, 2, HostSpace> prediction, TensorView<U const, 2, HostSpace> target,
-                               TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
-                               TensorView<T, 2, HostSpace> gradient, Write write,
-                               TensorView<float const, 1, HostSpace> factors = {},
-                               TensorView<bool const, 1, HostSpace> present = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, Rule rule, T factor,
+                               Matrix<T const> prediction, Matrix<U const> target, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}, Vector<bool const> present = {}) {
     auto const counts = [=](Index slot) { return layout.is_token(slot) && (!present.data || present.data[slot]); };
     if constexpr (checks(Contract::normal) && requires { Rule::targets; }) check(layout, rule, target, counts);
     auto const width = prediction.extent[1], per_chunk = slots_per_chunk(width);
@@ -121,7 +116,7 @@ struct ElementwiseLoss<HostSpace> {
   }
 
   template <class Rule, class U, class Counts>
-  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule, TensorView<U const, 2, HostSpace> target,
+  static void check(SequenceLayout<HostSpace> const& layout, Rule const& rule, Matrix<U const> target,
                     Counts const& counts) {
     auto const width = target.extent[1];
     for (Index i = 0; i < target.size(); ++i) {

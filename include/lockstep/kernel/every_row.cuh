@@ -7,11 +7,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// As on the host, bit for bit; queued on the stream.
 template <>
-struct EveryRow<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct EveryRow<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Index stride, Index first, Matrix<T> y) {
     detail::for_elements("kernel::EveryRow::forward", stream, y.size(), [=] __device__(Index i) {

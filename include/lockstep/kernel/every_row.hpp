@@ -2,24 +2,17 @@
 #pragma once
 #include <algorithm>
 
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Every n-th row of a matrix.
 template <class Space>
-struct EveryRow {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct EveryRow : detail::NotIncluded<Space> {};
 
 template <>
-struct EveryRow<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct EveryRow<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[i] = x[i * stride + first].
   /// @shape x [rows * stride, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads

@@ -16,8 +16,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Gradients of tables are dense here: a context of this space gives out no touched rows.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct FusedEmbedding<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
+struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, CudaSpace>;
   template <class T>

@@ -11,26 +11,23 @@
 #include <lockstep/kernel/detail/drop.hpp>
 #include <lockstep/kernel/detail/embedding_backward.hpp>
 #include <lockstep/kernel/detail/embedding_row.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_by_id.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Embeddings of any number of tables and dense rows, assembled into sequences, scaled, normalised and dropped out in
 /// one pass; and their gradients without atomics.
 template <class Space>
-struct FusedEmbedding {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct FusedEmbedding : detail::NotIncluded<Space> {};
 
 template <>
-struct FusedEmbedding<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
+struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T, int Rank>
   using View = TensorView<T, Rank, HostSpace>;
   template <class T>

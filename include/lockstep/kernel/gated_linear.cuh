@@ -11,13 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions and shapes as on the host, queued on the stream; products by cuBLASLt.
 /// @determinism as Gemm's
 template <>
-struct GatedLinear<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct GatedLinear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias,
                       Matrix<T const> gate, Matrix<T> slope, Matrix<T> y) {

@@ -5,26 +5,17 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/gemm.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// An affine map of every row whose outputs are multiplied by gates.
 template <class Space>
-struct GatedLinear {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct GatedLinear : detail::NotIncluded<Space> {};
 
 template <>
-struct GatedLinear<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct GatedLinear<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = gate * h for h = x weight^T + bias, while h is in cache, and slope *= h: where `slope` was the gate's slope
   /// towards what it was made of, it becomes that of y. A null slope is left out.
   /// @shape x [rows, inputs]   @shape weight [outputs, inputs]   @shape bias [outputs], or a null one: none

@@ -28,11 +28,7 @@ void scale_and_add(memory::Stream<CudaSpace> stream, Accumulate<T> beta, TensorV
 
 /// Products by cuBLASLt, queued on the stream, which keeps handle, workspace and what was decided for each shape.
 template <>
-struct Gemm<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct Gemm<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// C = alpha * op(A) op(B) + beta * C + bias in every row. C is not read when beta is 0. Factors in bfloat16 may have
   /// a product in float.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]   @shape bias [n], or a null one: none

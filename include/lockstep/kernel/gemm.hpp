@@ -6,10 +6,9 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/gemm_bfloat16.hpp>
 #include <lockstep/kernel/detail/gemm_dispatch.hpp>
-#include <lockstep/memory/stream.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -23,16 +22,10 @@ inline constexpr detail::RoundedProducts bfloat16_products{&detail::multiply_bfl
 
 /// Matrix products.
 template <class Space>
-struct Gemm {
-  static_assert(sizeof(Space) == 0, "Lockstep: Gemm in this space needs lockstep/cuda.cuh, compiled with nvcc");
-};
+struct Gemm : detail::NotIncluded<Space> {};
 
 template <>
-struct Gemm<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct Gemm<HostSpace> : detail::OfSpace<HostSpace> {
   /// C = alpha * op(A) op(B) + beta * C. C is not read when beta is 0.
   /// @shape op(A) [m, k]   @shape op(B) [k, n]   @shape C [m, n]
   /// @determinism bitwise, for any number of threads

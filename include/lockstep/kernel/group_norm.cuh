@@ -77,8 +77,7 @@ LOCKSTEP_CUDA_KERNEL void group_gradient_sums(GroupNormShape s, T const* dy, T c
 /// Functions and shapes as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct GroupNorm<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
+struct GroupNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   using Shape = GroupNormShape;
 
   template <class T>

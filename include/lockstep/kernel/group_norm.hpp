@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/column_lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -24,13 +23,10 @@ struct GroupNormShape {
 
 /// Normalisation of groups of channels over all places of each sample.
 template <class Space>
-struct GroupNorm {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct GroupNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct GroupNorm<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
+struct GroupNorm<HostSpace> : detail::OfSpace<HostSpace> {
   using Shape = GroupNormShape;
 
   /// What normalises each channel of each sample, alike in a group: mean, and 1 / sqrt(variance + epsilon).

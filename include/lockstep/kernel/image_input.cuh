@@ -26,7 +26,7 @@ struct ImageChannels {
 
 /// As on the host, bit for bit, queued on the stream. The channels' numbers travel with the launch.
 template <>
-struct ImageInput<CudaSpace> {
+struct ImageInput<CudaSpace> : detail::OfSpace<CudaSpace> {
   static constexpr std::size_t most_channels = detail::ImageChannels<float>::most;
 
   /// @shape table: not used on a device
@@ -34,9 +34,8 @@ struct ImageInput<CudaSpace> {
 
   /// @throws ShapeError for more than `most_channels` channels
   template <class T>
-  static void normalize(memory::Stream<CudaSpace> stream, TensorView<std::uint8_t const, 2, CudaSpace> x,
-                        std::span<double const> mean, std::span<double const> deviation, TensorView<T, 2, CudaSpace> y,
-                        Accumulate<T>*) {
+  static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
+                        std::span<double const> deviation, Matrix<T> y, Accumulate<T>*) {
     using Sum = Accumulate<T>;
     auto const channels = x.extent[1];
     expect<ShapeError>(mean.size() <= most_channels, [&] {

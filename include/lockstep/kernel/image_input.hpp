@@ -5,19 +5,16 @@
 #include <span>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
-#include <lockstep/memory/stream.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Bytes of pictures become numbers.
 template <class Space>
-struct ImageInput {
-  static_assert(sizeof(Space) == 0, "Lockstep: ImageInput in this space needs lockstep/cuda.cuh, compiled with nvcc");
-};
+struct ImageInput : detail::NotIncluded<Space> {};
 
 template <>
-struct ImageInput<HostSpace> {
+struct ImageInput<HostSpace> : detail::OfSpace<HostSpace> {
   /// How many elements `normalize` needs to lay the channels' numbers out.
   [[nodiscard]] static constexpr Index table_elements(Index channels) noexcept { return 2 * period(channels); }
 
@@ -25,9 +22,8 @@ struct ImageInput<HostSpace> {
   /// @shape x, y [places, channels]   @shape mean, deviation [channels]   @shape table [table_elements(channels)]
   /// @determinism bitwise, for any number of threads
   template <class T>
-  static void normalize(memory::Stream<HostSpace> stream, TensorView<std::uint8_t const, 2, HostSpace> x,
-                        std::span<double const> mean, std::span<double const> deviation, TensorView<T, 2, HostSpace> y,
-                        T* table) {
+  static void normalize(Stream stream, Matrix<std::uint8_t const> x, std::span<double const> mean,
+                        std::span<double const> deviation, Matrix<T> y, T* table) {
     // The channels' numbers repeat: laid out often enough, they line up with the elements of a vector.
     auto const channels = x.extent[1], length = period(channels);
     T* const offset = table;

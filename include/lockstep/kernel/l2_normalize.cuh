@@ -53,13 +53,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_l2_rows(Index rows, Index width, T const
 /// Functions and shapes as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct L2Normalize<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct L2Normalize<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Accumulate<T> epsilon, Vector<Accumulate<T>> reciprocals,
                       Matrix<T> y) {

@@ -3,27 +3,18 @@
 #include <cmath>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Division of each row by its length.
 template <class Space>
-struct L2Normalize {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct L2Normalize : detail::NotIncluded<Space> {};
 
 template <>
-struct L2Normalize<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[r] = x[r] / max(|x[r]|, epsilon), and reciprocals[r] = 1 / that, which backward needs; null ones are left out.
   /// @shape x, y [rows, width]   @shape reciprocals [rows]
   /// @determinism bitwise, for any number of threads

@@ -42,11 +42,7 @@ LOCKSTEP_CUDA_KERNEL void put_factor_gradient(LearnedFactor factor, Number const
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; sums differ from the host's by
 /// rounding
 template <>
-struct LearnedScale<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct LearnedScale<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void run(Stream stream, LearnedFactor factor, Accumulate<T> const* s, Vector<T const> x, Vector<T> y,
                   Write write) {

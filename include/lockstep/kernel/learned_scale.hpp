@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -31,16 +30,10 @@ struct LearnedFactor {
 
 /// A tensor times a factor that is learned.
 template <class Space>
-struct LearnedScale {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct LearnedScale : detail::NotIncluded<Space> {};
 
 template <>
-struct LearnedScale<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = factor.of(*s) * x, or y += that. Also what makes the gradient of x out of that of y.
   /// @shape x, y [n]; y may be x
   /// @determinism bitwise, for any number of threads

@@ -55,13 +55,7 @@ LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index row
 /// type, also weight and bias; gradients of parameters are float.
 /// @determinism as Gemm's; the bias's gradient bitwise
 template <>
-struct Linear<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T const> weight, Vector<T const> bias, Matrix<T> y) {
     expect<ShapeError>(!bias.data || bias.extent[0] == weight.extent[0], [&] {

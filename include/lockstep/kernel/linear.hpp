@@ -8,33 +8,24 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/activation.hpp>
 #include <lockstep/kernel/detail/drop.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/elementwise.hpp>
 #include <lockstep/kernel/gemm.hpp>
 #include <lockstep/kernel/row_dropout.hpp>
 #include <lockstep/kernel/slope.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// An affine map of every row.
 template <class Space>
-struct Linear {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Linear : detail::NotIncluded<Space> {};
 
 template <>
-struct Linear<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct Linear<HostSpace> : detail::OfSpace<HostSpace> {
   /// Rows that share one partial sum of the parameters' gradients: what one pass of the product takes.
   static constexpr Index chunk_rows = detail::column_steps;
 

@@ -17,10 +17,10 @@ struct MoveMemory {
 }  // namespace detail
 
 template <>
-struct Move<CudaSpace> {
+struct Move<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, queued on the stream.
   template <class T>
-  static void run(memory::Stream<CudaSpace> stream, T const* from, T* to, Index count) {
+  static void run(Stream stream, T const* from, T* to, Index count) {
     if (from == to || count == 0) return;
     auto const bytes = static_cast<std::size_t>(count) * sizeof(T);
     auto const copy = [&](void* target, void const* source) {

@@ -4,21 +4,19 @@
 #include <cstring>
 
 #include <lockstep/core/index.hpp>
-#include <lockstep/memory/stream.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Copies within one space.
 template <class Space>
-struct Move {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Move : detail::NotIncluded<Space> {};
 
 template <>
-struct Move<HostSpace> {
+struct Move<HostSpace> : detail::OfSpace<HostSpace> {
   /// to[i] = from[i] as it was before, for i < count; the two may overlap.
   template <class T>
-  static void run(memory::Stream<HostSpace>, T const* from, T* to, Index count) {
+  static void run(Stream, T const* from, T* to, Index count) {
     if (from != to && count > 0) std::memmove(to, from, static_cast<std::size_t>(count) * sizeof(T));
   }
 };

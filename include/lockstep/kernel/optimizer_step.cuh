@@ -76,11 +76,10 @@ LOCKSTEP_CUDA_KERNEL void complete_scalars(Scalars scalars, double const* totals
 /// make_rule and the rule's call must be constexpr, or marked for host and device.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
 template <>
-struct OptimizerStep<CudaSpace> {
+struct OptimizerStep<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// @throws ConfigError for a slice of touched rows: on a device all gradients are written
   template <int states_count, class Slice, class Scalars, class MakeRule>
-  static void run(memory::Stream<CudaSpace> stream, Slice const& slice, Scalars const* scalars,
-                  MakeRule const& make_rule) {
+  static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
     using T = std::remove_reference_t<decltype(*slice.values)>;
     expect<ConfigError>(slice.touched.words == nullptr, [] {
       return "OptimizerStep: gradients by rows are kept on the host only; let tables on a device have dense gradients";
@@ -100,7 +99,7 @@ struct OptimizerStep<CudaSpace> {
   /// gradients, whether they are finite and, with a `max_norm`, the factor that clips them to it: optim::GlobalNorm's
   /// formulas. A loss scale, which may be null, is taken into account, and then moved on by `scaler.after`.
   template <class Scalars, class Scaler, class Scale>
-  static void complete(memory::Stream<CudaSpace> stream, Scalars const& known, double const* totals, double max_norm,
+  static void complete(Stream stream, Scalars const& known, double const* totals, double max_norm,
                        double const* sum_of_squares, Scaler const& scaler, Scale* scale, Scalars* to) {
     detail::launch_grid("kernel::OptimizerStep::complete", stream, 1, 1,
                         detail::complete_scalars<Scalars, Scaler, Scale>, known, totals, max_norm, sum_of_squares,

@@ -7,19 +7,17 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// One pass over a range of an arena that updates values and optimizer states in place.
 template <class Space>
-struct OptimizerStep {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct OptimizerStep : detail::NotIncluded<Space> {};
 
 template <>
-struct OptimizerStep<HostSpace> {
+struct OptimizerStep<HostSpace> : detail::OfSpace<HostSpace> {
   /// Calls rule(n, values, gradients, states), or rule(vectors, n, ...) where it takes the width of vectors that it is
   /// compiled for, for consecutive blocks of n <= `block` elements of the slice; `states` is
   /// an array of pointers, each to the block's part of one state. Gradients of untouched rows are zeros, and not read;
@@ -28,8 +26,7 @@ struct OptimizerStep<HostSpace> {
   /// bits however the arena is sliced.
   /// @determinism bitwise, for any number of threads
   template <int states_count, class Slice, class Scalars, class MakeRule>
-  static void run(memory::Stream<HostSpace> stream, Slice const& slice, Scalars const* scalars,
-                  MakeRule const& make_rule) {
+  static void run(Stream stream, Slice const& slice, Scalars const* scalars, MakeRule const& make_rule) {
     using T = std::remove_reference_t<decltype(*slice.values)>;
     if (!scalars->active()) return;
     auto const rule = make_rule(*scalars);

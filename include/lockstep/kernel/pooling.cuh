@@ -12,11 +12,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; a mean differs from the host's by
 /// rounding
 template <>
-struct Pooling<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct Pooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void mean(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y) {
     using Sum = Accumulate<T>;

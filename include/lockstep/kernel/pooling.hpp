@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -23,20 +22,17 @@ template <class Space>
 
 /// One vector out of each sequence.
 template <class Space>
-struct Pooling {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Pooling : detail::NotIncluded<Space> {};
 
 template <>
-struct Pooling<HostSpace> {
+struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[r] = 1 / n * sum over the n tokens of sequence r, in their order; a sequence without tokens gives zeros. Padding
   /// is not read.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   /// @determinism bitwise, for any number of threads
   /// @source direct from the definition
   template <class T>
-  static void mean(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
-                   TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y) {
+  static void mean(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y) {
     auto const width = y.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       with_best_instructions([=, first = layout.start(row), tokens = layout.tokens(row)] {
@@ -56,8 +52,8 @@ struct Pooling<HostSpace> {
   /// dx = dy[r] / n for each of the n tokens of sequence r and zero in padding, or dx += that.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
-  static void mean_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout,
-                            TensorView<T const, 2, HostSpace> dy, TensorView<T, 2, HostSpace> dx, Write write) {
+  static void mean_backward(Stream stream, SequenceLayout<HostSpace> layout, Matrix<T const> dy, Matrix<T> dx,
+                            Write write) {
     auto const width = dy.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
@@ -78,8 +74,8 @@ struct Pooling<HostSpace> {
   /// y[r] = the first or the last token of sequence r; a sequence without tokens gives zeros.
   /// @shape x [layout.slots, width]   @shape y [rows, width]
   template <class T>
-  static void token(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, PooledToken which,
-                    TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y) {
+  static void token(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> x,
+                    Matrix<T> y) {
     auto const width = y.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       auto* const out = y.data + row * width;
@@ -91,8 +87,8 @@ struct Pooling<HostSpace> {
   /// dx = dy[r] for that token of sequence r and zero in all other slots, or dx += that.
   /// @shape dy [rows, width]   @shape dx [layout.slots, width]
   template <class T>
-  static void token_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, PooledToken which,
-                             TensorView<T const, 2, HostSpace> dy, TensorView<T, 2, HostSpace> dx, Write write) {
+  static void token_backward(Stream stream, SequenceLayout<HostSpace> layout, PooledToken which, Matrix<T const> dy,
+                             Matrix<T> dx, Write write) {
     auto const width = dy.extent[1];
     stream.pool().run(layout.rows, [=](Index row) {
       auto const* const in = dy.data + row * width;

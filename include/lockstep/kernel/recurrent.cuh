@@ -8,12 +8,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Functions and shapes as on the host, queued on the stream: a thread for each channel of each sequence.
 template <>
-struct Recurrent<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
+struct Recurrent<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   using Pass = RecurrentPass<T, CudaSpace>;
 

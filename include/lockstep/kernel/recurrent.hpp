@@ -5,9 +5,9 @@
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/recurrent_cells.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
-#include <lockstep/memory/stream.hpp>
 
 // Before a loop over so many arrays whose iterations do not meet: g++ 12 makes a second loop without vectors, and a
 // test at run time that chooses it where the arrays are apart, too. clang warns of a loop that it then does not
@@ -52,17 +52,10 @@ struct RecurrentPass {
 /// The steps of a recurrent layer, which is a cell of recurrent_cells.hpp at every channel of every sequence. Between
 /// them the state is multiplied by its weight: those products are the caller's.
 template <class Space>
-struct Recurrent {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Recurrent : detail::NotIncluded<Space> {};
 
 template <>
-struct Recurrent<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
+struct Recurrent<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   using Pass = RecurrentPass<T, HostSpace>;
 

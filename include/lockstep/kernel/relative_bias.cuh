@@ -10,11 +10,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions, shapes and order of sums as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
 template <>
-struct RelativeBias<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct RelativeBias<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, RelativeBuckets const& buckets, Index first, Matrix<Accumulate<T> const> table,
                       Matrix<T> bias) {

@@ -2,26 +2,19 @@
 #pragma once
 #include <algorithm>
 
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/check_relative_bias.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/relative_buckets.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// The bias of attention by distance, out of a table of buckets.
 template <class Space>
-struct RelativeBias {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct RelativeBias : detail::NotIncluded<Space> {};
 
 template <>
-struct RelativeBias<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct RelativeBias<HostSpace> : detail::OfSpace<HostSpace> {
   /// bias[h, d] = table[bucket of distance first + d, h].
   /// @shape table [buckets.count, heads]   @shape bias [heads, distances]
   /// @determinism bitwise

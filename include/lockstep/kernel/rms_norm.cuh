@@ -13,13 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions and shapes as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct RMSNorm<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct RMSNorm<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Residual<T, CudaSpace> residual,
                       Vector<Accumulate<T> const> weight, Accumulate<T> epsilon, Matrix<T> sum,

@@ -6,30 +6,21 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/join_row.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/rms_row.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/residual.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Division of each row by its root mean square, then a factor for each column.
 template <class Space>
-struct RMSNorm {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct RMSNorm : detail::NotIncluded<Space> {};
 
 template <>
-struct RMSNorm<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct RMSNorm<HostSpace> : detail::OfSpace<HostSpace> {
   /// Rows that share one partial sum of the weight's gradient.
   static constexpr Index chunk_rows = 128;
 

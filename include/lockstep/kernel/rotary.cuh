@@ -11,11 +11,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions and shapes as on the host, queued on the stream; the table of 16 bits' activations is float. A thread
 /// takes an angle of a token's head.
 template <>
-struct Rotary<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct Rotary<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void fill(Stream stream, double base, Index first, Matrix<T> table) {
     auto const width = table.extent[1], half = width / 2;

@@ -3,9 +3,8 @@
 #include <cmath>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -18,16 +17,10 @@ enum class Turn {
 /// Rotary positions: queries and keys of each head are turned by angles that grow with the token's place in its
 /// sequence, so that products of the two tell how far apart they are.
 template <class Space>
-struct Rotary {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Rotary : detail::NotIncluded<Space> {};
 
 template <>
-struct Rotary<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct Rotary<HostSpace> : detail::OfSpace<HostSpace> {
   /// table[p, j] = the cosine of the angle (first + p) base^(-2 j / width), and table[p, width / 2 + j] its sine.
   /// @shape table [places, width], overwritten; width is that of a head
   template <class T>

@@ -8,9 +8,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 template <>
-struct RowNumbers<CudaSpace> {
+struct RowNumbers<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, queued on the stream.
-  static void fill(memory::Stream<CudaSpace> stream, std::int32_t first, TensorView<std::int32_t, 1, CudaSpace> to) {
+  static void fill(Stream stream, std::int32_t first, Vector<std::int32_t> to) {
     detail::for_elements("kernel::RowNumbers", stream, to.size(),
                          [=] __device__(Index i) { to.data[i] = first + static_cast<std::int32_t>(i); });
   }

@@ -3,22 +3,19 @@
 #include <cstdint>
 #include <numeric>
 
-#include <lockstep/core/tensor_view.hpp>
-#include <lockstep/memory/stream.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Consecutive numbers.
 template <class Space>
-struct RowNumbers {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct RowNumbers : detail::NotIncluded<Space> {};
 
 template <>
-struct RowNumbers<HostSpace> {
+struct RowNumbers<HostSpace> : detail::OfSpace<HostSpace> {
   /// to[i] = first + i.
   /// @shape to [n]   @determinism bitwise
-  static void fill(memory::Stream<HostSpace>, std::int32_t first, TensorView<std::int32_t, 1, HostSpace> to) noexcept {
+  static void fill(Stream, std::int32_t first, Vector<std::int32_t> to) noexcept {
     std::iota(to.data, to.data + to.size(), first);
   }
 };

@@ -36,11 +36,11 @@ LOCKSTEP_CUDA_KERNEL void drop_samples(DropoutMask mask, SequenceLayout<CudaSpac
 }  // namespace detail
 
 template <>
-struct SampleDropout<CudaSpace> {
+struct SampleDropout<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, bit for bit; queued on `stream`.
   template <class T>
-  static void apply(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
-                    TensorView<T const, 2, CudaSpace> x, TensorView<T, 2, CudaSpace> y, Write write) {
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T> y,
+                    Write write) {
     auto const width = x.extent[1];
     detail::launch("kernel::SampleDropout", stream, layout.slots * detail::mask_groups(width), detail::drop_samples<T>,
                    mask, layout, width, x.data, y.data, write);

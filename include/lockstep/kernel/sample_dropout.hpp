@@ -4,30 +4,27 @@
 #include <cstdint>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Dropout of whole samples: forward and backward are the same operation.
 template <class Space>
-struct SampleDropout {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct SampleDropout : detail::NotIncluded<Space> {};
 
 template <>
-struct SampleDropout<HostSpace> {
+struct SampleDropout<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = keep * scale * x, or y += that; keep is 0 or 1 by `mask` for element 0 of the sample that a slot belongs to,
   /// padding included. What is dropped is not read.
   /// @shape x [layout.slots, width]   @shape y as x; may be x itself
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   template <class T>
-  static void apply(memory::Stream<HostSpace> stream, DropoutMask mask, SequenceLayout<HostSpace> layout,
-                    TensorView<T const, 2, HostSpace> x, TensorView<T, 2, HostSpace> y, Write write) {
+  static void apply(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T const> x, Matrix<T> y,
+                    Write write) {
     auto const width = x.extent[1];
     auto const scale = static_cast<T>(mask.scale());
     stream.pool().for_ranges(layout.slots, slots_per_task(width), [=](Index begin, Index end) {

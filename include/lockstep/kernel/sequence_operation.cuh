@@ -13,11 +13,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture; gradients of the sequences' numbers
 /// differ from the host's by rounding
 template <>
-struct SequenceOperation<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct SequenceOperation<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class Rule, class T>
   static void run(Stream stream, SequenceLayout<CudaSpace> layout, Matrix<T const> x, Matrix<T const> by, Matrix<T> z,
                   Write write) {

@@ -3,27 +3,20 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// A rule of BinaryOperation for every token of a sequence and the numbers of its sequence, channel by channel.
 template <class Space>
-struct SequenceOperation {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct SequenceOperation : detail::NotIncluded<Space> {};
 
 template <>
-struct SequenceOperation<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
   /// z[s, c] = rule(x[s, c], by[r, c]) for every slot s of sequence r, padding included, or z += that. Of Times also
   /// what makes the gradient of x out of that of z.
   /// @shape x, z [layout.slots, width]; z may be x   @shape by [rows, width]

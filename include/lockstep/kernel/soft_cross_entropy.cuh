@@ -65,13 +65,11 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
 /// Shapes and formulas as on the host, queued on the stream. Shares are not looked at.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct SoftCrossEntropy<CudaSpace> {
+struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class Share>
-  static void forward_backward(memory::Stream<CudaSpace> stream, SequenceLayout<CudaSpace> layout, double factor,
-                               TensorView<T const, 2, CudaSpace> logits, TensorView<Share const, 1, CudaSpace> shares,
-                               TensorView<double, 1, CudaSpace> losses, TensorView<double, 1, CudaSpace> weights,
-                               TensorView<T, 2, CudaSpace> gradient, Write write,
-                               TensorView<float const, 1, CudaSpace> factors = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, double factor, Matrix<T const> logits,
+                               Vector<Share const> shares, Vector<double> losses, Vector<double> weights,
+                               Matrix<T> gradient, Write write, Vector<float const> factors = {}) {
     check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
     auto const classes = logits.extent[1];
     auto const run = [&](auto team) {

@@ -7,20 +7,17 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// CrossEntropy where each row has a share of every class in place of one label.
 template <class Space>
-struct SoftCrossEntropy {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct SoftCrossEntropy : detail::NotIncluded<Space> {};
 
 /// @throws ShapeError unless every logit has a share, and every row a factor where there are any
 inline void check_soft_cross_entropy(Index slots, Extents<2> logits, Index shares, Index factors) {
@@ -35,7 +32,7 @@ inline void check_soft_cross_entropy(Index slots, Extents<2> logits, Index share
 }
 
 template <>
-struct SoftCrossEntropy<HostSpace> {
+struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
   /// With q = shares[r] and p = softmax(logits[r]): losses[r] = -factor * factors[r] * sum over c of q[c] log p[c] and
   /// weights[r] = 1, both 0 for padding. gradient = that of the sum of the losses, or gradient += that.
   /// @shape logits, shares [layout.slots, classes]   @shape factors [layout.slots], or a null view: each is 1
@@ -45,11 +42,9 @@ struct SoftCrossEntropy<HostSpace> {
   /// @throws ShapeError when the shapes disagree
   /// @throws RowError (at Contract::normal) for a share that is negative or not finite
   template <class T, class Share>
-  static void forward_backward(memory::Stream<HostSpace> stream, SequenceLayout<HostSpace> layout, double factor,
-                               TensorView<T const, 2, HostSpace> logits, TensorView<Share const, 1, HostSpace> shares,
-                               TensorView<double, 1, HostSpace> losses, TensorView<double, 1, HostSpace> weights,
-                               TensorView<T, 2, HostSpace> gradient, Write write,
-                               TensorView<float const, 1, HostSpace> factors = {}) {
+  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, double factor, Matrix<T const> logits,
+                               Vector<Share const> shares, Vector<double> losses, Vector<double> weights,
+                               Matrix<T> gradient, Write write, Vector<float const> factors = {}) {
     check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
     if constexpr (checks(Contract::normal)) check(layout, logits.extent[1], shares.data);
     auto const classes = logits.extent[1];

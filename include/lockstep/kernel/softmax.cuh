@@ -53,11 +53,7 @@ LOCKSTEP_CUDA_KERNEL void differentiate_softmax(Index rows, Index width, T const
 /// Functions and shapes as on the host, queued on the stream.
 /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: no atomics, sums in a fixed order
 template <>
-struct Softmax<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, CudaSpace>;
-
+struct Softmax<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, Matrix<T const> x, Matrix<T> y) {
     detail::launch("kernel::Softmax::forward", stream, x.extent[0] * detail::warp, detail::soften_rows<T>, x.extent[0],

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// Each row as shares of its exponentials.
 template <class Space>
-struct Softmax {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Softmax : detail::NotIncluded<Space> {};
 
 template <>
-struct Softmax<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Matrix = TensorView<T, 2, HostSpace>;
-
+struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
   /// y[r, c] = exp(x[r, c]) / sum over c of exp(x[r, c]), without overflow: the largest of a row is taken away first.
   /// @shape x, y [rows, width]
   /// @determinism bitwise, for any number of threads

@@ -32,11 +32,7 @@ void gather_from_windows(memory::Stream<CudaSpace> stream, ConvolutionShape cons
 /// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place, backward one
 /// of x, which gathers from the windows that it lies in: nothing is added by two at a time.
 template <>
-struct SpacePooling<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct SpacePooling<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void largest(Stream stream, ConvolutionShape const& s, Vector<T const> x, Vector<T> y,
                       Vector<std::int32_t> winner) {

@@ -5,28 +5,21 @@
 #include <limits>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/convolution_shape.hpp>
 #include <lockstep/kernel/detail/check_pooling.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 /// One value out of each window of places, channel by channel. The shape is a convolution's, whose inputs are the
 /// channels; its outputs are not looked at.
 template <class Space>
-struct SpacePooling {
-  static_assert(sizeof(Space) == 0, "Lockstep: pooling in this space needs lockstep/cuda.cuh, compiled with nvcc");
-};
+struct SpacePooling : detail::NotIncluded<Space> {};
 
 template <>
-struct SpacePooling<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct SpacePooling<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = the largest x of each window, padding left out; of equal ones the first. A nan is larger than any number.
   /// @shape x [rows, extent…, channels]   @shape y [rows, result…, channels], overwritten
   /// @shape winner as y, or null: the place in x of each

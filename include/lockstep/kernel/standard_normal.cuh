@@ -44,12 +44,11 @@ LOCKSTEP_CUDA_KERNEL void fill_standard_normal(DropoutMask mask, SequenceLayout<
 }  // namespace detail
 
 template <>
-struct StandardNormal<CudaSpace> {
+struct StandardNormal<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host but for roundings, queued on `stream`.
   /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
   template <class T>
-  static void fill(memory::Stream<CudaSpace> stream, DropoutMask mask, SequenceLayout<CudaSpace> layout,
-                   TensorView<T, 2, CudaSpace> to) {
+  static void fill(Stream stream, DropoutMask mask, SequenceLayout<CudaSpace> layout, Matrix<T> to) {
     auto const width = to.extent[1];
     detail::launch("kernel::StandardNormal", stream, layout.slots * ((width + 3) / 4), detail::fill_standard_normal<T>,
                    mask, layout, width, to.data);

@@ -6,14 +6,13 @@
 #include <cstring>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/detail/normal_quantile.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/philox_bits.hpp>
 #include <lockstep/kernel/detail/token_runs.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/square_roots.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -21,19 +20,16 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// element's number within the sample, as dropout's masks are. Element e is the quantile at word e % 4 of the block
 /// Philox(key)(position, e / 4).
 template <class Space>
-struct StandardNormal {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct StandardNormal : detail::NotIncluded<Space> {};
 
 template <>
-struct StandardNormal<HostSpace> {
+struct StandardNormal<HostSpace> : detail::OfSpace<HostSpace> {
   /// Channel c of a sample's token t is its element t * width + c; padding becomes zero. All numbers are floats, also
   /// as double. Of the mask only the key counts.
   /// @shape to [layout.slots, width], overwritten
   /// @determinism bitwise, for any number of threads, wherever the sample lies in whatever batch
   template <class T>
-  static void fill(memory::Stream<HostSpace> stream, DropoutMask mask, SequenceLayout<HostSpace> layout,
-                   TensorView<T, 2, HostSpace> to) {
+  static void fill(Stream stream, DropoutMask mask, SequenceLayout<HostSpace> layout, Matrix<T> to) {
     auto const width = to.extent[1];
     detail::for_token_runs(
         stream.pool(), layout,

@@ -44,14 +44,13 @@ class SquaresMemory {
 }  // namespace detail
 
 template <>
-struct SumOfSquares<CudaSpace> {
+struct SumOfSquares<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, in another order. Waits for the device.
   /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture: chunks fixed by the size, summed
   /// in order
   /// @throws ConfigError for tables of touched rows: on a device all gradients are written
   template <class T>
-  [[nodiscard]] static double run(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x,
-                                  std::span<TouchedRows const> tables = {}) {
+  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
     expect<ConfigError>(tables.empty(), [] {
       return "SumOfSquares: gradients by rows are kept on the host only; let tables on a device have dense gradients";
     });
@@ -66,7 +65,7 @@ struct SumOfSquares<CudaSpace> {
 
   /// The same, left on the device.
   template <class T>
-  static void run_on_device(memory::Stream<CudaSpace> stream, TensorView<T const, 1, CudaSpace> x, double* to) {
+  static void run_on_device(Stream stream, Vector<T const> x, double* to) {
     auto& memory = stream.kept<detail::SquaresMemory>();
     constexpr Index step = detail::BlockTeam::size * detail::most_neighbours<T>;  // of a block through its chunk
     constexpr Index steps = detail::SquaresMemory::most_chunks * step;

@@ -7,20 +7,17 @@
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/touched_rows.hpp>
 #include <lockstep/memory/space.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 template <class Space>
-struct SumOfSquares {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct SumOfSquares : detail::NotIncluded<Space> {};
 
 template <>
-struct SumOfSquares<HostSpace> {
+struct SumOfSquares<HostSpace> : detail::OfSpace<HostSpace> {
   /// Elements whose squares are summed by themselves first: whoever has whole blocks of an arena can do its part of the
   /// sum.
   static constexpr Index block = 1024;
@@ -30,8 +27,7 @@ struct SumOfSquares<HostSpace> {
   /// every element is: one pass gives both. Rows of `tables` that were not touched are not read and count as zero.
   /// @determinism bitwise, for any number of threads, and whether zeros are listed as untouched rows or written out
   template <class T>
-  [[nodiscard]] static double run(memory::Stream<HostSpace> stream, TensorView<T const, 1, HostSpace> x,
-                                  std::span<TouchedRows const> tables = {}) {
+  [[nodiscard]] static double run(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables = {}) {
     std::array<double, most_chunks> partial{};
     auto const blocks = blocks_of(x.size()), chunk = chunk_of(blocks);
     stream.pool().for_ranges(blocks, chunk, [&](Index first, Index last) {
@@ -49,8 +45,8 @@ struct SumOfSquares<HostSpace> {
   /// The sums of the blocks [first, last), of which the other elements of x are not read.
   /// @shape sums [blocks_of(x.size())], of which those are written   @determinism bitwise, for any number of threads
   template <class T>
-  static void run_blocks(memory::Stream<HostSpace> stream, TensorView<T const, 1, HostSpace> x,
-                         std::span<TouchedRows const> tables, Index first, Index last, double* sums) {
+  static void run_blocks(Stream stream, Vector<T const> x, std::span<TouchedRows const> tables, Index first, Index last,
+                         double* sums) {
     stream.pool().for_ranges(last - first, smallest_chunk, [&](Index begin, Index end) {
       with_best_instructions([&] {
         for (auto b = first + begin; b < first + end; ++b) sums[b] = of_block(x, tables, b);
@@ -79,8 +75,8 @@ struct SumOfSquares<HostSpace> {
     return std::max(smallest_chunk, (blocks + most_chunks - 1) / most_chunks);
   }
   template <class T>
-  [[nodiscard, gnu::always_inline]] static double of_block(TensorView<T const, 1, HostSpace> x,
-                                                           std::span<TouchedRows const> tables, Index number) noexcept {
+  [[nodiscard, gnu::always_inline]] static double of_block(Vector<T const> x, std::span<TouchedRows const> tables,
+                                                           Index number) noexcept {
     auto const begin = number * block, end = std::min(x.size(), begin + block);
     Lanes sums;
     bool any = false;  // most blocks of a large table have no row that was touched

@@ -6,10 +6,10 @@
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
 template <>
-struct Total<CudaSpace> {
+struct Total<CudaSpace> : detail::OfSpace<CudaSpace> {
   /// As on the host, in another order; the total stays on the device.
   /// @determinism bitwise, run to run and, of one build, on GPUs of one architecture
-  static void run(memory::Stream<CudaSpace> stream, TensorView<double const, 1, CudaSpace> x, double* to) {
+  static void run(Stream stream, Vector<double const> x, double* to) {
     detail::launch_grid("kernel::Total", stream, 1, detail::threads_per_block, detail::sum_all<double>, x.data,
                         x.size(), to);
   }

@@ -9,11 +9,7 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 /// Functions, shapes and bits as on the host, queued on the stream. A thread takes a channel of a place; sums of 16
 /// bits are made in float.
 template <>
-struct Upsample<CudaSpace> {
-  using Stream = memory::Stream<CudaSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, CudaSpace>;
-
+struct Upsample<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T>
   static void forward(Stream stream, UpsampleShape const& s, Vector<T const> x, Vector<T> y) {
     detail::for_elements("kernel::Upsample::forward", stream, y.size(), [=] __device__(Index i) {

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include <lockstep/core/instruction_set.hpp>
-#include <lockstep/core/tensor_view.hpp>
+#include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/write.hpp>
-#include <lockstep/memory/stream.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
 
@@ -41,16 +40,10 @@ struct UpsampleShape {
 };
 
 template <class Space>
-struct Upsample {
-  static_assert(sizeof(Space) == 0, "Lockstep: include lockstep/cuda.cuh and compile with nvcc");
-};
+struct Upsample : detail::NotIncluded<Space> {};
 
 template <>
-struct Upsample<HostSpace> {
-  using Stream = memory::Stream<HostSpace>;
-  template <class T>
-  using Vector = TensorView<T, 1, HostSpace>;
-
+struct Upsample<HostSpace> : detail::OfSpace<HostSpace> {
   /// y = x at the nearest place.
   /// @shape x [rows, extent…, channels]   @shape y [rows, extent * factor…, channels], overwritten
   /// @determinism bitwise, for any number of threads
