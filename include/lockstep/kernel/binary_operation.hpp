@@ -3,6 +3,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -84,15 +85,8 @@ struct BinaryOperation<HostSpace> : detail::OfSpace<HostSpace> {
   static void backward(Stream stream, Vector<T const> dz, Vector<T const> y, Vector<T> dx, Write write) {
     stream.pool().for_ranges(dz.size(), grain, [=](Index begin, Index end) {
       with_best_instructions([=] {
-        auto const here = [=](Index i) __attribute__((always_inline)) {
-          if constexpr (Rule::reads_second) return Rule{}(dz.data[i], y.data[i]);
-          return Rule{}(dz.data[i], T{0});
-        };
-        if (write == Write::overwrite) {
-          for (Index i = begin; i < end; ++i) dx.data[i] = here(i);
-        } else {
-          for (Index i = begin; i < end; ++i) dx.data[i] += here(i);
-        }
+        detail::write_each(begin, end, dx.data, write,
+                           [=](Index i) { return Rule{}(dz.data[i], Rule::reads_second ? y.data[i] : T{0}); });
       });
     });
   }

@@ -6,6 +6,7 @@
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
 #include <lockstep/kernel/detail/sum_rows.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -25,13 +26,8 @@ struct ChannelScale<HostSpace> : detail::OfSpace<HostSpace> {
     stream.pool().for_ranges(y.extent[0], rows_per_task(channels), [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(x.data, y.data, [=](T const* from, T* to) {
-          for (Index at = begin * channels; at < end * channels; at += channels) {
-            if (write == Write::overwrite) {
-              for (Index c = 0; c < channels; ++c) to[at + c] = from[at + c] * factors.data[c];
-            } else {
-              for (Index c = 0; c < channels; ++c) to[at + c] += from[at + c] * factors.data[c];
-            }
-          }
+          for (Index at = begin * channels; at < end * channels; at += channels)
+            detail::write_each(0, channels, to + at, write, [=](Index c) { return from[at + c] * factors.data[c]; });
         });
       });
     });

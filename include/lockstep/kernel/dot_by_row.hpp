@@ -3,6 +3,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -37,11 +38,7 @@ struct DotByRow<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index row = begin; row < end; ++row) {
           T const by = dz.data[row];
           auto const at = row * width;
-          if (write == Write::overwrite) {
-            for (Index i = at; i < at + width; ++i) da.data[i] = by * b.data[i];
-          } else {
-            for (Index i = at; i < at + width; ++i) da.data[i] += by * b.data[i];
-          }
+          detail::write_each(at, at + width, da.data, write, [=](Index i) { return by * b.data[i]; });
         }
       });
     });

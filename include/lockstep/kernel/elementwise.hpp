@@ -4,6 +4,7 @@
 #include <lockstep/kernel/activation_rules.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -40,11 +41,7 @@ struct Elementwise<HostSpace> : detail::OfSpace<HostSpace> {
     stream.pool().for_ranges(dy.size(), grain<Rule>, [=](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(dy.data, dx.data, [=](T const* from, T* to) {
-          if (write == Write::overwrite) {
-            for (Index i = begin; i < end; ++i) to[i] = rule.backward(from[i], kept.data[i]);
-          } else {
-            for (Index i = begin; i < end; ++i) to[i] += rule.backward(from[i], kept.data[i]);
-          }
+          detail::write_each(begin, end, to, write, [=](Index i) { return rule.backward(from[i], kept.data[i]); });
         });
       });
     });

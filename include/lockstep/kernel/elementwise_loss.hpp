@@ -9,6 +9,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/loss_rules.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -105,11 +106,7 @@ struct ElementwiseLoss<HostSpace> : detail::OfSpace<HostSpace> {
         total += static_cast<double>(detail::sum(vectors, values, here));
         if (!gradient) continue;
         T* const to = gradient + first;
-        if (write == Write::overwrite) {
-          for (Index i = 0; i < here; ++i) to[i] = factor * slopes[i];
-        } else {
-          for (Index i = 0; i < here; ++i) to[i] += factor * slopes[i];
-        }
+        detail::write_each(0, here, to, write, [&](Index i) { return factor * slopes[i]; });
       }
       return total;
     });

@@ -5,6 +5,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -48,11 +49,8 @@ struct L2Normalize<HostSpace> : detail::OfSpace<HostSpace> {
           auto const at = row * width;
           T const reciprocal = reciprocals.data[row];
           T const slope = projection(detail::dot(vectors, x.data + at, dy.data + at, width), reciprocal, epsilon);
-          if (write == Write::overwrite) {
-            for (Index i = at; i < at + width; ++i) dx.data[i] = reciprocal * (dy.data[i] - x.data[i] * slope);
-          } else {
-            for (Index i = at; i < at + width; ++i) dx.data[i] += reciprocal * (dy.data[i] - x.data[i] * slope);
-          }
+          detail::write_each(at, at + width, dx.data, write,
+                             [=](Index i) { return reciprocal * (dy.data[i] - x.data[i] * slope); });
         }
       });
     });

@@ -7,6 +7,7 @@
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -42,11 +43,7 @@ struct LearnedScale<HostSpace> : detail::OfSpace<HostSpace> {
     stream.pool().for_ranges(x.size(), grain, [=, by = factor.of(*s)](Index begin, Index end) {
       with_best_instructions([=] {
         detail::maybe_in_place(x.data, y.data, [=](T const* from, T* to) {
-          if (write == Write::overwrite) {
-            for (Index i = begin; i < end; ++i) to[i] = by * from[i];
-          } else {
-            for (Index i = begin; i < end; ++i) to[i] += by * from[i];
-          }
+          detail::write_each(begin, end, to, write, [=](Index i) { return by * from[i]; });
         });
       });
     });

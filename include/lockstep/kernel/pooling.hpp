@@ -4,6 +4,7 @@
 
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -59,13 +60,8 @@ struct Pooling<HostSpace> : detail::OfSpace<HostSpace> {
       with_best_instructions([=, first = layout.start(row), end = layout.end(row), tokens = layout.tokens(row)] {
         auto const* const in = dy.data + row * width;
         auto* out = dx.data + first * width;
-        for (Index t = 0; t < tokens; ++t, out += width) {
-          if (write == Write::overwrite) {
-            for (Index c = 0; c < width; ++c) out[c] = in[c] / static_cast<T>(tokens);
-          } else {
-            for (Index c = 0; c < width; ++c) out[c] += in[c] / static_cast<T>(tokens);
-          }
-        }
+        for (Index t = 0; t < tokens; ++t, out += width)
+          detail::write_each(0, width, out, write, [=](Index c) { return in[c] / static_cast<T>(tokens); });
         if (write == Write::overwrite) std::fill_n(out, (end - first - tokens) * width, T{0});
       });
     });

@@ -6,6 +6,7 @@
 #include <lockstep/core/instruction_set.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
@@ -34,11 +35,7 @@ struct SampleDropout<HostSpace> : detail::OfSpace<HostSpace> {
           auto const at = slot * width, count = (next - slot) * width;
           if (mask.keeps(static_cast<std::uint64_t>(layout.positions.data[row]), 0)) {
             detail::maybe_in_place(x.data + at, y.data + at, [=](T const* from, T* to) {
-              if (write == Write::overwrite) {
-                for (Index i = 0; i < count; ++i) to[i] = from[i] * scale;
-              } else {
-                for (Index i = 0; i < count; ++i) to[i] += from[i] * scale;
-              }
+              detail::write_each(0, count, to, write, [=](Index i) { return from[i] * scale; });
             });
           } else if (write == Write::overwrite) {
             std::fill_n(y.data + at, count, T{0});

@@ -6,6 +6,7 @@
 #include <lockstep/kernel/binary_operation.hpp>
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/sequence_layout.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -29,13 +30,8 @@ struct SequenceOperation<HostSpace> : detail::OfSpace<HostSpace> {
       with_best_instructions([=, first = layout.start(row), end = layout.end(row)] {
         auto const* const second = by.data + row * width;
         detail::maybe_in_place(x.data, z.data, [=](T const* from, T* to) {
-          for (Index at = first * width; at < end * width; at += width) {
-            if (write == Write::overwrite) {
-              for (Index c = 0; c < width; ++c) to[at + c] = Rule{}(from[at + c], second[c]);
-            } else {
-              for (Index c = 0; c < width; ++c) to[at + c] += Rule{}(from[at + c], second[c]);
-            }
-          }
+          for (Index at = first * width; at < end * width; at += width)
+            detail::write_each(0, width, to + at, write, [=](Index c) { return Rule{}(from[at + c], second[c]); });
         });
       });
     });

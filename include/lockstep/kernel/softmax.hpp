@@ -4,6 +4,7 @@
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/write.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel {
@@ -44,11 +45,7 @@ struct Softmax<HostSpace> : detail::OfSpace<HostSpace> {
         for (Index row = begin; row < end; ++row) {
           auto const at = row * width;
           T const mean = detail::dot(vectors, y.data + at, dy.data + at, width);
-          if (write == Write::overwrite) {
-            for (Index i = at; i < at + width; ++i) dx.data[i] = y.data[i] * (dy.data[i] - mean);
-          } else {
-            for (Index i = at; i < at + width; ++i) dx.data[i] += y.data[i] * (dy.data[i] - mean);
-          }
+          detail::write_each(at, at + width, dx.data, write, [=](Index i) { return y.data[i] * (dy.data[i] - mean); });
         }
       });
     });

@@ -8,6 +8,7 @@
 #include <lockstep/kernel/detail/in_place.hpp>
 #include <lockstep/kernel/detail/masked.hpp>
 #include <lockstep/kernel/detail/philox_bits.hpp>
+#include <lockstep/kernel/detail/write_each.hpp>
 #include <lockstep/kernel/dropout_mask.hpp>
 #include <lockstep/kernel/write.hpp>
 
@@ -46,11 +47,7 @@ template <class T>
   auto const dropped = static_cast<std::uint16_t>(mask.dropped);
   for_dropout_bits(mask, position, first, count, [=](Index done, Index here, std::uint16_t const* bits) {
     maybe_in_place(x + done, y + done, [=](T const* from, T* to) {
-      if (write == Write::overwrite) {
-        for (Index i = 0; i < here; ++i) to[i] = kept_or_zero(from[i] * scale, bits[i] >= dropped);
-      } else {
-        for (Index i = 0; i < here; ++i) to[i] += kept_or_zero(from[i] * scale, bits[i] >= dropped);
-      }
+      write_each(0, here, to, write, [=](Index i) { return kept_or_zero(from[i] * scale, bits[i] >= dropped); });
     });
   });
 }
