@@ -86,7 +86,8 @@ TEST_CASE("a sample is a row of each array, read into the batch or alone") {
   CHECK(sample.centre == std::array<float, 2>{8, 9});
   CHECK(sample.track == std::vector<std::array<std::int16_t, 2>>{{24, 25}, {26, 27}, {28, 29}});
   CHECK(sample.label == 4);
-  CHECK(samples.name(4) == "row 4 of " + folder / "label");
+  CHECK(samples.name(4) ==
+        "row 4 of " + folder / "label" + ", " + folder / "image" + ", " + folder / "centre" + ", " + folder / "track");
 
   data::DataLoader loader{samples, data::ShuffledSampler{}, data::PadCollate{}, {.batch_size = 4}};
   loader.start({}, 0, 0, 1);
@@ -143,7 +144,7 @@ TEST_CASE("sequences of varying length lie one after the other, in arrays of the
   auto const lengths = data::RowRanges::of_lengths(std::vector{5, 0, 8});
   auto const flights = make(lengths, data::RowRanges::of_lengths(std::vector{4, 1, 8}));
   CHECK(flights.size() == 3);
-  CHECK(flights.name(2) == "sequence 2 of " + folder / "track");
+  CHECK(flights.name(2) == "sequence 2 of " + folder / "track" + ", " + folder / "number" + ", " + folder / "heights");
   CHECK(flights.get(0).track.size() == 5);
   CHECK(flights.get(1).track.empty());
   CHECK(flights.get(1).heights == std::vector<float>{4});

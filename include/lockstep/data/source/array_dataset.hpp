@@ -137,8 +137,13 @@ class ArrayDataset {
     each([&](auto const& one) { one.array.read_rows(one.rows.first(i), detail::numbers_of(row[one.member])); });
   }
   [[nodiscard]] std::string name(Index i) const {
-    auto const& [member, array, rows] = std::get<0>(*bound_);
-    return (rows.single() ? "row " : "sequence ") + std::to_string(i) + " of " + array.path();
+    std::string files, last;  // an archive's arrays lie in one
+    each([&](auto const& one) {
+      if (one.array.path() == last) return;
+      last = one.array.path();
+      files += (files.empty() ? "" : ", ") + last;
+    });
+    return (std::get<0>(*bound_).rows.single() ? "row " : "sequence ") + std::to_string(i) + " of " + files;
   }
   [[nodiscard]] std::uint64_t fingerprint() const {
     std::uint64_t hash = 0;
