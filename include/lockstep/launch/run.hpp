@@ -49,8 +49,7 @@ inline int run_once(Options const& options, std::function<int(World&)> const& tr
   if (has_run.exchange(true))
     throw ConfigError(
         "launch::run: this process was started as a rank and runs or has run as one; a program that starts processes "
-        "calls "
-        "launch::run once, for all that its ranks do");
+        "calls launch::run once, for all that its ranks do");
   return run_process_rank(place, options, train);
 }
 

@@ -41,11 +41,11 @@ inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerpri
     auto const parameters = layout.entries().size();
     auto const what =
         i < parameters ? "the parameter" : "the optimizer's moment " + std::to_string(i / parameters) + " of";
-    throw CollectiveMismatch(
-        "after step " + std::to_string(step) + " " + what + " \"" + layout.entries()[i % parameters].name + "\" of " +
-        differ + " is not " + place + " 0's, bit for bit; a " + place +
-        " changed its numbers by itself or made a step with " +
-        "options of its own, or a processor or memory erred: start again from a checkpoint made before");
+    throw CollectiveMismatch("after step " + std::to_string(step) + " " + what + " \"" +
+                             layout.entries()[i % parameters].name + "\" of " + differ + " is not " + place +
+                             " 0's, bit for bit; a " + place +
+                             " changed its numbers by itself or made a step with options of its own, or a processor or "
+                             "memory erred: start again from a checkpoint made before");
   }
 }
 
