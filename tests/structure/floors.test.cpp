@@ -31,6 +31,7 @@ bool is_cuda_header(std::string_view name) {
 bool is_onednn_header(std::string_view name) { return name.starts_with("oneapi/dnnl/"); }
 bool is_cudnn_header(std::string_view name) { return name == "cudnn.h"; }
 bool is_zstd_header(std::string_view name) { return name == "zstd.h"; }
+bool is_utf8proc_header(std::string_view name) { return name == "utf8proc.h"; }
 bool is_mpi_header(std::string_view name) { return name == "mpi.h"; }
 bool is_protozero_header(std::string_view name) { return name.starts_with("protozero/"); }
 bool is_nccl_header(std::string_view name) { return name == "nccl.h"; }
@@ -46,10 +47,11 @@ std::string objection(std::string_view header, std::string_view included) {
     bool const onednn = header.ends_with("_onednn.hpp") && is_onednn_header(name);
     bool const cudnn = header.ends_with("_cudnn.cuh") && is_cudnn_header(name);
     bool const zstd = header.ends_with("_zstd.hpp") && is_zstd_header(name);
+    bool const utf8proc = header.ends_with("_utf8proc.hpp") && is_utf8proc_header(name);
     bool const protozero = header.ends_with("_protozero.hpp") && is_protozero_header(name);
     bool const mpi = header.ends_with("_mpi.hpp") && is_mpi_header(name);
     bool const nccl = header.ends_with("_nccl.cuh") && is_nccl_header(name);
-    return leaf || cuda || onednn || cudnn || zstd || protozero || mpi || nccl || is_system_header(name)
+    return leaf || cuda || onednn || cudnn || zstd || utf8proc || protozero || mpi || nccl || is_system_header(name)
                ? ""
                : "third-party headers belong to app/, interop/ and leaf headers";
   }
@@ -76,6 +78,8 @@ TEST_CASE("the rules refuse what they should") {
   CHECK(objection("kernel/detail/a_onednn.hpp", "<oneapi/dnnl/dnnl.hpp>").empty());
   CHECK(objection("kernel/detail/a_cudnn.cuh", "<cudnn.h>").empty());
   CHECK(objection("data/source/detail/a_zstd.hpp", "<zstd.h>").empty());
+  CHECK(objection("data/text/detail/a_utf8proc.hpp", "<utf8proc.h>").empty());
+  CHECK_FALSE(objection("data/text/a.hpp", "<utf8proc.h>").empty());
   CHECK(objection("train/detail/a_protozero.hpp", "<protozero/pbf_writer.hpp>").empty());
   CHECK_FALSE(objection("train/a.hpp", "<protozero/pbf_writer.hpp>").empty());
   CHECK(objection("comm/detail/a_mpi.hpp", "<mpi.h>").empty());

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/source/detail/data_file.hpp>
+#include <lockstep/data/text/detail/each_word_utf8proc.hpp>
+#include <lockstep/data/text/vocabulary.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+#if defined(LOCKSTEP_UTF8PROC)
+
+struct WordPieceOptions {
+  bool lower_case = true;           ///< also without accents: what "uncased" models were trained with
+  std::size_t max_word_size = 100;  ///< a word of more characters is unknown as a whole
+};
+
+/// A text beside another, as BERT is given questions and answers, or two sentences.
+struct WordPiecePair {
+  std::vector<std::int32_t> first;   ///< "[CLS]", then the first text, then "[SEP]"
+  std::vector<std::int32_t> second;  ///< the second text, then "[SEP]"
+};
+
+/// Numbers texts as BERT and its kin (DistilBERT, MiniLM, ELECTRA) were trained on them: words are cut into the longest
+/// pieces that the model's `vocab.txt` has, one piece a line, whose number from 0 is its id; a piece that does not
+/// begin its word is written with "##" before it. A word without such pieces is one "[UNK]". What stands in a text is
+/// text:
+/// "[SEP]" in it is three words. Thread-safe: nothing changes after construction.
+/// @source Devlin et al. 2019, BERT; Schuster and Nakajima 2012
+class WordPieceTokenizer {
+ public:
+  /// @throws DataError when the file cannot be read, or lacks "[UNK]", "[CLS]" or "[SEP]"
+  explicit WordPieceTokenizer(std::string const& path, WordPieceOptions options = {})
+      : cut_(options.lower_case), max_word_size_(options.max_word_size) {
+    detail::DataFile const file(path);
+    auto const content = file.read_text(0, file.size(), "the vocabulary");
+    for (std::string_view rest = content; !rest.empty();) {
+      auto const end = std::min(rest.find('\n'), rest.size());
+      auto line = rest.substr(0, end);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      pieces_.emplace_back(line);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      std::string_view const piece = pieces_[i];
+      auto const id = static_cast<std::int32_t>(i);
+      if (piece.starts_with("##")) {
+        rest_.add(piece.substr(2), id);
+      } else {
+        first_.add(piece, id);
+      }
+    }
+    auto const special = [&](char const* piece) {
+      auto const found = first_.ids.find(std::string_view(piece));
+      if (found == first_.ids.end())
+        file.fail(std::string("has no line \"") + piece + "\"; a vocabulary of BERT's, one piece a line, has one");
+      return found->second;
+    };
+    unknown_ = special("[UNK]"), begin_ = special("[CLS]"), end_ = special("[SEP]");
+  }
+
+  /// The rows of the model's embedding table.
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(pieces_.size()); }
+  /// The piece of an id in [0, size()).
+  [[nodiscard]] std::string_view token(std::int32_t id) const noexcept { return pieces_[static_cast<std::size_t>(id)]; }
+
+  /// Calls `each(piece)` for every piece in order, "##" included.
+  template <class Each>
+  void operator()(std::string_view text, Each&& each) const {
+    for (auto const id : ids_of(text, unlimited)) each(token(id));
+  }
+
+  /// "[CLS]", the text and "[SEP]", at most `limit` ids: the text is cut, not its frame.
+  /// @throws ConfigError when `limit` is less than 2
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text, Index limit) const {
+    require(limit, 2);
+    auto ids = ids_of(text, limit - 2);
+    ids.insert(ids.begin(), begin_);
+    ids.push_back(end_);
+    return ids;
+  }
+
+  /// Both texts with one "[CLS]" and two "[SEP]", at most `limit` ids together: the longer text gives way to the
+  /// shorter until both are as long, as Hugging Face's tokenizers cut them.
+  /// @throws ConfigError when `limit` is less than 3
+  [[nodiscard]] WordPiecePair encode(std::string_view first, std::string_view second, Index limit) const {
+    require(limit, 3);
+    auto const room = static_cast<std::size_t>(limit - 3);
+    WordPiecePair pair{ids_of(first, unlimited), ids_of(second, unlimited)};
+    if (pair.first.size() + pair.second.size() > room) {
+      bool const cut_second = pair.first.size() <= pair.second.size();
+      auto& shorter = cut_second ? pair.first : pair.second;
+      auto& longer = cut_second ? pair.second : pair.first;
+      shorter.resize(std::min(shorter.size(), room / 2));
+      longer.resize(room - shorter.size());
+    }
+    pair.first.insert(pair.first.begin(), begin_);
+    pair.first.push_back(end_);
+    pair.second.push_back(end_);
+    return pair;
+  }
+
+ private:
+  static constexpr Index unlimited = std::numeric_limits<Index>::max();
+
+  // Pieces that may stand at the same place of a word, without "##". Where one stands twice, the later line counts.
+  struct Pieces {
+    std::unordered_map<std::string, std::int32_t, detail::TextHash, std::equal_to<>> ids;
+    std::size_t longest = 0;
+
+    void add(std::string_view piece, std::int32_t id) {
+      ids.insert_or_assign(std::string(piece), id);
+      longest = std::max(longest, piece.size());
+    }
+  };
+
+  static void require(Index limit, Index least) {
+    if (limit < least)
+      throw ConfigError("WordPieceTokenizer: the limit is " + std::to_string(limit) + "; [CLS] and [SEP] alone are " +
+                        std::to_string(least));
+  }
+
+  std::vector<std::int32_t> ids_of(std::string_view text, Index limit) const {
+    std::vector<std::int32_t> ids;
+    auto const most = static_cast<std::size_t>(limit);
+    cut_(text, [&](std::string_view word, std::size_t characters) {
+      auto const before = ids.size();
+      if (characters > max_word_size_ || !add_pieces(word, ids)) {
+        ids.resize(before);
+        ids.push_back(unknown_);
+      }
+      return ids.size() < most;
+    });
+    ids.resize(std::min(ids.size(), most));
+    return ids;
+  }
+
+  // The longest piece first, again and again; false where none begins what is left of the word.
+  bool add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
+    for (auto const* pieces = &first_; !word.empty(); pieces = &rest_) {
+      auto size = std::min(word.size(), pieces->longest);
+      auto found = pieces->ids.end();
+      for (; size > 0; --size) {
+        if (size < word.size() && (static_cast<unsigned char>(word[size]) & 0xc0) == 0x80) continue;
+        found = pieces->ids.find(word.substr(0, size));
+        if (found != pieces->ids.end()) break;
+      }
+      if (found == pieces->ids.end()) return false;
+      ids.push_back(found->second);
+      word.remove_prefix(size);
+    }
+    return true;
+  }
+
+  detail::WordCutter cut_;
+  std::size_t max_word_size_;
+  std::vector<std::string> pieces_;
+  Pieces first_, rest_;
+  std::int32_t unknown_ = 0, begin_ = 0, end_ = 0;
+};
+
+#else
+
+template <class Path = std::string>
+class WordPieceTokenizer {
+  static_assert(
+      sizeof(Path) == 0,
+      "Lockstep: WordPieceTokenizer knows characters by utf8proc: link the target lockstep::utf8proc (Debian: "
+      "libutf8proc-dev)");
+};
+
+#endif
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
