@@ -23,6 +23,7 @@
 #include <lockstep/core/processors.hpp>
 #include <lockstep/core/segment_plan.hpp>
 #include <lockstep/core/sha256.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/thread_pool.hpp>
 #include <lockstep/core/timeline.hpp>

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "launch/ranks.hpp"
+#include "no_threads.hpp"
 
 using namespace lockstep_test;
 using launch::World;
@@ -53,6 +54,15 @@ TEST_CASE("thread ranks share one world, and the first is the caller") {
   CHECK(code == 0);
   CHECK(ranks == 0x01010101);
   CHECK(callers == 4);
+}
+
+TEST_CASE("a thread for signals, or of a rank, that the system refuses is an error that says what to do") {
+  lockstep_test::NoThreads const refused;
+  auto const train = [](World&) { return 0; };
+  CHECK_THROWS_WITH_AS(launch::run({.on_signal = launch::OnSignal::ask}, train),
+                       doctest::Contains("launch: the system refused the thread that hears signals ("), ConfigError);
+  CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("refused thread 2 of 2 ("), ConfigError);
+  CHECK_THROWS_WITH_AS(launch::run({.threads = 2}, train), doctest::Contains("; ask for fewer, or raise"), ConfigError);
 }
 
 TEST_CASE("the first exception of a thread rank comes out, when all ranks have ended") {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -15,6 +14,7 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI {
@@ -31,12 +31,13 @@ class ThreadPool {
     });
     try {
       workers_.reserve(static_cast<std::size_t>(threads - 1));
-      while (static_cast<int>(workers_.size()) < threads - 1) workers_.emplace_back([this] { work(); });
-    } catch (std::system_error const& error) {
-      auto const started = workers_.size();
+      while (static_cast<int>(workers_.size()) < threads - 1)
+        workers_.push_back(start_thread(
+            "ThreadPool", "thread " + std::to_string(workers_.size() + 2) + " of " + std::to_string(threads),
+            [this] { work(); }));
+    } catch (...) {
       stop();
-      throw ConfigError("ThreadPool: the system refused thread " + std::to_string(started + 2) + " of " +
-                        std::to_string(threads) + " (" + error.what() + "); ask for fewer threads");
+      throw;
     }
   }
   ~ThreadPool() { stop(); }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/store_wire.hpp>
 
@@ -58,7 +59,7 @@ class StoreServer {
       throw ConfigError("StoreServer: port " + std::to_string(options.port) + " cannot be had (" +
                         std::strerror(errno) + "); another program has it, or another rank 0; give another one");
     if (stop_.get() < 0) throw ConfigError("StoreServer: the system refused to watch for the end (eventfd)");
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("StoreServer", "its thread", [this] { run(); });
   }
   StoreServer(StoreServer const&) = delete;
   StoreServer& operator=(StoreServer const&) = delete;

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/kept_objects.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/memory/detail/check_cuda.cuh>
 #include <lockstep/memory/resource.hpp>
 #include <lockstep/memory/stream.hpp>
@@ -60,7 +60,7 @@ class PinnedResource {
   template <class Call>
   static cudaError_t on_device(int device, Call const& call) {
     auto status = cudaSuccess;
-    std::thread([&] {
+    start_thread("PinnedResource", "a thread for the device's sake", [&] {
       status = cudaSetDevice(device);
       if (status == cudaSuccess) status = call();
     }).join();
@@ -69,7 +69,7 @@ class PinnedResource {
   static void release(void* device, std::byte* data, std::size_t) noexcept {
     try {
       on_device(static_cast<int>(reinterpret_cast<std::intptr_t>(device)), [data] { return cudaFreeHost(data); });
-    } catch (std::system_error const&) {  // there is no thread to be had
+    } catch (ConfigError const&) {  // there is no thread to be had
       cudaFreeHost(data);
     }
   }

@@ -4,12 +4,11 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
-#include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/wait.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -21,11 +20,11 @@ class DeviceThreads {
   /// @throws ConfigError when the system has no more threads
   explicit DeviceThreads(int devices) : errors_(static_cast<std::size_t>(devices)) {
     try {
-      for (int device = 1; device < devices; ++device) threads_.emplace_back([this, device] { work(device); });
-    } catch (std::system_error const& error) {
-      stop();
-      throw ConfigError("DataParallel: the system refused the thread of device " + std::to_string(threads_.size() + 1) +
-                        " of " + std::to_string(devices) + " (" + error.what() + "); ask for fewer devices");
+      threads_.reserve(errors_.size());
+      for (int device = 1; device < devices; ++device)
+        threads_.push_back(start_thread(
+            "DataParallel", "the thread of device " + std::to_string(device) + " of " + std::to_string(devices),
+            [this, device] { work(device); }));
     } catch (...) {
       stop();
       throw;

@@ -8,13 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/timeline.hpp>
 #include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/data/detail/batch_layout.hpp>
@@ -175,11 +175,13 @@ class LoaderCore {
   void add_worker() {
     workers_.push_back(std::make_unique<Worker>(dataset()));
     try {
-      threads_.emplace_back([this, &worker = *workers_.back()] { work(worker); });
-    } catch (std::system_error const& error) {
+      threads_.reserve(threads_.size() + 1);
+      threads_.push_back(start_thread(
+          "DataLoader", "worker " + std::to_string(threads_.size() + 1) + " of " + std::to_string(options().workers),
+          [this, &worker = *workers_.back()] { work(worker); }));
+    } catch (...) {
       workers_.pop_back();
-      throw ConfigError("DataLoader: the system refused worker " + std::to_string(threads_.size() + 1) + " of " +
-                        std::to_string(options().workers) + " (" + error.what() + "); ask for fewer workers");
+      throw;
     }
   }
   void add_worker_if_possible() {

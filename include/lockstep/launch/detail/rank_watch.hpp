@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/control_page.hpp>
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/signal_watch.hpp>
@@ -58,7 +59,7 @@ class RankWatch {
         launcher_(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0))) {
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch the other ranks (eventfd)");
     for (auto const& peer : peers_) here_ += peer.get() >= 0;
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("launch", "the thread that watches the other ranks", [this] { run(); });
   }
   RankWatch(RankWatch const&) = delete;
   RankWatch& operator=(RankWatch const&) = delete;

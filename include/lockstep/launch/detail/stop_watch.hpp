@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/detail/signal_watch.hpp>
 #include <lockstep/launch/options.hpp>
@@ -25,7 +26,7 @@ class StopWatch {
     signals_.emplace(on_signal);
     stop_ = File(::eventfd(0, EFD_CLOEXEC));
     if (stop_.get() < 0) throw ConfigError("launch: the system refused to watch signals (eventfd)");
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("launch", "the thread that hears signals", [this] { run(); });
   }
   StopWatch(StopWatch const&) = delete;
   StopWatch& operator=(StopWatch const&) = delete;

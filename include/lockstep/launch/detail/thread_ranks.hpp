@@ -6,10 +6,11 @@
 #include <exception>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/detail/job.hpp>
 #include <lockstep/launch/detail/stop_watch.hpp>
 #include <lockstep/launch/options.hpp>
@@ -53,13 +54,13 @@ inline int run_threads(Options const& options, std::function<int(World&)> const&
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(size));
   try {
-    while (std::ssize(threads) + 1 < size) threads.emplace_back(rank_main, static_cast<int>(threads.size()) + 1);
-  } catch (std::system_error const& error) {
-    auto const missing = static_cast<int>(threads.size()) + 1;
-    control.end(missing, 1, 0, error.what());
+    for (int rank = 1; rank < size; ++rank)
+      threads.push_back(start_thread("launch", "thread " + std::to_string(rank + 1) + " of " + std::to_string(size),
+                                     [&rank_main, rank] { rank_main(rank); }));
+  } catch (ConfigError const& error) {
+    control.end(static_cast<int>(threads.size()) + 1, 1, 0, error.what());
     for (auto& thread : threads) thread.join();
-    throw ConfigError("launch: the system refused thread " + std::to_string(missing + 1) + " of " +
-                      std::to_string(size) + " (" + error.what() + "); ask for fewer ranks");
+    throw;
   }
   rank_main(0);
   for (auto& thread : threads) thread.join();

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI {
+
+/// Runs `body` on a thread. `who` wants it, and `which` one of its threads it is, are for the error.
+/// @throws ConfigError when the system refuses: says how many threads there are, and what limits them
+template <class Body>
+[[nodiscard]] std::thread start_thread(std::string const& who, std::string const& which, Body&& body) {
+  try {
+    return std::thread(std::forward<Body>(body));
+  } catch (std::system_error const& error) {
+    auto message = who + ": the system refused " + which + " (" + error.what() + ")";
+    if (auto* const status = std::fopen("/proc/self/status", "re")) {
+      int threads = 0;
+      for (char line[256]; std::fgets(line, sizeof line, status);)
+        if (std::sscanf(line, "Threads: %d", &threads) == 1) message += "; this process has " + std::to_string(threads);
+      std::fclose(status);
+    }
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      message += "; all processes of its user may have " + std::to_string(limit.rlim_cur);
+    throw ConfigError(message + "; ask for fewer, or raise the limit of threads (ulimit -u, or a container's) or of " +
+                      "address space (ulimit -v)");
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI
