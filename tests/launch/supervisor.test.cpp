@@ -238,10 +238,10 @@ TEST_CASE("when the system refuses, the ranks that have started are ended") {
   NothingLeft const nothing_left;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
-  int const lowest = ::dup(0);  // the next descriptor; memory, signals and one watch fit below the limit
+  int const lowest = ::dup(0);  // the next descriptor; output, signals, memory and one watch fit below the limit
   ::close(lowest);
   rlimit tight = before;
-  tight.rlim_cur = static_cast<rlim_t>(lowest) + 3;
+  tight.rlim_cur = static_cast<rlim_t>(lowest) + 4;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
   launch::Options options;
   options.nproc = 4;
@@ -338,6 +338,47 @@ TEST_CASE(
     CHECK_FALSE(contains(Scratch::read("report"), "anew"));
     if (c.second == 0) CHECK(Scratch::read("saved0") + Scratch::read("saved1") == "yesyes");
   }
+}
+
+TEST_CASE("supervisor: writes to a pipe that nobody reads" * doctest::skip()) {
+  be_rank([](World& world) -> int {
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    for (std::string const line(1000, 'x');;) std::fprintf(stderr, "%s\n", line.c_str());
+  });
+  ::signal(SIGTERM, SIG_DFL);  // doctest reports it as a crash
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  auto const write = [file = ends[1]](std::string const& text) {
+    return ::write(file, text.data(), text.size()) == std::ssize(text);
+  };
+  launch::Options options;
+  options.grace_seconds = 0.2;
+  options.nproc = 2;
+  options.arguments = {"test", "--test-case=supervisor: writes to a pipe that nobody reads", "--no-skip=true"};
+  options.line = [&](int, int, std::string const& line) {
+    Scratch::write("line", "yes");
+    static_cast<void>(write(line));
+  };
+  options.report = [&](std::string const& text) { static_cast<void>(write(text)); };
+  std::_Exit(launch::run(options, [](World&) { return 99; }));
+}
+
+TEST_CASE("a supervisor of whose output nobody reads more hears signals, and ends") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  auto const supervisor = start_case("supervisor: writes to a pipe that nobody reads");
+  await_file("ready1");
+  await_file("line");
+  ::usleep(200'000);  // in which the pipe is full
+  ::kill(supervisor, SIGTERM);
+  int status = 0;
+  auto const limit = lockstep::deadline_in(20);
+  while (::waitpid(supervisor, &status, WNOHANG) == 0) {
+    if (lockstep::Clock::nanoseconds() > limit) ::kill(supervisor, SIGKILL);
+    ::usleep(1000);
+  }
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
 }
 
 TEST_CASE("supervisor: of one that fails when it is asked to end" * doctest::skip()) {

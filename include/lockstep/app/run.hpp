@@ -52,7 +52,9 @@ inline launch::Options launch_options(Options const& options, launch::Environmen
   if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;
   ranks.line = [](int rank, int stream, std::string const& line) {
     auto const whole = "[rank " + std::to_string(rank) + "] " + line + "\n";
-    std::fwrite(whole.data(), 1, whole.size(), stream == 1 ? stdout : stderr);
+    auto* const here = stream == 1 ? stdout : stderr;
+    std::fwrite(whole.data(), 1, whole.size(), here);
+    std::fflush(here);
   };
   return ranks;
 }

@@ -44,7 +44,8 @@ struct Options {
   /// With `ask`, a rank that ends because it was asked returns 128 + signal, and has not failed: nobody hurries others.
   OnSignal on_signal = OnSignal::end;
   /// With nproc: told each line (without its end) that a rank writes to a stream, 1 or 2. The first rank's stream 1 is
-  /// not touched, for it may draw on a terminal. None: ranks write where this process does.
+  /// not touched, for it may draw on a terminal. None: ranks write where this process does. This and `report` are then
+  /// called on one thread that does nothing else: one that waits for a reader keeps no signal from the ranks.
   std::function<void(int rank, int stream, std::string const&)> line = {};
   /// Told in one sentence when a rank has waited for long; called by any rank, on its own thread.
   std::function<void(std::string const&)> warn = {};

@@ -2,6 +2,7 @@
 #pragma once
 #include <poll.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -56,49 +57,65 @@ class Supervisor {
                    signals_.mask_before(), output_);
       control_[rank].pid.store(ranks_.all().back().pid, std::memory_order_relaxed);
     }
+    output_.start();
   }
 
-  /// Returns when all ranks have ended.
+  /// Returns when all ranks have ended, and all that they wrote is told. A signal that meets a listener who does not
+  /// take it ends this process after the time of grace.
   /// @returns 0; or the exit code of the rank that failed first, 128 + signal where one ended it, or asked all to end
   int watch() {
+    using namespace std::chrono_literals;
     while (ranks_.alive() > 0) {
       wait_for_news();
-      output_.read();
       pass_on_signals();
       record_ends();
       hurry_survivors();
+      static_cast<void>(output_.told(0ms));  // which throws what a listener threw
     }
-    output_.finish();
     auto const failed = control_.first_failure();
-    if (failed < 0) {
-      if (answer_ != 0 && options_.report) options_.report(interrupted_by(answer_ - 128));
-      return answer_;
+    auto const [code, report] = failed < 0 ? of_success() : of_failure(failed);
+    output_.finish(report);
+    for (auto until = no_deadline; !output_.told(20ms);) {
+      pass_on_signals();
+      if (passed_on_ == 0) continue;
+      if (until == no_deadline) until = deadline_in(options_.grace_seconds);
+      if (Clock::nanoseconds() < until) continue;
+      ranks_.signal_group(SIGKILL);  // what they left running
+      detail::SignalWatch::meet(passed_on_);
     }
+    return code;
+  }
+
+  /// After `watch`: whether `options.max_restarts` allows another try.
+  [[nodiscard]] bool again() const noexcept { return again_ && passed_on_ == 0; }
+
+ private:
+  struct Verdict {
+    int code;
+    std::string report;  // empty: there is nothing to say
+  };
+  static std::string interrupted_by(int signal) {
+    return "interrupted by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  }
+  /// Of ranks of which none has failed.
+  [[nodiscard]] Verdict of_success() const {
+    return {answer_, answer_ == 0 ? std::string() : interrupted_by(answer_ - 128)};
+  }
+  [[nodiscard]] Verdict of_failure(int failed) {
     auto const& record = control_[failed];
     auto const interrupted = passed_on_ != 0 && record.signal == passed_on_;
     auto const code = record.signal != 0 ? 128 + record.signal : record.exit_code;
     // Wrong input is as wrong the next time.
     again_ = passed_on_ == 0 && code != 2 && restarts_ < options_.max_restarts;
-    if (options_.report)
-      options_.report((interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
+    return {code, (interrupted ? interrupted_by(passed_on_) : control_.tell(failed)) +
                       (again_ ? "; all ranks are started anew, " + std::to_string(restarts_ + 1) + " of " +
                                     std::to_string(options_.max_restarts)
-                              : ""));
-    return code;
-  }
-
-  /// After `watch`: whether `options.max_restarts` allows another try.
-  [[nodiscard]] bool again() const noexcept { return again_; }
-
- private:
-  static std::string interrupted_by(int signal) {
-    return "interrupted by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+                              : "")};
   }
   void wait_for_news() {
     polled_.assign(1, {signals_.descriptor(), POLLIN, 0});
     for (auto const& process : ranks_.all())
       if (!process.ended) polled_.push_back({process.watch, POLLIN, 0});
-    output_.add_to(polled_);
     ::poll(polled_.data(), polled_.size(), hurrying_ == Hurry::not_yet ? 1000 : 20);
   }
 

@@ -2,29 +2,42 @@
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <future>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/start_thread.hpp>
 #include <lockstep/launch/detail/file.hpp>
 #include <lockstep/launch/options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
-/// What ranks write, line by line, so that lines of several do not mix.
+/// What ranks write, line by line, so that lines of several do not mix, and at last the report. Both are told on a
+/// thread of its own: whoever listens may be a pipe that nobody reads.
 class RankOutput {
  public:
-  explicit RankOutput(Options const& options) : line_(options.line) {}
+  explicit RankOutput(Options const& options) : options_(options) {}
+  RankOutput(RankOutput const&) = delete;
+  RankOutput& operator=(RankOutput const&) = delete;
+  ~RankOutput() {
+    if (!thread_.joinable()) return;
+    ::eventfd_write(finish_.get(), 1);
+    thread_.join();
+  }
 
   /// Whether anybody wants to know.
-  [[nodiscard]] bool wanted() const noexcept { return static_cast<bool>(line_); }
+  [[nodiscard]] bool wanted() const noexcept { return static_cast<bool>(options_.line); }
 
   /// Where a rank shall write what belongs to this stream (1 or 2). Close it once the rank has started.
   /// @throws ConfigError when the system refuses
@@ -38,12 +51,55 @@ class RankOutput {
     return File(ends[1]);
   }
 
-  void add_to(std::vector<pollfd>& polled) const {
-    for (auto const& source : sources_)
-      if (source.file.get() >= 0) polled.push_back({source.file.get(), POLLIN, 0});
+  /// Once all ranks have been started.
+  /// @throws ConfigError when the system refuses
+  void start() {
+    if (finish_.get() < 0)
+      throw ConfigError(std::string("launch: the system refused to wait for what ranks write (eventfd): ") +
+                        std::strerror(errno));
+    std::packaged_task<void()> task([this] { run(); });
+    told_ = task.get_future();
+    thread_ = start_thread("launch", "the thread that passes on what ranks write", std::move(task));
   }
 
-  /// Passes on what is there; of a rank that writes on and on, a part, for there is more to look after.
+  /// The ranks have ended: what they left is told, then the report, unless it is empty. What they left running may
+  /// still hold their ends, and is not waited for.
+  void finish(std::string report) {
+    report_ = std::move(report);
+    ::eventfd_write(finish_.get(), 1);
+  }
+
+  /// Whether all was told; waits for it so long at most.
+  /// @throws what the callbacks of the options threw
+  [[nodiscard]] bool told(std::chrono::milliseconds wait) {
+    if (told_.wait_for(wait) != std::future_status::ready) return false;
+    told_.get();
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // of one nobody has enlarged
+  static constexpr std::size_t longest = std::size_t{1} << 16;       // what has no end of line is passed on in parts
+
+  struct Source {
+    int rank, stream;
+    File file;
+    std::string begun;
+  };
+
+  void run() {
+    std::vector<pollfd> polled;
+    do {
+      polled.assign(1, {finish_.get(), POLLIN, 0});
+      for (auto const& source : sources_) polled.push_back({source.file.get(), POLLIN, 0});  // poll skips those below 0
+      ::poll(polled.data(), polled.size(), -1);
+      read();
+    } while (polled[0].revents == 0);
+    for (auto& source : sources_) end(source);
+    if (options_.report && !report_.empty()) options_.report(report_);
+  }
+
+  /// Passes on what is there; of a rank that writes on and on, a part, for there are others.
   void read() {
     for (auto& source : sources_) {
       if (source.file.get() < 0) continue;
@@ -64,27 +120,10 @@ class RankOutput {
     }
   }
 
-  /// The ranks have ended; what they left running may still hold their ends, and is not waited for.
-  void finish() {
-    read();
-    for (auto& source : sources_) end(source);
-    sources_.clear();
-  }
-
- private:
-  static constexpr std::size_t most_in_pipe = std::size_t{1} << 20;  // of one nobody has enlarged
-  static constexpr std::size_t longest = std::size_t{1} << 16;       // what has no end of line is passed on in parts
-
-  struct Source {
-    int rank, stream;
-    File file;
-    std::string begun;
-  };
-
   void take(Source& source, std::string_view text) {
     for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
       source.begun += text.substr(0, end);
-      line_(source.rank, source.stream, source.begun);
+      options_.line(source.rank, source.stream, source.begun);
       source.begun.clear();
       text.remove_prefix(end + 1);
     }
@@ -93,12 +132,16 @@ class RankOutput {
   }
   void end(Source& source) {
     if (source.begun.empty()) return;
-    line_(source.rank, source.stream, source.begun);
+    options_.line(source.rank, source.stream, source.begun);
     source.begun.clear();
   }
 
-  std::function<void(int, int, std::string const&)> const& line_;
-  std::vector<Source> sources_;
+  Options const& options_;
+  std::vector<Source> sources_;  // the thread's from start on
+  std::string report_;           // the thread's from finish on
+  File finish_{::eventfd(0, EFD_CLOEXEC)};
+  std::future<void> told_;
+  std::thread thread_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch::detail
