@@ -249,6 +249,16 @@ TEST_CASE("of sequences padding is not seen: each gives what it gives alone") {
                        doctest::Contains("the sequences lie end to end"), ShapeError);
 }
 
+TEST_CASE("sequences of which none has a token give none, whatever the padding, and gradients of zero") {
+  for (Index const padding : {0, 3}) {
+    auto t = trial<float>(Series{.first = {3, 4, {.padding = padding}}}, Extents<3>{3, 0, 3}, of_series({0, 0, 0}, 0));
+    t.gradients.assign(t.gradients.size(), 7.0f);
+    CHECK(t.run(1) == 0);
+    for (auto const& entry : t.layout.entries())
+      for (Index i = 0; i < entry.size; ++i) CHECK(t.gradients[static_cast<std::size_t>(entry.offset + i)] == 0);
+  }
+}
+
 TEST_CASE("no samples, and no bias") {
   auto t = trial<float>(nn::Conv2d(2, 3, {.bias = nn::Bias::none}), Extents<4>{0, 5, 5, 2}, alone);
   CHECK(t.layout.entries().size() == 2);

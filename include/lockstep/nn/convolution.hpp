@@ -85,8 +85,8 @@ class Convolution : public detail::ConvolutionBase<Dims> {
     return y;
   }
   /// Of sequences, padded to one length: a series whose tokens see each other and nothing of the padding, so that a
-  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it. One that is
-  /// causal, with a stride of 1, goes on with sequences token by token.
+  /// sequence's result is what it is alone. Each then has as many tokens as the window has places in it, one without
+  /// tokens none. One that is causal, with a stride of 1, goes on with sequences token by token.
   /// @shape x.tokens [rows * length, inputs]   @shape returns [rows * result, outputs], result as above of the length
   /// @throws ShapeError when x has other channels, is ragged, or has a length smaller than what the kernel reaches
   /// over
@@ -105,9 +105,10 @@ class Convolution : public detail::ConvolutionBase<Dims> {
              "batches";
     });
     auto const tokens = detail::without_padding(context, x);
-    auto const y = forward(context, tokens.reshape(Extents<3>{x.layout.rows, x.layout.length, x.width()}));
+    bool const any = x.layout.length > 0;  // else sequences have no places, as a batch without rows
+    auto const y = forward(context, tokens.reshape(Extents<3>{any ? x.layout.rows : 0, x.layout.length, x.width()}));
     auto layout = x.layout;
-    layout.length = y.extent(1), layout.slots = layout.rows * layout.length;
+    layout.length = any ? y.extent(1) : 0, layout.slots = layout.rows * layout.length;
     if (!x.layout.lengths.empty()) {
       auto const lengths = context.template temporary<std::int32_t>(Extents<1>{layout.rows});
       Kernel::windows(context.stream(), x.layout.lengths, reach(0), this->stride_.values[0], before() + behind(),
