@@ -273,6 +273,33 @@ TEST_CASE("ranks of a loop of one's own that have parted are found when asked fo
                   text);
 }
 
+TEST_CASE(
+    "ranks that would step on the same part of a loader's batches are told, and on batches of their own are not") {
+  std::vector<std::string> said(2);
+  launch::run({.threads = 2}, [&](launch::World& world) {
+    Trainer trainer{Net{}, adamw(), parallel::DistributedDataParallel{comm::connect(world), 256, 1}};
+    auto all = loader(8, 4);
+    all.start({}, 0, 0, 1);
+    try {
+      trainer.step(all.next());
+    } catch (ConfigError const& error) {
+      said[static_cast<std::size_t>(world.rank)] = error.what();
+    }
+    auto const held = all.next();
+    trainer.step(held.batches());
+    step_through(trainer, all, 1);
+    return 0;
+  });
+  CHECK(
+      said[1].starts_with("step: the loader was started for the shards from 0 on, 1 of 1, and this rank takes those "
+                          "from 1 on, 1 of 2"));
+  CHECK(said[0].find("loader.start(trainer.split(), ") != said[0].npos);
+  Trainer alone{Net{}, adamw(), single()};
+  auto part = loader(8, 4);
+  part.start({1, 1, 2}, 0, 0, 1);
+  alone.step(part.next());
+}
+
 TEST_CASE("dropout differs from step to step, of the same batch as well, and from seed to seed") {
   auto const batch = collated(6);
   auto const losses = [&](std::uint64_t seed) {

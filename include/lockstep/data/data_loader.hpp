@@ -80,6 +80,8 @@ class DataLoader {
       return {};
     }
     [[nodiscard]] Index step() const noexcept { return slot_->step; }
+    /// That the loader was started with.
+    [[nodiscard]] Split const& split() const noexcept { return slot_->split; }
 
    private:
     friend DataLoader;

@@ -158,7 +158,8 @@ class Trainer {
   /// batch, or a range of them; one for each of this process's devices or shards, or a multiple, whose gradients are
   /// summed. Random operations differ from step to step. Returns the loss of all ranks and devices.
   /// @collective with DistributedDataParallel
-  /// @throws ConfigError when the number of batches or one of `options` is out of range; Error when the loss, or a
+  /// @throws ConfigError when the number of batches or one of `options` is out of range, or the loader was not started
+  /// with this rank's `split()`; Error when the loss, or a
   /// gradient that is clipped, is no finite number, or the first step leaves no parameter a gradient
   template <class Batches>
   nn::Loss<HostSpace> step(Batches const& batches, StepOptions const& options = {}) {
@@ -166,6 +167,7 @@ class Trainer {
     using Batch = typename decltype(all)::value_type;
     if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, Batch>()) {
       train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
+      train::detail::check_split(batches, split());
       return step_of(batches, std::span<Batch const>(all), options);
     } else {
       return {};

@@ -184,6 +184,7 @@ struct LoaderSlot {
   std::vector<Batch> batches;
   memory::AnyHostResource memory;  // of the slabs
   Layout layout;
+  Split split;
   Index epoch = 0, step = 0;
   Index bytes = 0;           // that the slabs have needed, as far as is known
   Index expected_bytes = 0;  // while it is queued: it may need as much as others did
@@ -197,7 +198,8 @@ struct LoaderSlot {
     for (int i = 0; i < count; ++i) shards.emplace_back(batch_size, memory);
   }
 
-  void begin(Index at_epoch, Index at_step, Split const& split, Layout const& of_epoch, bool again) noexcept {
+  void begin(Index at_epoch, Index at_step, Split const& of_start, Layout const& of_epoch, bool again) noexcept {
+    split = of_start;
     epoch = at_epoch;
     step = at_step;
     layout = of_epoch;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/data/split.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -32,6 +33,24 @@ template <class Batches>
         "data::Collated{data::PadCollate{}, samples}, a batch, or a std::vector of either; see "
         "docs/how-to/write-your-own-loop.md");
     return std::span(batches);
+  }
+}
+
+/// One of several ranks steps on its own part of a loader's batches: with any other, ranks would train on some samples
+/// several times and on others never. Whoever wants that passes the batches by themselves.   @throws ConfigError
+template <class Batches>
+void check_split([[maybe_unused]] Batches const& from, [[maybe_unused]] data::Split const& own) {
+  if constexpr (requires { from.split(); }) {
+    auto const split = from.split();
+    bool const same = split.first * own.all == own.first * split.all && split.count * own.all == own.count * split.all;
+    if (same || own.count == own.all) return;
+    auto const part = [](data::Split const& s) {
+      return "from " + std::to_string(s.first) + " on, " + std::to_string(s.count) + " of " + std::to_string(s.all);
+    };
+    throw ConfigError("step: the loader was started for the shards " + part(split) + ", and this rank takes those " +
+                      part(own) +
+                      "; start it by loader.start(trainer.split(), epoch, 0, epoch + 1), or, where each rank's loader "
+                      "has samples of its own, pass held.batches() of what next() returned");
   }
 }
 
