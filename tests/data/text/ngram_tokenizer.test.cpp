@@ -25,3 +25,11 @@ TEST_CASE("overlapping runs of bytes") {
   CHECK(tokens({.width = 3}, "ab") == Tokens{"ab"});
   CHECK(tokens({.width = 3}, "") == Tokens{});
 }
+
+TEST_CASE("a stride beyond the text gives the first token, and none is refused") {
+  for (auto const stride : {std::size_t{3}, std::size_t{4}, ~std::size_t{0}, ~std::size_t{0} - 1})
+    CHECK(tokens({.width = 3, .stride = stride}, "abcde") == Tokens{"abc"});
+  CHECK_THROWS_WITH_AS(tokens({.stride = 0}, "abcde"), "NgramTokenizer: width 3, stride 0; both must be at least 1",
+                       ConfigError);
+  CHECK_THROWS_AS(tokens({.width = 0}, "abcde"), ConfigError);
+}

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <string>
 #include <string_view>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
@@ -14,12 +17,19 @@ struct NgramTokenizer {
   std::size_t stride = 1;
 
   /// Calls `each(token)` for every token in order.
-  /// @pre width and stride are at least 1
+  /// @throws ConfigError unless width and stride are at least 1
   template <class Each>
   void operator()(std::string_view text, Each&& each) const {
+    expect<ConfigError>(width >= 1 && stride >= 1, [&] {
+      return "NgramTokenizer: width " + std::to_string(width) + ", stride " + std::to_string(stride) +
+             "; both must be at least 1";
+    });
     if (text.empty()) return;
     if (text.size() < width) return each(text);
-    for (std::size_t at = 0; at + width <= text.size(); at += stride) each(text.substr(at, width));
+    for (;; text.remove_prefix(stride)) {
+      each(text.substr(0, width));
+      if (text.size() - width < stride) return;
+    }
   }
 };
 
