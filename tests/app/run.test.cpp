@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -45,6 +46,7 @@ int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
   if (training.world().rank == 0) seen.alike = training.options().alike;
   if (training.options().data == "fails") throw std::runtime_error("the device is on fire");
+  if (training.options().data == "saves") std::ofstream(training.options().save_dir + "/run.json") << "{}";
   return training.options().data == "three" ? 3 : 0;
 }
 
@@ -140,11 +142,13 @@ TEST_CASE("--help exits with 0 and does nothing") {
   CHECK(seen.ranks.empty());
 }
 
-TEST_CASE("the directory appears after all checks, and not when one fails") {
+TEST_CASE("the directory appears after all checks, and not when one fails, and stays if anything came of the run") {
   auto const directory = fs::temp_directory_path() / ("lockstep-run-" + std::to_string(::getpid()));
   CHECK(run({"--save-dir", directory.string(), "--data", "broken"}) == 2);
   CHECK_FALSE(fs::exists(directory));
-  CHECK(run({"--save-dir", directory.string()}) == 0);
+  CHECK(run({"--save-dir", directory.string(), "--data", "fails"}) == 1);
+  CHECK_FALSE(fs::exists(directory));
+  CHECK(run({"--save-dir", directory.string(), "--data", "saves"}) == 0);
   CHECK_FALSE(seen.directory_at_check);
   CHECK(fs::is_directory(directory));
   fs::remove_all(directory);

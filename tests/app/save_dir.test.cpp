@@ -47,7 +47,7 @@ TEST_CASE("a directory is free when it does not exist, is empty or holds other t
 
 TEST_CASE("a directory that holds a run, and what is no directory, are refused by name") {
   Folder const folder;
-  app::create_save_dir(folder.at("first"));
+  fs::create_directory(folder.at("first"));
   CHECK(refused(folder.at("first")).empty());
   fs::create_directory(folder.at("first/checkpoints"));
   CHECK(contains(refused(folder.at("first")), "first: already holds a run (checkpoints)"));
@@ -78,13 +78,29 @@ TEST_CASE("a directory serves one process at a time") {
                          doctest::Contains(": another process is training into it"), ConfigError);
   }
   app::SaveDirLock const again(folder.path.string());
-  app::SaveDirLock const none("/no/such/folder");  // who creates it says why it could not
+}
+
+TEST_CASE("a directory that was created for a run of which nothing came goes with it, and no other does") {
+  Folder const folder;
+  {
+    app::SaveDirLock held;
+    held = app::SaveDirLock(folder.at("runs/first"));
+    CHECK(fs::is_directory(folder.at("runs/first")));
+  }
+  CHECK_FALSE(fs::exists(folder.at("runs/first")));
+  static_cast<void>(app::SaveDirLock(folder.at("runs")));
+  CHECK(fs::is_directory(folder.at("runs")));
+  {
+    app::SaveDirLock const held(folder.at("runs/second"));
+    std::ofstream(folder.at("runs/second/run.json")) << "{}";
+  }
+  CHECK(fs::exists(folder.at("runs/second/run.json")));
 }
 
 TEST_CASE("a directory that cannot be created is refused with the system's reason") {
   Folder const folder;
   std::ofstream(folder.at("file")) << "x";
-  CHECK_THROWS_AS(app::create_save_dir(folder.at("file/below")), ConfigError);
+  CHECK_THROWS_AS(app::SaveDirLock(folder.at("file/below")), ConfigError);
 }
 
 TEST_CASE("a directory that may not be written to is refused before anything runs") {

@@ -113,10 +113,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     if (place.rank == 0 && place.launcher != launch::Launcher::lockstep) {
       if (place.restarts == 0) check_save_dir(options.save_dir, options.resume);
       check(options);
-      if (!options.dry_run && !options.save_dir.empty()) {
-        create_save_dir(options.save_dir);
-        held = SaveDirLock(options.save_dir);
-      }
+      if (!options.dry_run && !options.save_dir.empty()) held = SaveDirLock(options.save_dir);
     }
     speaks = true;
     who.clear();

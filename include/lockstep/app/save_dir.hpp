@@ -40,39 +40,44 @@ inline void check_save_dir(std::string const& directory, std::string const& resu
                         "); name another directory, remove that run, or go on with it by --resume auto");
 }
 
-/// Creates --save-dir. @throws ConfigError with the system's reason
-inline void create_save_dir(std::string const& directory) {
-  if (directory.empty()) return;
+/// Creates --save-dir. @returns whether it was not there   @throws ConfigError with the system's reason
+inline bool create_save_dir(std::string const& directory) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
+  bool const is_new = std::filesystem::create_directories(directory, error);
   if (error)
     throw ConfigError("--save-dir " + directory + ": cannot be created: " + error.message() +
                       "; name another directory");
+  return is_new;
 }
 
-/// Holds --save-dir for this process while it lives, so that no second one mixes its lines and checkpoints with this
-/// one's. Where the file system has no locks, as some of a network, nothing is held.
+/// Creates --save-dir and holds it for this process while it lives, so that no second one mixes its lines and
+/// checkpoints with this one's. Where the file system has no locks, as some of a network, nothing is held. What it has
+/// created goes with it if it is still empty: of a run that was refused before its first step nothing is left.
 class [[nodiscard]] SaveDirLock {
  public:
   SaveDirLock() = default;
-  /// @throws ConfigError when another process holds it
+  /// @throws ConfigError when it cannot be created, or another process holds it
   explicit SaveDirLock(std::string const& directory)
-      : file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+      : created_(create_save_dir(directory) ? std::filesystem::absolute(directory).string() : ""),
+        file_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
     if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     ::close(file_);
     throw ConfigError("--save-dir " + directory +
                       ": another process is training into it; wait until that has ended, or name another directory");
   }
-  SaveDirLock(SaveDirLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  SaveDirLock(SaveDirLock&& other) noexcept
+      : created_(std::exchange(other.created_, {})), file_(std::exchange(other.file_, -1)) {}
   SaveDirLock& operator=(SaveDirLock&& other) noexcept {
-    std::swap(file_, other.file_);
+    std::swap(created_, other.created_), std::swap(file_, other.file_);
     return *this;
   }
   ~SaveDirLock() {
+    if (!created_.empty()) ::rmdir(created_.c_str());  // which leaves one that is not empty
     if (file_ >= 0) ::close(file_);
   }
 
  private:
+  std::string created_;
   int file_ = -1;
 };
 
