@@ -355,8 +355,10 @@ TEST_CASE("as many checkpoints are kept as is wished, the newest, and others' st
   CHECK(run(0, 4, "") == Steps{2, 4});
   CHECK(run(3, 7, step_file(saved, 4)) == Steps{4, 6, 7});
   lockstep_test::write_file(saved + "/best.safetensors", "x");
-  lockstep_test::write_file(saved + "/step_20.safetensors", "of another run");
-  CHECK(run(1, 9, step_file(saved, 7)) == Steps{9, 20});
+  CHECK(run(1, 9, step_file(saved, 7)) == Steps{9});
+  lockstep_test::write_file(step_file(saved, 20), "of another run");
+  train::remove_old_checkpoints(saved, 9, 1);
+  CHECK(train::checkpoint_steps(saved) == Steps{9, 20});
   CHECK(lockstep_test::read_file(saved + "/best.safetensors") == "x");
 }
 
@@ -654,6 +656,25 @@ TEST_CASE("a run does not go on into a folder that has another run's checkpoints
   run("link", step_file(folder / "a", 2));
   run("c", step_file(folder / "a", 3));
   CHECK(train::checkpoint_steps(folder / "a") == std::vector<Index>{3});
+}
+
+TEST_CASE("a run does not go on from a checkpoint of which there are later ones, that would be taken for its own") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const run = [&](Index to, std::string const& from) {
+    fit(parallel::SingleDevice{.threads = 1},
+        {.max_steps = to, .checkpoints = {.folder = folder.path(), .every = 1, .resume = from}});
+  };
+  run(3, "");
+  auto const second = step_file(folder.path(), 2), third = step_file(folder.path(), 3);
+  CHECK_THROWS_WITH_AS(run(4, second),
+                       ("fit: the folder for checkpoints has later ones, the newest " + third + ", than " + second +
+                        ", from which this run goes on, and they would be taken for its own; remove them, or name "
+                        "another folder")
+                           .c_str(),
+                       ConfigError);
+  std::filesystem::remove(third);
+  run(4, second);
+  CHECK(train::checkpoint_steps(folder.path()) == std::vector<Index>{1, 2, 3, 4});
 }
 
 TEST_CASE("a file whose name is not quite that of a checkpoint is none") {

@@ -94,13 +94,12 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
     std::vector<bool> best;
     std::string put_aside;
   };
-  auto const train_to = [&](Index epochs, std::string const& judge_by, std::string from = {}) {
+  auto const train_to = [&](Index epochs, std::string const& judge_by) {
     auto loader = line::loader(8, 4), again = line::loader(8, 4);
     Trainer trainer{line::Model{}, optim::SGD{.learning_rate = 3}, parallel::SingleDevice{.threads = 1}};
     train::KeepBest best(trainer, path);
     FitOptions options{.epochs = epochs, .judge_by = judge_by};
-    if (from.empty()) from = train::newest_checkpoint(folder / "saved");
-    options.checkpoints = {.folder = folder / "saved", .resume = from};
+    options.checkpoints = {.folder = folder / "saved", .resume = train::newest_checkpoint(folder / "saved")};
     options.observers = {&best};
     Part part;
     for (auto const& each : trainer.fit(loader, train::Evaluation{again, Distance{}}, options).evaluations)
@@ -120,7 +119,8 @@ TEST_CASE("a run that goes on and is judged by something else keeps its own best
   CHECK(train_to(6, "distance").put_aside.empty());
   CHECK(lockstep_test::read_file(path) != kept);
   // What a later step left stays in its place until this run has something better.
-  CHECK(train_to(6, "loss", train::checkpoint_path(folder / "saved", "step_10")).put_aside.empty());
+  std::filesystem::remove(folder / "saved/step_12.safetensors");
+  CHECK(train_to(6, "loss").put_aside.empty());
 }
 
 TEST_CASE("a name without a dot, in a folder with one, is put aside as well") {

@@ -54,6 +54,7 @@ class Checkpointing {
       auto const progress = load_checkpoint(options_.resume, layout_, state);
       plan_.before = progress.before;
       check(progress, record);
+      taken_up_ = progress.steps;
       state.text = progress.to_json();
     }
     std::array<double, 4> told{};  // the others have zeros
@@ -87,7 +88,7 @@ class Checkpointing {
   /// Before the first step, so that nobody trains what cannot be saved, or could not be told from an earlier run: its
   /// newest checkpoint may be of a later step than this run will ever come to.
   /// @throws DataError, on the first rank, when there is no folder and none can be made; ConfigError when it holds
-  /// checkpoints and this run goes on from none
+  /// checkpoints and this run goes on from none, or later ones
   void prepare() const {
     if (!saves_ || !speaks()) return;
     make_folder(options_.folder);
@@ -101,6 +102,11 @@ class Checkpointing {
     if (!lies_in(options_.resume, options_.folder))
       throw ConfigError("fit: the folder for checkpoints has those of another run, the newest " + earlier +
                         ", and this run goes on from " + options_.resume + "; name another folder, or remove them");
+    if (checkpoint_steps(options_.folder).back() > taken_up_)
+      throw ConfigError("fit: the folder for checkpoints has later ones, the newest " + earlier + ", than " +
+                        options_.resume +
+                        ", from which this run goes on, and they would be taken for its "
+                        "own; remove them, or name another folder");
   }
 
   /// Saves the run, if it is time, or the run `ends` here: the first rank does, with the others' part of the moments.
@@ -185,6 +191,7 @@ class Checkpointing {
   Loader const& loader_;
   data::Split split_;
   FitPlan& plan_;
+  Index taken_up_ = 0;  // the steps of what the first rank has read
   bool saves_ = false;
   Index every_ = 0;
 };
