@@ -27,10 +27,11 @@ namespace detail {
   return out;
 }
 
-/// `all` holds the fingerprints of every replica, one behind the other; `place` is what a replica is called.
+/// `all` holds the fingerprints of every replica, one behind the other; `place` is what a replica is called, and `why`
+/// what may have changed one alone.
 /// @throws CollectiveMismatch when they are not all the first one's
 inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerprint const> all, std::size_t replicas,
-                          std::string const& place, Index step) {
+                          std::string const& place, std::string const& why, Index step) {
   auto const each = all.size() / replicas;
   for (std::size_t i = 0; i < each; ++i) {
     std::string differ;
@@ -43,9 +44,8 @@ inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerpri
         i < parameters ? "the parameter" : "the optimizer's moment " + std::to_string(i / parameters) + " of";
     throw CollectiveMismatch("after step " + std::to_string(step) + " " + what + " \"" +
                              layout.entries()[i % parameters].name + "\" of " + differ + " is not " + place +
-                             " 0's, bit for bit; a " + place +
-                             " changed its numbers by itself or made a step with options of its own, or a processor or "
-                             "memory erred: start again from a checkpoint made before");
+                             " 0's, bit for bit; " + why +
+                             ", or a processor or memory erred: start again from a checkpoint made before");
   }
 }
 
@@ -70,7 +70,8 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
   if (alike) return;
   all.resize(ranks * mine.size());
   detail::all_gather_bytes(communicator, mine.data(), all.data(), std::span(mine).size_bytes());
-  detail::refuse_parted(layout, all, ranks, "rank", step);
+  detail::refuse_parted(layout, all, ranks, "rank",
+                        "a rank changed its numbers by itself or made a step with options of its own", step);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::parallel

@@ -126,7 +126,8 @@ struct DataParallel {
         auto const mine = detail::fingerprints(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
       });
-      detail::refuse_parted(layout_, all, replicas_.size(), "device", step);
+      detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's numbers were changed by themselves",
+                            step);
     }
 
     /// Of all replicas, as the policy says.
