@@ -118,12 +118,15 @@ TEST_CASE("elementwise_loss: weighed targets have a factor for each row or token
 namespace {
 /// The rows' only numbers against targets of which some are missing.
 struct Missing {
+  std::vector<float> factors{};
   nn::Parameter prediction{{5, 1}, nn::Initializer::normal(1)};
   void visit(auto&& each) { each("prediction", prediction); }
   template <class Context>
   nn::Loss<HostSpace> forward(Context& context, data::OptionalColumn<float, HostSpace> const& targets) const {
     auto const x = lockstep_test::learned(context, prediction);
-    return nn::mean_squared_error(context, x, nn::where_present(targets), {.factor = 3});
+    if (factors.empty()) return nn::mean_squared_error(context, x, nn::where_present(targets), {.factor = 3});
+    TensorView<float const, 1, HostSpace> const by{factors.data(), {std::ssize(factors)}};
+    return nn::mean_squared_error(context, x, nn::weighed(nn::where_present(targets), by), {.factor = 3});
   }
 };
 }  // namespace
@@ -149,4 +152,16 @@ TEST_CASE("elementwise_loss: rows without a target count nothing, in the loss an
   CHECK(nothing.sum == 0);
   CHECK_THROWS_WITH_AS(trial.step(Targets{{numbers.data(), {4}}, {present, {4}}}),
                        doctest::Contains("the prediction has 5 rows and there are 4 targets"), ShapeError);
+
+  std::vector<float> const factors{2, 5, 0.5f, 7, 1};
+  auto const weighed_result = lockstep_test::check_model(Missing{factors}, targets);
+  CHECK_MESSAGE(weighed_result.ok(), weighed_result.where);
+  lockstep_test::Trial<Missing, double> weighed(Missing{factors});
+  auto const of_factors = weighed.step(targets);
+  CHECK(of_factors.weight == 3);
+  sum = 0;
+  for (std::size_t i : {0u, 2u, 4u})
+    sum += 3 * static_cast<double>(factors[i]) * std::pow(weighed.values[i] - static_cast<double>(numbers[i]), 2);
+  CHECK(of_factors.sum == doctest::Approx(sum));
+  CHECK(weighed.gradients[1] == 0);
 }

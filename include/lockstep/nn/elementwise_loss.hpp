@@ -102,6 +102,45 @@ requires requires(Column const& column) { column.values; }
   return elementwise_loss(context, rule, prediction, target.values, factor);
 }
 
+/// Targets of which some are missing: what `where_present` returns.
+template <class Column>
+struct WherePresent {
+  Column targets;
+};
+/// In place of the targets of any loss of elements, a column of std::optional numbers: rows without one count nothing,
+/// in the loss and its weight, and get the gradient zero.
+template <class Column>
+requires requires(Column const& column) { column.present; }
+[[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
+
+namespace detail {
+/// Of targets that a column or a view has for each token, or a column for some.
+template <class Context, class Rule, class Target>
+[[nodiscard]] LossOf<Context> loss_of_target(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                             Target const& target, double factor,
+                                             TensorView<float const, 1, typename Context::Space> factors = {}) {
+  return loss_of_targets(context, rule, prediction, numbers_of(target), factor, factors);
+}
+template <class Context, class Rule, class Column>
+[[nodiscard]] LossOf<Context> loss_of_target(Context& context, Rule const& rule, SequenceOf<Context> const& prediction,
+                                             WherePresent<Column> const& known, double factor,
+                                             TensorView<float const, 1, typename Context::Space> factors = {}) {
+  auto const rows = prediction.layout.slots;
+  expect<ShapeError>(rows == known.targets.present.size(), [&] {
+    return std::string(Rule::name) + ": the prediction has " + std::to_string(rows) + " rows and there are " +
+           std::to_string(known.targets.present.size()) + " targets; each row needs one";
+  });
+  return loss_of_targets(context, rule, prediction, known.targets.values, factor, factors, known.targets.present);
+}
+}  // namespace detail
+
+/// @shape prediction [rows, 1]
+template <class Context, class Rule, class Column>
+[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
+                                               WherePresent<Column> const& known, double factor = 1) {
+  return detail::loss_of_target(context, rule, detail::as_tokens(prediction), known, factor);
+}
+
 /// Targets with a factor for each row, place or token: what `weighed` returns.
 template <class Target, class Factors>
 struct Weighed {
@@ -109,7 +148,8 @@ struct Weighed {
   Factors factors;
 };
 /// In place of the targets of any loss of elements: the loss of each row or token times its factor, such as how much a
-/// sample counts. Factors are on loss and gradient and not on the weight, as cross_entropy's are.
+/// sample counts. Factors are on loss and gradient and not on the weight, as cross_entropy's are. The targets may be
+/// what `where_present` returns.
 /// @shape factors [rows] or [slots]: a column or a view of floats
 template <class Target, class Factors>
 [[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
@@ -129,35 +169,12 @@ template <class Context, class Rule, class Prediction, class Target, class Facto
       return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
              " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
     });
-    return detail::loss_of_targets(context, rule, tokens, detail::numbers_of(weighed.target), factor,
-                                   {factors.data, {factors.size()}});
+    return detail::loss_of_target(context, rule, tokens, weighed.target, factor, {factors.data, {factors.size()}});
   };
   if constexpr (requires { prediction.tokens; })
     return loss(prediction);
   else
     return loss(detail::as_tokens(prediction));
-}
-
-/// Targets of which some are missing: what `where_present` returns.
-template <class Column>
-struct WherePresent {
-  Column targets;
-};
-/// In place of the targets of any loss of elements, a column of std::optional numbers: rows without one count nothing,
-/// in the loss and its weight, and get the gradient zero.
-template <class Column>
-requires requires(Column const& column) { column.present; }
-[[nodiscard]] WherePresent<Column> where_present(Column const& targets) { return {targets}; }
-/// @shape prediction [rows, 1]
-template <class Context, class Rule, class Column>
-[[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, VariableOf<Context, 2> prediction,
-                                               WherePresent<Column> const& known, double factor = 1) {
-  expect<ShapeError>(prediction.extent(0) == known.targets.present.size(), [&] {
-    return std::string(Rule::name) + ": the prediction has " + std::to_string(prediction.extent(0)) +
-           " rows and there are " + std::to_string(known.targets.present.size()) + " targets; each row needs one";
-  });
-  return detail::loss_of_targets(context, rule, detail::as_tokens(prediction), known.targets.values, factor, {},
-                                 known.targets.present);
 }
 
 /// The same of a rule without targets: a penalty of what the model makes, sequences, rows or pictures.
