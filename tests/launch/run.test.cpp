@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -117,6 +119,44 @@ TEST_CASE("a signal asks the ranks of this process to end, where that is wished"
           return world.stop_request->signal();
         }) == 0);
   ::signal(SIGHUP, before);
+}
+
+TEST_CASE("a thread that was there before the run, or a program that the run starts, changes nothing about signals") {
+  std::atomic<bool> over = false;
+  std::thread earlier([&] {
+    while (!over) ::usleep(1000);
+  });
+  launch::Options options;
+  options.on_signal = launch::OnSignal::ask;
+  int started = 0, forked = 0;
+  int const code = launch::run(options, [&](World& world) {
+    auto* const program = ::popen("kill -TERM $$; echo deaf", "w");
+    REQUIRE(program != nullptr);
+    started = ::pclose(program);
+    auto const fork = ::fork();
+    if (fork == 0) {
+      for (int i = 0; i < 5000; ++i) ::usleep(1000);
+      ::_exit(0);
+    }
+    ::kill(fork, SIGTERM);
+    CHECK(::waitpid(fork, &forked, 0) == fork);
+    CHECK(world.stop_request->signal() == 0);
+    sigset_t mine, before;
+    ::sigemptyset(&mine);
+    ::sigaddset(&mine, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &mine, &before);  // so that the other thread is chosen
+    ::kill(::getpid(), SIGTERM);
+    while (world.stop_request->signal() == 0) std::this_thread::yield();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return 128 + world.stop_request->signal();
+  });
+  over = true;
+  earlier.join();
+  CHECK(code == 128 + SIGTERM);
+  for (int const status : {started, forked}) {
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGTERM);
+  }
 }
 
 TEST_CASE("a process that was started without standard streams gives their numbers to no other file") {

@@ -81,7 +81,7 @@ class Supervisor {
       if (until == no_deadline) until = deadline_in(options_.grace_seconds);
       if (Clock::nanoseconds() < until) continue;
       ranks_.signal_group(SIGKILL);  // what they left running
-      detail::SignalWatch::meet(passed_on_);
+      signals_.meet(passed_on_);
     }
     return code;
   }

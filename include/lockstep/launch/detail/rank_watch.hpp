@@ -178,7 +178,7 @@ class RankWatch {
       report();
     }
     until_ = no_deadline;
-    SignalWatch::meet(signal_);
+    signals_.meet(signal_);
   }
 
   ControlPage& control_;
@@ -190,7 +190,7 @@ class RankWatch {
   std::atomic<int> here_ = 0;  // of the peers
   std::vector<File> peers_;
   std::shared_ptr<StopRequest> request_;
-  SignalWatch signals_;  // made by the rank's own thread: all threads that it starts later leave signals to this one
+  SignalWatch signals_;
   File stop_;
   File launcher_;
   Deadline until_ = no_deadline;

@@ -17,7 +17,7 @@
 namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// With OnSignal::ask receives this process's signals, on a thread of its own, for as long as it lives; else does
-/// nothing. Made by the thread that starts all others, so that those leave signals to this one.
+/// nothing.
 class StopWatch {
  public:
   explicit StopWatch(OnSignal on_signal) {
@@ -46,7 +46,7 @@ class StopWatch {
       ::poll(polled, 2, -1);
       if (polled[0].revents != 0) return;
       for (int signal = signals_->next(); signal != 0; signal = signals_->next())
-        if (!request_->take(signal)) SignalWatch::meet(signal);
+        if (!request_->take(signal)) signals_->meet(signal);
     }
   }
 
