@@ -236,6 +236,43 @@ TEST_CASE("what stands for no number may be told; one that is none is missing by
   CHECK(error_of<Plain>("area\nNA\n", options) == doctest::Contains(":2: column 1: expected a number, found \"NA\""));
 }
 
+TEST_CASE("a field may be a list, of numbers or of texts") {
+  struct Basket {
+    int user = 0;
+    std::vector<std::int64_t> items;
+    std::vector<std::string> genres;
+  };
+  data::CsvOptions const options{.list_separator = '|'};
+  auto const rows =
+      table<Basket>("user,items,genres\n1,3|17| -5 ,Action|Sci-Fi & more\n2,,\n3,7,\"a \"\"b\"\"||c\"\n", options);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows.get(0).items == std::vector<std::int64_t>{3, 17, -5});
+  CHECK(rows.get(0).genres == std::vector<std::string>{"Action", "Sci-Fi & more"});
+  CHECK(rows.get(1).items.empty());
+  CHECK(rows.get(1).genres.empty());
+  CHECK(rows.get(2).items == std::vector<std::int64_t>{7});
+  CHECK(rows.get(2).genres == std::vector<std::string>{"a \"b\"", "", "c"});
+
+  struct Ids {
+    std::vector<int> ids;
+    std::vector<bool> flags;
+    std::array<std::vector<float>, 2> parts;
+  };
+  auto const ids = table<Ids>("3 17  5 ,1 0 true,0.5 1e3,\n");
+  REQUIRE(ids.size() == 1);
+  CHECK(ids.get(0).ids == std::vector<int>{3, 17, 5});
+  CHECK(ids.get(0).flags == std::vector<bool>{true, false, true});
+  CHECK(ids.get(0).parts[0] == std::vector<float>{0.5f, 1000});
+  CHECK(ids.get(0).parts[1].empty());
+  CHECK(table<Ids>("ids,flags,a,b\n1,,,\n").size() == 1);  // a header
+
+  CHECK(error_of<Ids>("1,,,\n1 2 x,,,\n") ==
+        doctest::Contains(":2: column 1: expected a list, each a whole number, found \"1 2 x\""));
+  CHECK(error_of<Ids>("1,,,\n1|2,,,\n") == doctest::Contains("or say in CsvOptions::list_separator"));
+  CHECK(error_of<Basket>("1,3||4,\n", options) == doctest::Contains("column 2: expected a list"));
+  CHECK(error_of<Basket>("1,2\n") == doctest::Contains("3 (number, list of numbers, list of texts)"));
+}
+
 TEST_CASE("columns by their names, in any order and among others") {
   struct Sale {
     std::string town;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -43,6 +44,7 @@ struct CsvOptions {
   std::uint64_t max_held_bytes = detail::max_held_text;  ///< the rows of a larger file are read when they are asked for
   /// What stands in the field of a std::optional that has no number, such as "NA"; so does nothing, and "nan".
   std::vector<std::string> missing = {};
+  char list_separator = ' ';  ///< between what a std::vector takes of one field; of blanks several count as one
 };
 
 namespace detail {
@@ -54,7 +56,14 @@ inline constexpr bool is_optional_number = false;
 template <CsvNumber T>
 inline constexpr bool is_optional_number<std::optional<T>> = true;
 template <class T>
-concept CsvCell = CsvNumber<T> || is_optional_number<T> || std::same_as<T, std::string>;
+inline constexpr bool is_csv_list = false;
+template <class T>
+requires(CsvNumber<T> || std::same_as<T, std::string>) inline constexpr bool is_csv_list<std::vector<T>> = true;
+template <class T>
+concept CsvCell = CsvNumber<T> || is_optional_number<T> || is_csv_list<T> || std::same_as<T, std::string>;
+/// Whether it has numbers, by which a header is told from a sample.
+template <class T>
+inline constexpr bool is_csv_number = !std::same_as<T, std::string> && !std::same_as<T, std::vector<std::string>>;
 
 /// The columns that a member takes: one, or one for each element.
 template <CsvCell T>
@@ -76,15 +85,17 @@ template <class T>
 struct CsvKind {
   using Cells = decltype(csv_cells(std::declval<T&>()));
   static constexpr std::size_t columns = Cells::extent;
-  static constexpr bool is_number = !std::same_as<typename Cells::element_type, std::string>;
+  using Cell = typename Cells::element_type;
+  static constexpr bool is_number = is_csv_number<Cell>;
   static std::string name() {
-    return (columns == 1 ? "" : std::to_string(columns) + " x ") + (is_number ? "number" : "text");
+    return (columns == 1 ? "" : std::to_string(columns) + " x ") + (is_csv_list<Cell> ? "list of " : "") +
+           (is_number ? "number" : "text") + (is_csv_list<Cell> ? "s" : "");
   }
 };
 
 template <class T>
 constexpr char const* csv_kind() {
-  if constexpr (is_optional_number<T>) return csv_kind<typename T::value_type>();
+  if constexpr (is_optional_number<T> || is_csv_list<T>) return csv_kind<typename T::value_type>();
   if constexpr (std::same_as<T, bool>) return "0, 1, true or false";
   if constexpr (std::floating_point<T>) return "a number";
   return "a whole number";
@@ -128,10 +139,32 @@ template <CsvNumber T>
 std::errc parse_number(std::string_view text, T& out, std::span<std::string const>) noexcept {
   return parse_number(text, out);
 }
+/// What a list's field has between separators, or nothing of an empty one.
+template <class T>
+std::errc parse_list(std::string_view text, char separator, std::vector<T>& out) {
+  auto const blank = separator == ' ';
+  out.clear();
+  if (text.find_first_not_of(' ') == std::string_view::npos) return {};
+  for (std::size_t begin = 0; begin <= text.size();) {
+    auto const end = std::min(text.find(separator, begin), text.size());
+    auto const part = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (blank && part.empty()) continue;
+    T value{};
+    if constexpr (std::same_as<T, std::string>)
+      value = part;
+    else if (auto const error = parse_number(part, value); error != std::errc{})
+      return error;
+    out.push_back(std::move(value));
+  }
+  return {};
+}
 template <class T>
 bool holds_number(T const& cell) noexcept {
   if constexpr (is_optional_number<T>)
     return cell.has_value();
+  else if constexpr (is_csv_list<T>)
+    return !cell.empty();
   else
     return true;
 }
@@ -139,7 +172,8 @@ bool holds_number(T const& cell) noexcept {
 }  // namespace detail
 
 /// The rows of a CSV file as samples of type `Row`: an aggregate with one member per column, std::string or a number,
-/// or std::optional of a number where a field may be empty or `CsvOptions::missing`, in the file's order or that of
+/// std::optional of a number where a field may be empty or `CsvOptions::missing`, or a std::vector of numbers or texts
+/// that stand in one field with `CsvOptions::list_separator` between them, in the file's order or that of
 /// `CsvOptions::columns`; a std::array of N of these takes N columns. The file is read and indexed at construction,
 /// eight bytes for each row; a row is converted when it is asked for. Copies share index and text. Thread-safe.
 /// @throws DataError at construction when the file cannot be read, is not text, has no rows, a row with another number
@@ -160,7 +194,8 @@ class CsvDataset {
     static_assert(
         ((detail::CsvKind<Member>::columns > 0) && ...),
         "Lockstep: the members of a row of CsvDataset are std::string, bool, integers or floating-point numbers, "
-        "std::optional of a number, or std::array of one of these; convert to other types with data::Transform");
+        "std::optional of a number, std::vector of numbers or texts, or std::array of one of these; convert to other "
+        "types with data::Transform");
     static constexpr std::size_t columns = (detail::CsvKind<Member>::columns + ...);
     static constexpr bool has_numbers = (detail::CsvKind<Member>::is_number || ...);
     static std::string kinds() {
@@ -171,7 +206,8 @@ class CsvDataset {
   };
 
  public:
-  explicit CsvDataset(std::string path, CsvOptions const& options = {}) : missing_(options.missing) {
+  explicit CsvDataset(std::string path, CsvOptions const& options = {})
+      : missing_(options.missing), list_separator_(options.list_separator) {
     auto table = open(std::move(path), options);
     if (options.columns.empty() &&
         (options.header == CsvHeader::first_line || (options.header == CsvHeader::automatic && names_columns(*table))))
@@ -230,8 +266,8 @@ class CsvDataset {
     auto const look = [&](auto& member) {
       for (auto& cell : detail::csv_cells(member)) {
         auto const field = row.next();
-        if constexpr (!std::same_as<std::remove_reference_t<decltype(cell)>, std::string>) {
-          bool const reads = detail::parse_number(field.text, cell, missing_) != std::errc::invalid_argument;
+        if constexpr (detail::is_csv_number<std::remove_reference_t<decltype(cell)>>) {
+          bool const reads = parse(field, cell) != std::errc::invalid_argument;
           any_word |= !reads;
           any_number |= reads && detail::holds_number(cell);
         }
@@ -242,16 +278,28 @@ class CsvDataset {
   }
 
   template <class T>
+  std::errc parse(detail::CsvField const& field, T& cell) const {
+    if constexpr (detail::is_csv_list<T>) {
+      if (!field.doubled) return detail::parse_list(field.text, list_separator_, cell);
+      std::string text;
+      field.copy_to(text);
+      return detail::parse_list(text, list_separator_, cell);
+    } else {
+      return detail::parse_number(field.text, cell, missing_);
+    }
+  }
+  template <class T>
   void read(T& cell, std::size_t number, detail::CsvField const& field, detail::CsvRow const& row) const {
     if constexpr (!std::same_as<T, std::string>) {
-      auto const error = detail::parse_number(field.text, cell, missing_);
+      auto const error = parse(field, cell);
       if (error != std::errc{}) {
         row.fail(field.begin,
-                 "column " + std::to_string(number) + ": expected " + detail::csv_kind<T>() + ", found " +
-                     detail::excerpt(field.text) +
+                 "column " + std::to_string(number) + ": expected " + (detail::is_csv_list<T> ? "a list, each " : "") +
+                     detail::csv_kind<T>() + ", found " + detail::excerpt(field.text) +
                      (error == std::errc::result_out_of_range ? ", which is out of range for its type" : "") +
                      "; mend the field, or change the member's type or the header option" +
-                     (detail::is_optional_number<T> ? ", or name the word in CsvOptions::missing" : ""));
+                     (detail::is_optional_number<T> ? ", or name the word in CsvOptions::missing" : "") +
+                     (detail::is_csv_list<T> ? ", or say in CsvOptions::list_separator what stands in between" : ""));
       }
     } else {
       field.copy_to(cell);
@@ -260,6 +308,7 @@ class CsvDataset {
 
   std::shared_ptr<detail::CsvTable const> table_;
   std::vector<std::string> missing_;
+  char list_separator_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -3,6 +3,7 @@
 // CASE optional_text: Lockstep: the members of a row of CsvDataset are std::string, bool
 // CASE no_aggregate: Lockstep: the row type of CsvDataset is not an aggregate
 // LINES 25
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ struct Row {
   int label = 0;
   std::string text;
 #if defined(CASE_vector)
-  std::vector<int> numbers;
+  std::vector<std::array<int, 2>> numbers;
 #elif defined(CASE_optional_text)
   std::optional<std::string> note;
 #elif defined(CASE_no_aggregate)
