@@ -281,6 +281,7 @@
 #include <lockstep/train/f1.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/keep_best.hpp>
+#include <lockstep/train/load_averages.hpp>
 #include <lockstep/train/loss_part.hpp>
 #include <lockstep/train/mean_iou.hpp>
 #include <lockstep/train/metric.hpp>

@@ -19,9 +19,16 @@
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
+#include <lockstep/train/load_averages.hpp>
 #include <lockstep/train/safetensors.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
+
+/// Which parameters of a checkpoint are taken.
+enum class Parameters {
+  values,    ///< those that training goes on from
+  averages,  ///< those that an optim::Averaged kept, by which evaluations were made
+};
 
 /// A model with its parameters that predicts: no trainer, policy, optimizer or communicator. It holds no gradients.
 /// Used by one thread at a time; several predictors may run at once.
@@ -49,6 +56,12 @@ class Predictor {
   }
   Predictor(Model model, std::string const& path, int threads = 1)
       : Predictor(std::move(model), path, NamesInFile{}, threads) {}
+  /// Loads what training saved in a checkpoint.   @throws DataError also when averages are wanted and there are none
+  Predictor(Model model, std::string const& path, Parameters which, int threads = 1)
+      : Predictor(std::move(model), threads) {
+    metadata_ = which == Parameters::averages ? load_averages(path, layout_, values_.span(), buffers_.span())
+                                              : load_parameters(path, layout_, values_.span(), buffers_.span());
+  }
   /// Takes the parameters (and buffers) of a trainer at hand, in the order of its arenas.
   /// @throws ShapeError when an arena is not of this model's size
   Predictor(Model model, std::span<float const> values, std::span<float const> buffers = {}, int threads = 1)

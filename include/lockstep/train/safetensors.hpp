@@ -178,6 +178,13 @@ struct SafetensorsFile {
     return out;
   }
 
+  /// The same without what Lockstep itself keeps there.
+  [[nodiscard]] Metadata texts() const {
+    auto out = metadata();
+    std::erase_if(out, [](auto const& text) { return text.first.starts_with("lockstep."); });
+    return out;
+  }
+
   /// Copies the tensors that are named into their arenas, which only change when all is well.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const {
@@ -276,10 +283,7 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
   return detail::naming_file(path, [&] {
     detail::SafetensorsFile const file(path);
     file.read(path, layout, values.data(), buffers.data(), {}, names);
-    Metadata texts;
-    for (auto& text : file.metadata())
-      if (!text.first.starts_with("lockstep.")) texts.push_back(std::move(text));
-    return texts;
+    return file.texts();
   });
 }
 
