@@ -2,7 +2,6 @@
 // compare DIR DIR…: puts runs side by side that were saved with --save-dir, the first of them the baseline: how fast
 // each was, whether they learned the same, and what bounds the speed-up on this machine.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -44,19 +43,17 @@ constexpr double loss_bound = 0.02;
 double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
 
 // Flags that say where and how a run computes, or what it leaves; the size of its batches shows in its steps.
-constexpr std::array<std::string_view, 25> no_matter{
-    "backend",     "batch-size",      "bucket-cap-mb", "check-replicas-every", "checkpoint-every",
-    "config",      "devices",         "engine",        "global-batch-size",    "keep-checkpoints",
-    "local-rank",  "master-addr",     "master-port",   "max-restarts",         "nproc",
-    "num-workers", "parallel",        "prefetch",      "reproducible",         "resume",
-    "save-dir",    "shard-optimizer", "threads",       "timed-products",       "trace"};
+constexpr std::string_view no_matter =
+    " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
+    "keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers parallel predictions prefetch "
+    "reproducible resume save-dir shard-optimizer threads timed-products trace ";
 
 std::map<std::string, std::string> settings_of(json::Value const& run) {
   std::map<std::string, std::string> all;
   auto const* const settings = run.find("settings");
   if (!settings) return all;
   for (auto const& [name, value] : settings->object())
-    if (std::find(no_matter.begin(), no_matter.end(), name) == no_matter.end())
+    if (no_matter.find(" " + std::string(name) + " ") == std::string_view::npos)
       all[name] = json::Writer().value(value).text();
   return all;
 }

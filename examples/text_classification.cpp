@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a transformer to tell texts apart: news by topic, reviews by sentiment, files by pattern, or, without --data,
 // source texts of this machine by what they belong to.
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,11 +32,14 @@ struct Options : app::Options {
   nn::TransformerEncoder::Options sizes{.layers = 2, .width = 128, .heads = 4, .feed_forward = 256, .dropout = 0.1};
   Index max_length = 128, vocabulary = 20000;
   app::Precision precision = app::Precision::fp32;
+  std::string predictions;
 
   void flags(app::Command& command) {
     transformer_flags::add(command, sizes);
     command.add("--max-length", max_length, 1, 8192, "Words of a text that are read");
     command.add("--vocabulary", vocabulary, 3, 10000000, "Words that are known at most");
+    command.add("--predictions", predictions,
+                "Receives, as CSV, what is predicted for the evaluation's texts at the end");
   }
 };
 
@@ -164,6 +170,8 @@ Texts load(Options const& options) {
 void check(Options const& options) {
   transformer_flags::check(options.sizes);
   app::check_samples(options, load(options).training.size());
+  if (!options.predictions.empty())
+    static_cast<void>(train::AtomicFile(options.predictions));  // can be, and is not yet
 }
 
 int train_rank(app::Training<Options>& training) {
@@ -184,10 +192,21 @@ int train_rank(app::Training<Options>& training) {
 
   std::string classes;
   for (auto const& name : texts.classes) classes += name + "\n";
+  auto const predict = [&](auto& trainer) {
+    if (options.predictions.empty()) return;
+    auto const name = [&](Index label) { return texts.classes[static_cast<std::size_t>(label)]; };
+    train::write_predictions(
+        options.predictions, trainer, evaluation, {"text", "label", "predicted"},
+        [&](auto const& logits, auto const& batch, Index k) {
+          auto const* const first = &logits.value(k, 0);
+          auto const predicted = std::max_element(first, first + logits.extent(1)) - first;
+          return std::tuple{batch.positions()(k), name(batch[&Article::label].values(k)), name(predicted)};
+        });
+  };
   training.fit(Classifier{options, vocabulary.size(), std::ssize(texts.classes)},
                optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&Article::label}},
-               {{"vocabulary", vocabulary.to_text()}, {"classes", classes}});
+               {{"vocabulary", vocabulary.to_text()}, {"classes", classes}}, predict);
   return 0;
 }
 

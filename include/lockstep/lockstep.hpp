@@ -298,6 +298,7 @@
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trainer.hpp>
 #include <lockstep/train/trainer_state.hpp>
+#include <lockstep/train/write_predictions.hpp>
 
 #include <lockstep/scaling/profile_of.hpp>
 #include <lockstep/scaling/speed_up.hpp>

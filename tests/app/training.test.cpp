@@ -204,6 +204,40 @@ TEST_CASE("fit trains the model that it is given") {
   }
 }
 
+TEST_CASE("what is to be done then is done with the trainer once the run is over, and not of one that is not") {
+  app::Options options;
+  options.program = "training.test";
+  options.threads = 1;
+  options.batch_size = 10;
+  options.epochs = 1;
+  options.resume = app::Options::automatic;
+  lockstep_test::TemporaryFolder const folder;
+  options.save_dir = folder / "";
+  std::vector<float> slopes;
+  auto const fit = [&](launch::World world) {
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    training.fit(Line{}, optim::SGD{}, loader, train::NoEvaluation{}, {}, [&](auto& trainer) {
+      slopes.push_back(trainer.values()[0]);
+      CHECK(std::filesystem::exists(options.save_dir + "/run.json"));
+    });
+  };
+  options.dry_run = true;
+  fit({});
+  options.dry_run = false;
+  launch::World stopped;
+  auto const request = std::make_shared<launch::StopRequest>();
+  CHECK(request->take(SIGTERM));
+  stopped.stop_request = request;
+  fit(stopped);
+  CHECK(slopes.empty());
+  fit({});
+  fit({});  // it was over
+  REQUIRE(slopes.size() == 2);
+  CHECK(slopes[0] != 0);
+  CHECK(slopes[1] == slopes[0]);
+}
+
 TEST_CASE("--precision chooses what activations are stored as, where a program offers it") {
   OptionsWithPrecision options;
   options.program = "training.test";

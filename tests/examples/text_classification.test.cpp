@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,22 @@ void check_trace(std::string const& directory) {
     CHECK_MESSAGE(contains(layers, name), name);
 }
 
+// A line for each text in order, with as many right as the evaluation says.
+void check_predictions(std::string const& csv, int texts, double accuracy) {
+  std::istringstream lines(csv);
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "text,label,predicted");
+  int right = 0, count = 0;
+  for (; std::getline(lines, line); ++count) {
+    auto const label = line.find(','), predicted = line.rfind(',');
+    CHECK(line.substr(0, label) == std::to_string(count));
+    right += line.substr(label + 1, predicted - label - 1) == line.substr(predicted + 1);
+  }
+  CHECK(count == texts);
+  CHECK(right == doctest::Approx(accuracy * texts));
+}
+
 }  // namespace
 
 TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for bit, and single nearly") {
@@ -71,9 +88,9 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   save(folder, "train.csv", news(0, 100));  // 100 = 8 steps of 12 and a short one
   save(folder, "test.csv", news(3, 30));
   auto const single = trained(folder, "single", {});
-  auto const dp = trained(folder, "dp", {"--parallel", "dp", "--devices", "2"});
+  auto const dp = trained(folder, "dp", {"--parallel", "dp", "--devices", "2", "--predictions", folder / "dp.csv"});
   auto const threads = trained(folder, "threads", {"--parallel", "ddp", "--devices", "2"});
-  auto const processes = trained(folder, "processes", {"--nproc", "2"});
+  auto const processes = trained(folder, "processes", {"--nproc", "2", "--predictions", folder / "processes.csv"});
   CHECK(sha(dp).size() == 64);
   CHECK(sha(dp) == sha(threads));
   CHECK(sha(dp) == sha(processes));
@@ -81,6 +98,9 @@ TEST_CASE("dp, ddp over threads and ddp over processes learn the same, bit for b
   auto const loss = [](json::Value const& run) { return run.at("final").at("eval_loss").number(); };
   CHECK(std::abs(loss(single) - loss(dp)) <= 1e-3);
   CHECK(loss(dp) == loss(processes));
+  auto const predictions = read_file(folder / "dp.csv");
+  CHECK(predictions == read_file(folder / "processes.csv"));
+  check_predictions(predictions, 30, dp.at("final").at("eval_accuracy").number());
 
   SUBCASE("as do repeated runs, whatever workers, threads, prefetch and buckets") {
     CHECK(sha(trained(folder, "again", {"--nproc", "2", "--trace"})) == sha(dp));

@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include <lockstep/app/detail/additions.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
+#include <lockstep/app/detail/not_over.hpp>
 #include <lockstep/app/detail/optimizer_settings.hpp>
 #include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/app/detail/run_labels.hpp>
@@ -117,13 +117,15 @@ class Training : public detail::Additions {
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
   /// leaves metrics.jsonl, metrics.csv, run.json and checkpoints/ in --save-dir; `metadata` is saved with the
   /// parameters. Its learning rate is that of --lr, and its weight decay that of --weight-decay where the flag is
-  /// given.
+  /// given. then(trainer) is called on all ranks once the run is over, and also where it was over before, but not of
+  /// one that was stopped, --dry-run or --doctor: to write predictions, for instance.
   /// @returns how the run went
   /// @throws what the trainer throws, DataError when --save-dir cannot be written to, and ConfigError for a second fit
   /// where there is one, or a learning rate of the optimizer's own that would be lost
-  template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation>
+  template <class Model, class Optimizer, class Loader, class Evaluation = train::NoEvaluation,
+            class Then = detail::NothingThen>
   train::RunRecord fit(Model model, Optimizer optimizer, Loader& loader, Evaluation const& evaluation = {},
-                       train::Metadata const& metadata = {}) const {
+                       train::Metadata const& metadata = {}, Then const& then = {}) const {
     if (fitted_ && !options_.save_dir.empty())
       throw ConfigError(
           "Training::fit: a second one, and --save-dir has the files of the first, with which it would be taken to be "
@@ -132,36 +134,26 @@ class Training : public detail::Additions {
     detail::take_settings(options_, optimizer);
     if constexpr (requires { options_.precision; }) {
       if (options_.precision == Precision::bf16)
-        return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
+        return fit_as(nn::InBfloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata, then);
       if (options_.precision == Precision::fp16)
-        return fit_as(nn::InFloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata);
+        return fit_as(nn::InFloat16<Model>(std::move(model)), optimizer, loader, evaluation, metadata, then);
     }
-    return fit_as(std::move(model), optimizer, loader, evaluation, metadata);
+    return fit_as(std::move(model), optimizer, loader, evaluation, metadata, then);
   }
 
  private:
   static constexpr bool has_precision = requires(Options const& options) { options.precision; };
 
-  /// A run that goes on for longer than it was to is not over, until it says so again.
-  struct NotOver final : train::Observer {
-    explicit NotOver(std::string path) : run_json(std::move(path)) {}
-    void start(train::StartReport const&) override {
-      std::error_code error;
-      std::filesystem::remove(run_json, error);
-    }
-    std::string run_json;
-  };
-
-  template <class Model, class Optimizer, class Loader, class Evaluation>
+  template <class Model, class Optimizer, class Loader, class Evaluation, class Then>
   train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
-                          train::Metadata const& metadata) const {
+                          train::Metadata const& metadata, Then const& then) const {
     return with_policy([&](auto policy) {
-      return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata);
+      return fit_with(std::move(policy), std::move(model), optimizer, loader, evaluation, metadata, then);
     });
   }
-  template <class Policy, class Model, class Optimizer, class Loader, class Evaluation>
+  template <class Policy, class Model, class Optimizer, class Loader, class Evaluation, class Then>
   train::RunRecord fit_with(Policy policy, Model model, Optimizer const& optimizer, Loader& loader,
-                            Evaluation const& evaluation, train::Metadata const& metadata) const {
+                            Evaluation const& evaluation, train::Metadata const& metadata, Then const& then) const {
     parallel::CollectiveCost all_reduce;
     if constexpr (requires { policy.communicator; })
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
@@ -187,7 +179,7 @@ class Training : public detail::Additions {
     std::optional<train::TensorBoard> events;
 #endif
     std::optional<train::KeepBest<decltype(trainer)>> best;
-    std::optional<NotOver> not_over;
+    std::optional<detail::NotOver> not_over;
     if (speaks()) {
       announce(trainer, loader);
       fit.observers.push_back(&progress);
@@ -216,6 +208,7 @@ class Training : public detail::Additions {
       note("what was the best by something else than --best-by is " + best->put_aside() + " now");
     if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
       save(record, trainer.layout(), trainer.values());
+    if (!record.stopped) then(trainer);
     return record;
   }
 

@@ -71,6 +71,11 @@ class DataLoader {
     }
     /// One batch per shard of the Split, in the shards' order.
     [[nodiscard]] std::span<Batch const> batches() const noexcept { return slot_->batches; }
+    /// Which samples of the dataset stand in the rows of one of them.
+    [[nodiscard]] std::span<Index const> samples(std::size_t shard) const noexcept {
+      auto const& of = slot_->shards[shard];
+      return std::span(of.indices).first(static_cast<std::size_t>(of.rows));
+    }
     [[nodiscard]] Index epoch() const noexcept { return slot_->epoch; }
     /// "sample 17 (clips/17.npy)": what stands in the row with this position, for messages; empty when none has it.
     [[nodiscard]] std::string name_at(Index position) const {

@@ -35,8 +35,7 @@ class CsvLog final : public Observer {
     metrics_ = report.metrics;
     std::string header;
     for (auto const* name : detail::log_columns) header += (header.empty() ? "" : ",") + std::string(name);
-    for (auto const& name : metrics_)
-      header += "," + (name.find_first_of(",\"\r\n") == std::string::npos ? name : detail::csv_quoted(name));
+    for (auto const& name : metrics_) header += "," + detail::csv_cell(name);
     auto const kept = file_.keep(report.resumed, [&](std::string const& line, Index row) {
       if (row > 1) return step_of(line, row);
       if (line == header) return Index{0};

@@ -8,6 +8,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::app::detail {
 
+/// What is done with a trainer once the run is over, unless a program says.
+struct NothingThen {
+  template <class Trainer>
+  void operator()(Trainer&) const {}
+};
+
 /// What a program adds to what the flags say, before it calls Training::fit.
 class Additions {
  public:

@@ -13,6 +13,11 @@ template <class Metric>
 inline constexpr bool counts_predictions = !requires(Metric & metric) {
   metric.add_loss(nn::Loss<HostSpace>{});
 };
+/// Whether it looks at predictions alone, of samples of which there may be no loss.
+template <class Metric>
+inline constexpr bool wants_no_loss = requires {
+  requires Metric::wants_no_loss;
+};
 
 template <class Device, class Prediction, class Batch, class... Metric>
 void count_prediction(Device& device, Prediction const& prediction, Batch const& batch, Metric&... metrics) {
@@ -34,13 +39,16 @@ template <class Device, class Context, class... Metric>
   return device.read(loss);
 }
 
-/// The loss of a batch that was brought to the device, and what metrics count of it.
+/// The loss of a batch that was brought to the device, and what metrics count of it. None where nobody wants it.
 template <class Device, class Model, class Context, class Brought, class Batch, class... Metric>
 [[nodiscard]] nn::Loss<HostSpace> evaluated(Device& device, Model const& model, Context& context,
                                             Brought const& brought, Batch const& batch, Metric&... metrics) {
   context.begin_micro_batch(nn::Mode::evaluation, 0);
   nn::detail::named_losses(context).clear();
-  if constexpr (!(counts_predictions<Metric> || ...)) {
+  if constexpr (sizeof...(Metric) > 0 && (wants_no_loss<Metric> && ...)) {
+    count_prediction(device, model.predict(context, brought), batch, metrics...);
+    return {};
+  } else if constexpr (!(counts_predictions<Metric> || ...)) {
     return count_loss(device, context, nn::loss_of(model, context, brought), metrics...);
   } else if constexpr (nn::HasForward<Model, Context, Brought>) {
     auto const loss = count_loss(device, context, model.forward(context, brought), metrics...);

@@ -13,4 +13,9 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
   return out + "\"";
 }
 
+/// The same, quoted only where it must be.
+[[nodiscard]] inline std::string csv_cell(std::string const& text) {
+  return text.find_first_of(",\"\r\n") == std::string::npos ? text : csv_quoted(text);
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

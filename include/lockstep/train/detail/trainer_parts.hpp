@@ -12,6 +12,12 @@ struct TrainerParts {
   [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
     return trainer.session_;
   }
+  /// The loader delivers one epoch, as for an evaluation.
+  template <class Trainer, class Loader>
+  static void start(Trainer& trainer, Loader& loader) {
+    trainer.session_.share_buffers();
+    trainer.start(loader, 0, 0, 1);
+  }
   template <class Trainer>
   [[nodiscard]] static auto& done(Trainer& trainer) noexcept {
     return trainer.done_;
