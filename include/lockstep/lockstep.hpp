@@ -280,6 +280,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/f1.hpp>
 #include <lockstep/train/fit_options.hpp>
+#include <lockstep/train/head_metric.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/load_averages.hpp>
 #include <lockstep/train/loss_part.hpp>

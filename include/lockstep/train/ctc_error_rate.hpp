@@ -36,7 +36,7 @@ class CtcErrorRate {
     static_assert(
         requires { prediction.layout; },
         "Lockstep: CtcErrorRate looks at logits: predict returns a Sequence. Where it returns several in a struct, a "
-        "metric of your own says of which; see docs/reference/model.md");
+        "train::HeadMetric says of which; see docs/reference/model.md");
     auto const column = batch[labels_];
     using Label = std::remove_const_t<std::remove_pointer_t<decltype(column.values.data)>>;
     static_assert(

@@ -52,7 +52,7 @@ void each_label(char const* metric, Prediction const& prediction, Column const& 
     static_assert(
         sizeof(Prediction) == 0,
         "Lockstep: Accuracy, TopKAccuracy and Auc look at logits: predict returns a Variable or a Sequence. Where it "
-        "returns several in a struct, a metric of your own says of which; see docs/reference/model.md");
+        "returns several in a struct, train::HeadMetric says of which; see docs/reference/model.md");
   }
 }
 
