@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,9 @@ requires requires { M::higher_is_better; }
 inline constexpr bool says_what_is_better<M> = requires { typename std::bool_constant<M::higher_is_better>; };
 
 }  // namespace detail
+
+template <class First, class... Others>
+struct Evaluations;
 
 /// What to evaluate on and what to count: `Evaluation{loader, Accuracy{&Article::label}}`. Does not own the loader.
 template <class Loader, class... Metrics>
@@ -38,9 +42,31 @@ struct Evaluation {
   std::tuple<Metrics...> metrics;
 
   explicit Evaluation(Loader& evaluation_loader, Metrics... m) : loader(evaluation_loader), metrics(std::move(m)...) {}
+
+  /// This one and another beside it, whose numbers are told as metrics behind this one's:
+  /// `Evaluation{validation, Accuracy{&Article::label}}.with("test", Evaluation{test, Accuracy{&Article::label}})` has
+  /// "accuracy", "test_loss" and "test_accuracy".
+  template <class OtherLoader, class... OtherMetrics>
+  [[nodiscard]] auto with(std::string name, Evaluation<OtherLoader, OtherMetrics...> const& other) const {
+    return Evaluations<Evaluation>{*this, {}}.with(std::move(name), other);
+  }
 };
 template <class Loader, class... Metrics>
 Evaluation(Loader&, Metrics...) -> Evaluation<Loader, Metrics...>;
+
+/// Several evaluations of one fit, which are made one after the other: the first, and others by name, as `with` adds
+/// them.
+template <class First, class... Others>
+struct Evaluations {
+  First first;
+  std::tuple<std::pair<std::string, Others>...> others;
+
+  template <class Loader, class... Metrics>
+  [[nodiscard]] auto with(std::string name, Evaluation<Loader, Metrics...> const& other) const {
+    return Evaluations<First, Others..., Evaluation<Loader, Metrics...>>{
+        first, std::tuple_cat(others, std::make_tuple(std::pair(std::move(name), other)))};
+  }
+};
 
 /// Trains without looking back.
 struct NoEvaluation {};
@@ -49,5 +75,24 @@ template <class T>
 inline constexpr bool is_evaluation = std::is_same_v<T, NoEvaluation>;
 template <class Loader, class... Metrics>
 inline constexpr bool is_evaluation<Evaluation<Loader, Metrics...>> = true;
+template <class First, class... Others>
+inline constexpr bool is_evaluation<Evaluations<First, Others...>> = true;
+
+namespace detail {
+
+/// f(prefix, evaluation) for each of a fit's, where names of the evaluation's numbers begin with the prefix.
+template <class F>
+void each_evaluation(NoEvaluation const&, F const&) {}
+template <class Loader, class... Metrics, class F>
+void each_evaluation(Evaluation<Loader, Metrics...> const& evaluation, F const& f) {
+  f(std::string(), evaluation);
+}
+template <class First, class... Others, class F>
+void each_evaluation(Evaluations<First, Others...> const& evaluations, F const& f) {
+  f(std::string(), evaluations.first);
+  std::apply([&](auto const&... other) { (f(other.first + "_", other.second), ...); }, evaluations.others);
+}
+
+}  // namespace detail
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -181,13 +181,15 @@ class Trainer {
   void check_replicas() { train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, done_.steps); }
 
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
-  /// with the averages of an optim::Averaged.   @collective with DistributedDataParallel
+  /// with the averages of an optim::Averaged; of several evaluations one after the other, in one report.
+  /// @collective with DistributedDataParallel
   /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others
-  template <class Loader, class... Metrics>
-  train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation) {
+  template <class Evaluation>
+  requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
+      evaluate(Evaluation const& evaluation) {
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
     train::detail::WithAverages<Optimizer, Session> const averaged(session_);
-    return evaluate(evaluation, train::detail::steps_of(evaluation, split()));
+    return evaluate_all(evaluation);
   }
 
   /// On the host: of a device, a copy that the next call overwrites.
@@ -209,6 +211,11 @@ class Trainer {
 
  private:
   friend struct train::detail::TrainerParts;
+  template <class Evaluation>
+  train::EvaluationReport evaluate_all(Evaluation const& evaluation) {
+    return train::detail::joined(
+        evaluation, [&](auto const& each) { return evaluate(each, train::detail::steps_of(each, split())); });
+  }
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
   train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
@@ -262,7 +269,7 @@ class Trainer {
       if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>)
         if (fit.evaluates()) {
           train::detail::WithAverages<Optimizer, Session> const averaged(session_);
-          fit.take(evaluate(evaluation, train::detail::steps_of(evaluation, split())));
+          fit.take(evaluate_all(evaluation));
         }
       fit.leave_step();
     }
@@ -315,7 +322,7 @@ class Trainer {
     start(loader, epoch, plan.begin(record.steps), epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
     micro_step(feed, epoch, true, false, options, record, [](auto...) {});
-    if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>) evaluate(evaluation, 1);
+    train::detail::each_evaluation(evaluation, [&](std::string const&, auto const& each) { evaluate(each, 1); });
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
   }
 

@@ -48,26 +48,32 @@ void add_order(parallel::Agreement& agreement, std::string const& what, Loader c
 }
 
 /// What each rank evaluates on.
-template <class Loader, class... Metrics>
-[[nodiscard]] parallel::Agreement agreement_of(Evaluation<Loader, Metrics...> const& evaluation) {
+template <class Evaluation>
+void add_evaluation(parallel::Agreement& agreement, Evaluation const& evaluations) {
+  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+    auto const what = prefix + "evaluation";
+    add_order(agreement, what, evaluation.loader);
+    if constexpr (requires { evaluation.loader.options().batch_size; })
+      agreement.add("batch size of the " + what, Index{evaluation.loader.options().batch_size});
+  });
+}
+template <class Evaluation>
+requires is_evaluation<Evaluation>
+[[nodiscard]] parallel::Agreement agreement_of(Evaluation const& evaluation) {
   parallel::Agreement agreement;
-  add_order(agreement, "evaluation", evaluation.loader);
+  add_evaluation(agreement, evaluation);
   return agreement;
 }
 
 /// How long and in which steps each rank trains, and how it evaluates.
 template <class FitOptions, class Loader, class Evaluation>
 [[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
-                                               [[maybe_unused]] Evaluation const& evaluation, Index batch_size) {
+                                               Evaluation const& evaluation, Index batch_size) {
   parallel::Agreement agreement;
   for (auto const& [name, value] : options.alike) agreement.add(name, value);
   add_order(agreement, "data", loader);
   agreement.add("batch size", batch_size);
-  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
-    add_order(agreement, "evaluation", evaluation.loader);
-    if constexpr (requires { evaluation.loader.options().batch_size; })
-      agreement.add("batch size of the evaluation", Index{evaluation.loader.options().batch_size});
-  }
+  add_evaluation(agreement, evaluation);
   for (auto const& name : metric_names(evaluation)) agreement.add("metric of the evaluation", name);
   agreement.add("epochs", options.epochs);
   agreement.add("largest number of steps", options.max_steps);

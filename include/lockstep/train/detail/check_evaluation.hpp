@@ -14,33 +14,42 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
-/// What an evaluation counts, by name.
+/// Which value of a metric is the best one.
+template <class M>
+[[nodiscard]] constexpr BestValue best_value_of() noexcept {
+  if constexpr (requires { M::higher_is_better; })
+    if (!M::higher_is_better) return BestValue::smallest;
+  return BestValue::largest;
+}
+
+/// f(name, which value is the best one) for each metric's value that evaluations tell of, and for the losses of those
+/// behind the first.
+template <class Evaluation, class F>
+void each_name(Evaluation const& evaluations, F const& f) {
+  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+    if (!prefix.empty()) f(prefix + "loss", BestValue::smallest);
+    auto const each_of = [&]<class M>(M const& metric) {
+      each_value(metric, [&](std::string const& name, double) { f(prefix + name, best_value_of<M>()); });
+    };
+    std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
+  });
+}
+
+/// What evaluations count, by name.
 template <class Evaluation>
-[[nodiscard]] std::vector<std::string> metric_names([[maybe_unused]] Evaluation const& evaluation) {
+[[nodiscard]] std::vector<std::string> metric_names(Evaluation const& evaluation) {
   std::vector<std::string> names;
-  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>)
-    std::apply(
-        [&](auto const&... metric) {
-          (each_value(metric, [&](std::string const& name, double) { names.push_back(name); }), ...);
-        },
-        evaluation.metrics);
+  each_name(evaluation, [&](std::string const& name, BestValue) { names.push_back(name); });
   return names;
 }
 
 /// Which value of the metric of that name is the best one; of the loss, which is none of them, it does not matter.
 template <class Evaluation>
-[[nodiscard]] BestValue best_value([[maybe_unused]] Evaluation const& evaluation,
-                                   [[maybe_unused]] std::string const& name) {
+[[nodiscard]] BestValue best_value(Evaluation const& evaluation, std::string const& name) {
   auto best = BestValue::largest;
-  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
-    auto const ask = [&]<class M>(M const& metric) {
-      if constexpr (requires { M::higher_is_better; })
-        each_value(metric, [&](std::string const& its, double) {
-          if (name == its && !M::higher_is_better) best = BestValue::smallest;
-        });
-    };
-    std::apply([&](auto const&... metric) { (ask(metric), ...); }, evaluation.metrics);
-  }
+  each_name(evaluation, [&](std::string const& its, BestValue of_it) {
+    if (name == its) best = of_it;
+  });
   return best;
 }
 
@@ -63,13 +72,13 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
                       data::Split const& split) {
   std::string known = "loss";
   bool judges = options.judge_by == known;
-  if constexpr (!std::is_same_v<Evaluation, NoEvaluation>) {
-    if (static_cast<void const*>(&evaluation.loader) == &loader)
+  each_evaluation(evaluation, [&](std::string const&, auto const& each) {
+    if (static_cast<void const*>(&each.loader) == &loader)
       throw ConfigError(
           "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
           "second one, if need be of the same dataset");
-    steps_of(evaluation, split);
-  }
+    steps_of(each, split);
+  });
   std::vector<std::string> taken(log_columns.begin(), log_columns.end());
   for (auto const& name : metric_names(evaluation)) {
     if (std::find(taken.begin(), taken.end(), name) != taken.end())

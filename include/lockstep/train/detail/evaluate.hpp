@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -107,6 +108,22 @@ template <class Session, class Loader, class... Metrics>
   auto const add = [&](std::string const& name, double value) { report.metrics.emplace_back(name, value); };
   std::apply([&](auto const&... metric) { (each_value(metric, add), ...); }, parts[0].metrics);
   return report;
+}
+
+/// evaluate(evaluation) of each, in the first one's report: the numbers of the others are metrics of it, by their name.
+template <class Evaluation, class Evaluate>
+[[nodiscard]] EvaluationReport joined(Evaluation const& evaluations, Evaluate const& evaluate) {
+  EvaluationReport all;
+  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+    auto report = evaluate(evaluation);
+    if (prefix.empty()) {
+      all = std::move(report);
+      return;
+    }
+    all.metrics.emplace_back(prefix + "loss", report.loss);
+    for (auto const& [name, value] : report.metrics) all.metrics.emplace_back(prefix + name, value);
+  });
+  return all;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
