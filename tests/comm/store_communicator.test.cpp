@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -134,6 +135,41 @@ TEST_CASE("one rank warns for all that wait") {
   for (int const rank : {0, 1})
     CHECK_THROWS_AS(std::rethrow_exception(errors[static_cast<std::size_t>(rank)]), lockstep::RankStalled);
   CHECK(warnings == 1);
+}
+
+TEST_CASE("a store that stands still is the first rank's, which all wait for: warned of, and given up at the limit") {
+  launch::detail::File const door(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::listen(door.get(), 2) == 0);  // on a port that the system chooses
+  sockaddr_in6 name{};
+  socklen_t bytes = sizeof name;
+  REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+  std::thread server([&] {
+    launch::detail::File const guest(::accept(door.get(), nullptr, nullptr));
+    auto const welcome =
+        launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done), {}, {});
+    (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+    char all[4096];
+    while (::recv(guest.get(), all, sizeof all, 0) > 0) continue;
+  });
+  {
+    launch::World world{.rank = 1, .size = 2, .engine = launch::Engine::store};
+    std::string warning;
+    world.limits = {.warn_seconds = 0.05, .stall_seconds = 0.5};
+    world.warn = [&](std::string const& text) { warning += text; };
+    world.segment = launch::SharedSegment::between_threads(2, 7);
+    world.store = std::make_shared<launch::Store>(
+        launch::Store::Options{.port = ntohs(name.sin6_port), .job = 7, .rank = 1, .size = 2, .silence_seconds = 0.2});
+    comm::AnyCommunicator c(comm::StoreCommunicator{world});
+    try {
+      c.barrier();
+      FAIL("nobody came");
+    } catch (lockstep::RankStalled const& error) {
+      CHECK(error.rank() == 0);
+      CHECK(std::string(error.what()).find("(barrier) for rank 0. The limit is over") != std::string::npos);
+    }
+    CHECK(warning.find("(barrier) for rank 0; still waiting") != std::string::npos);
+  }
+  server.join();
 }
 
 TEST_CASE("who does not come to a group is named by its place in the run") {

@@ -263,6 +263,33 @@ TEST_CASE("a rank that finds no store says where it looked") {
                        doctest::Contains("rank 0 was not found on localhost"), lockstep::ConfigError);
 }
 
+TEST_CASE("who was refused says so, also when the store is gone since") {
+  auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 2});
+  launch::detail::StoreAddress const at{"localhost", 0, 5, 1, 2, 0.6};
+  launch::detail::MeetingPoint const point{"localhost", {server->port()}, 5};
+  auto const first = launch::detail::find_store(at, point);
+  std::thread closes([&] {
+    ::usleep(200'000);
+    server.reset();
+  });
+  CHECK_THROWS_WITH_AS((void)launch::detail::find_store(at, point), doctest::Contains("rank 1 has come already"),
+                       lockstep::ConfigError);
+  closes.join();
+}
+
+TEST_CASE("a store that is gone before all have come is the first rank's, who says why") {
+  auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 3});
+  launch::detail::StoreAddress const at{"localhost", server->port(), 5, 1, 3};
+  World world;
+  world.rank = 1;
+  world.size = 3;
+  world.store = std::make_shared<launch::Store>(at);
+  launch::detail::StoreLine news(at, launch::detail::StoreLineKind::news);
+  server.reset();
+  CHECK_THROWS_WITH_AS(launch::detail::meet(world, news, 600),
+                       doctest::Contains("rank 0 had come and was gone before all ranks had"), lockstep::ConfigError);
+}
+
 TEST_CASE("a rank that ends after it has come, and before all have, is named at once") {
   launch::StoreServer const server({.job = 5, .size = 3});
   launch::detail::StoreAddress const first{"localhost", server.port(), 5, 0, 3};
@@ -435,6 +462,29 @@ TEST_CASE("a killed rank is named by all survivors, and reported once") {
                            (apart ? ", or its host cannot be reached\n" : "\n")));
     CHECK(report.find('\n') == report.size() - 1);
   }
+}
+
+TEST_CASE("rank: gives up the first" * doctest::skip()) {
+  be_joined_rank([](World& world) -> int {
+    Scratch::write("ready" + std::to_string(world.rank), "yes");
+    while (Scratch::read("stands").empty()) ::usleep(500);
+    throw lockstep::RankStalled(0, "rank " + std::to_string(world.rank) + " waits for rank 0");
+  });
+}
+
+TEST_CASE("who gives up a first rank that stands still on another host tells so itself") {
+  NothingLeft const nothing_left;
+  Scratch const scratch;
+  auto const pids = start_ranks(3, "rank: gives up the first", true);
+  for (int rank = 0; rank < 3; ++rank) await_file("ready" + std::to_string(rank));
+  ::kill(pids[0], SIGSTOP);
+  Scratch::write("stands", "yes");
+  CHECK(end_of(pids[1]) == 1);
+  CHECK(end_of(pids[2]) == 1);
+  CHECK(contains(Scratch::read("report"), "failed: rank 1 waits for rank 0"));  // one rank of its host
+  CHECK_FALSE(contains(Scratch::read("report"), "rank 2"));
+  ::kill(pids[0], SIGKILL);
+  (void)end_of(pids[0]);
 }
 
 TEST_CASE("rank: has ended when another is lost" * doctest::skip()) {

@@ -5,6 +5,7 @@
 
 #include <lockstep/launch/store_server.hpp>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -56,9 +57,10 @@ std::string hello_of(std::uint64_t magic, std::uint32_t version, std::uint64_t j
 std::string news_until(StoreLine& line, int rank) {
   std::string out;
   for (int last = -1; last != rank;) {
-    auto const message = line.receive(deadline_in(5), "news");
-    last = message.rank;
-    out += std::to_string(last) + (message.what == StoreReply::rank_ended ? " ended, " : " lost, ");
+    auto const message = line.wait(deadline_in(5));
+    REQUIRE(message);
+    last = message->rank;
+    out += std::to_string(last) + (message->what == StoreReply::rank_ended ? " ended, " : " lost, ");
   }
   return out;
 }
@@ -180,11 +182,14 @@ TEST_CASE("who waits already is told when a rank is lost") {
   StoreLine waits(to(server, 0, 2), StoreLineKind::calls);
   waits.send(StoreCall::get, "never", {});
   waits.send(StoreCall::set, "mark", "x");
-  CHECK(waits.receive(deadline_in(5), "mark").what == StoreReply::done);  // so the server knows that it waits
+  auto const marked = waits.wait(deadline_in(5));
+  REQUIRE(marked);
+  CHECK(marked->what == StoreReply::done);  // so the server knows that it waits
   { StoreLine const dies(to(server, 1, 2), StoreLineKind::calls); }
-  auto const told = waits.receive(deadline_in(5), "never");
-  CHECK(told.what == StoreReply::lost);
-  CHECK(told.rank == 1);
+  auto const told = waits.wait(deadline_in(5));
+  REQUIRE(told);
+  CHECK(told->what == StoreReply::lost);
+  CHECK(told->rank == 1);
 }
 
 TEST_CASE("who waits too long for a value, or for a server, says for what") {
@@ -233,6 +238,36 @@ TEST_CASE("a server that takes nothing for a while is waited for, and not for ev
     server.join();
     if (reads) CHECK(taken > 16 * launch::detail::most_store_bytes);
   }
+}
+
+TEST_CASE("a server that stands still does not say who is missing; what it says later answers nothing else") {
+  OtherServer const other;
+  std::atomic<bool> goes_on{false};
+  std::thread server([&] {
+    launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
+    auto const say = [&](StoreReply what, std::string const& key, std::string const& value) {
+      auto const message = launch::detail::store_message(static_cast<std::uint8_t>(what), key, value);
+      (void)::send(guest.get(), message.data(), message.size(), MSG_NOSIGNAL);
+    };
+    say(StoreReply::done, {}, {});
+    while (!goes_on) ::usleep(1000);
+    say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to who is missing
+    say(StoreReply::gathered, "sum", {});
+    say(StoreReply::done, {}, "value");
+    char last = 0;
+    while (::recv(guest.get(), &last, 1, 0) > 0) continue;
+  });
+  {
+    Store store({"127.0.0.1", other.port(), 7, 1, 2, 5, 5, 0.2});
+    int const members[]{0, 1};
+    auto const began = Clock::seconds();
+    CHECK_FALSE(store.missing("sum", members));
+    CHECK(Clock::seconds() - began < 4);
+    goes_on = true;
+    CHECK(store.get("name") == "value");
+    CHECK(store.gathered("sum", [](Store::Part) {}));
+  }
+  server.join();
 }
 
 TEST_CASE("a rank that is busy for longer than silence may last is not lost") {
@@ -321,15 +356,16 @@ TEST_CASE("what ranks give under a name comes to them, by rank; then the name is
   Store store(to(server, 0, 3)), other(to(server, 2, 3));
   StoreLine news(to(server, 0, 3), StoreLineKind::news);
   int const members[] = {2, 1, 0};
+  auto const missing = [&] { return store.missing("x", members).value(); };
   for (std::string const more : {"", "!"}) {
     store.contribute("x", "a" + more, 2);
-    CHECK(store.missing("x", members) == std::vector<int>{0, 1});
+    CHECK(missing() == std::vector{2, 1});
     std::string all;
     auto const take = [&](Store::Part part) { all += std::to_string(part.rank) += part.bytes; };
     CHECK_FALSE(store.gathered("x", take));
     other.contribute("x", "b" + more, 2);
     while (!other.gathered("x", take)) REQUIRE(launch::detail::readable(other.descriptor(), deadline_in(5)));
-    CHECK(store.missing("x", members).empty());
+    CHECK(missing().empty());
     CHECK(store.gathered("x", take));
     CHECK_FALSE(store.gathered("x", take));
     CHECK(all == "0a" + more + "2b" + more + "0a" + more + "2b" + more);
@@ -347,10 +383,15 @@ TEST_CASE("what is too long, or no message, ends the connection") {
     head.what = known ? 1 : 99;
     head.value_bytes = known ? launch::detail::most_store_bytes + 1 : 0;
     line.send(launch::detail::store_bytes(head));
-    CHECK_THROWS_WITH_AS((void)line.receive(deadline_in(5), "x"), doctest::Contains("has lost the store"),
-                         CommunicationError);
+    CHECK_THROWS_WITH_AS((void)line.wait(deadline_in(5)), doctest::Contains("has lost the store"), CommunicationError);
   }
   CHECK(news_until(news, 1) == "1 lost, ");
+}
+
+TEST_CASE("what answers nothing is told apart from a store that nobody opened") {
+  OtherServer const silent;
+  CHECK_THROWS_WITH_AS(Store({"127.0.0.1", silent.port(), 7, 1, 2, 0.1, 5, 0.1}),
+                       doctest::Contains("has not answered rank 1; it is another program"), ConfigError);
 }
 
 TEST_CASE("what answers as no store does is refused, and a name that nobody knows is told as such") {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,7 +62,7 @@ class Store {
   /// @throws CommunicationError when the server cannot be reached
   template <class Take>
   [[nodiscard]] bool gathered(std::string const& name, Take&& take) {
-    while (auto message = line_.next()) keep(std::move(*message));
+    while (auto message = line_.next()) static_cast<void>(keep(*message));
     auto const found = gathered_.find(name);
     if (found == gathered_.end()) return false;
     std::string_view rest = found->second;
@@ -75,14 +76,23 @@ class Store {
     gathered_.erase(found);
     return true;
   }
-  /// Which of the ranks have not contributed under the name so far, by their place in `members`; this rank has.
-  [[nodiscard]] std::vector<int> missing(std::string_view name, std::span<int const> members) {
-    auto const text = call(detail::StoreCall::contributors, name, {});
+  /// Which of the ranks have not contributed under the name so far; this rank has. None where the server does not say
+  /// so within `silence_seconds`: whoever runs it stands still.
+  /// @throws CommunicationError when the server cannot be reached
+  [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members) {
+    if (!line_.takes()) return std::nullopt;
+    send(detail::StoreCall::contributors, name, {});
+    auto const answer = this->answer(deadline_in(line_.address().silence_seconds), name);
+    if (!answer) {
+      ++late_;
+      return std::nullopt;
+    }
+    auto const& text = *answer;
     std::vector<int> come(text.size() / sizeof(int)), out;
     if (come.empty()) return out;  // the last one has come meanwhile, and the name is free again
     std::memcpy(come.data(), text.data(), come.size() * sizeof(int));
-    for (std::size_t i = 0; i < members.size(); ++i)
-      if (std::find(come.begin(), come.end(), members[i]) == come.end()) out.push_back(static_cast<int>(i));
+    for (int const rank : members)
+      if (std::find(come.begin(), come.end(), rank) == come.end()) out.push_back(rank);
     return out;
   }
   /// Readable when the server has sent something.
@@ -101,27 +111,39 @@ class Store {
   }
   std::string call(detail::StoreCall what, std::string_view key, std::string_view value) {
     send(what, key, value);
-    auto const deadline = deadline_in(line_.address().wait_seconds);
-    for (;;) {
-      auto message = line_.receive(deadline, key);
-      switch (message.what) {
-        case detail::StoreReply::done:
-          return std::move(message.value);
+    if (auto text = answer(deadline_in(line_.address().wait_seconds), key)) return std::move(*text);
+    throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " has waited in vain for '" +
+                             std::string(key) + "' of " + line_.where());
+  }
+  /// To what was asked last; none when it has not come by then.
+  std::optional<std::string> answer(Deadline deadline, std::string_view key) {
+    while (auto message = line_.wait(deadline)) {
+      if (keep(*message)) continue;
+      switch (message->what) {
         case detail::StoreReply::lost:
-          throw RankLost(message.rank, message.value + "; rank " + std::to_string(line_.address().rank) +
-                                           " was waiting for '" + std::string(key) + "'");
+          throw RankLost(message->rank, message->value + "; rank " + std::to_string(line_.address().rank) +
+                                            " was waiting for '" + std::string(key) + "'");
         case detail::StoreReply::refused:
-          throw ConfigError("Store: " + line_.where() + " refuses: " + message.value);
+          throw ConfigError("Store: " + line_.where() + " refuses: " + message->value);
         default:
-          keep(std::move(message));
+          return std::move(message->value);
       }
     }
+    return std::nullopt;
   }
-  void keep(detail::StoreLine::Message message) {
-    if (message.what == detail::StoreReply::gathered) gathered_[std::move(message.key)] = std::move(message.value);
+  /// Whether the message is no answer that anybody waits for.
+  bool keep(detail::StoreLine::Message& message) {
+    if (message.what == detail::StoreReply::gathered) {
+      gathered_[std::move(message.key)] = std::move(message.value);
+      return true;
+    }
+    if (late_ == 0) return false;
+    --late_;
+    return true;
   }
 
   detail::StoreLine line_;
+  int late_ = 0;  // answers to come for which nobody waits any more
   std::map<std::string, std::string> gathered_;
 };
 

@@ -197,7 +197,7 @@ class StoreServer {
       refusal = who + " of " + std::to_string(hello.size) + " has no place among " + std::to_string(options_.size);
     else if (std::any_of(guests_.begin(), guests_.end(),
                          [&](Guest const& g) { return !g.over && g.rank == hello.rank && g.kind == hello.kind; }))
-      refusal = who + " has come already";
+      refusal = who + " has come already; each rank needs a number, each run a port of its own";
     if (!refusal.empty()) {
       reply(guest, detail::StoreReply::refused, refusal);
       send(guest);

@@ -2,6 +2,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -21,16 +22,11 @@ class PeerWatch {
   PeerWatch(launch::World world, std::vector<int> members) : world_(std::move(world)), members_(std::move(members)) {}
 
   [[nodiscard]] launch::World const& world() const noexcept { return world_; }
-  [[nodiscard]] std::string who(int rank) const {
-    auto const run_rank = members_[static_cast<std::size_t>(rank)];
-    return world_.segment ? world_.segment->control().who(run_rank) : "rank " + std::to_string(run_rank);
-  }
-  [[nodiscard]] std::string me() const {
-    return world_.segment ? world_.segment->control().who(world_.rank) : "rank " + std::to_string(world_.rank);
-  }
+  [[nodiscard]] std::string who(int rank) const { return who_of_run(members_[static_cast<std::size_t>(rank)]); }
+  [[nodiscard]] std::string me() const { return who_of_run(world_.rank); }
 
-  /// Returns when `done()`. `doing()` tells in what this rank waits, `missing()` which ranks of the group have not come
-  /// to it: none where that is not known.
+  /// Returns when `done()`. `doing()` tells in what this rank waits, `missing()` which ranks of the run it waits for:
+  /// none where that is not known.
   /// @throws RankLost when a rank has failed, or has ended for a while; RankStalled after the limit
   template <class Done, class Doing>
   void until(Done const& done, Doing const& doing) const {
@@ -60,10 +56,8 @@ class PeerWatch {
       if (done()) return;  // it was on its way
       auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
       if (whom.empty()) told += ", which every rank has started; for which one is not determined";
-      for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who(rank);
-      if (stalls)
-        throw RankStalled(whom.empty() ? -1 : members_[static_cast<std::size_t>(whom.front())],
-                          told + ". The limit is over");
+      for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who_of_run(rank);
+      if (stalls) throw RankStalled(whom.empty() ? -1 : whom.front(), told + ". The limit is over");
       warned = true;
       if (world_.warn && speaks(whom)) world_.warn(told + "; still waiting");
     }
@@ -87,9 +81,13 @@ class PeerWatch {
 
   /// One rank warns for all that wait for the same: the first of them.
   [[nodiscard]] bool speaks(std::vector<int> const& missing) const noexcept {
-    std::size_t first = 0;
-    while (first < missing.size() && missing[first] == static_cast<int>(first)) ++first;
-    return missing.empty() || members_[first] == world_.rank;
+    for (int const rank : members_)
+      if (std::find(missing.begin(), missing.end(), rank) == missing.end())
+        return missing.empty() || rank == world_.rank;
+    return false;
+  }
+  [[nodiscard]] std::string who_of_run(int rank) const {
+    return world_.segment ? world_.segment->control().who(rank) : "rank " + std::to_string(rank);
   }
   [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
   [[nodiscard]] int ended() const noexcept {

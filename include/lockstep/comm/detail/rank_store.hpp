@@ -238,8 +238,15 @@ class RankStore {
     return "operation " + std::to_string(first_) +
            (requests_.empty() ? "" : " (" + describe(requests_.front().descriptor(rank_)) + ")");
   }
-  /// The ranks of the group that have not come to the oldest operation.
-  [[nodiscard]] std::vector<int> missing() { return store_.missing(name_of(first_, chunk_), members_); }
+  /// The ranks of the group that have not come to the oldest operation; the first of all where its store does not say.
+  [[nodiscard]] std::vector<int> missing() {
+    try {
+      if (auto late = store_.missing(name_of(first_, chunk_), members_)) return std::move(*late);
+    } catch (CommunicationError const& error) {
+      watch_.explain(error.what(), tell());
+    }
+    return {0};
+  }
 
   std::string name_;
   std::vector<int> members_;  // ranks of the run

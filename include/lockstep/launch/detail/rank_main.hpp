@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/launch/options.hpp>
 #include <lockstep/launch/stop_request.hpp>
 #include <lockstep/launch/world.hpp>
@@ -22,6 +23,8 @@ inline int rank_main(World& world, std::function<int(World&)> const& train) {
   try {
     code = train(world);
   } catch (std::exception const& error) {
+    auto const* const stalled = dynamic_cast<RankStalled const*>(&error);
+    control[world.rank].unheard.store(stalled && stalled->rank() == 0, std::memory_order_relaxed);
     code = exit_code(error);
     message = error.what();
   } catch (...) {

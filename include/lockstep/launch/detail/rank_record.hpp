@@ -25,6 +25,7 @@ struct RankRecord {
   std::atomic<std::int32_t> pid;  ///< 0 for a thread
   std::atomic<bool> elsewhere;    ///< on another host, whose name is then valid
   std::atomic<bool> ends_itself;  ///< a thread of the rank has begun to say how it ends
+  std::atomic<bool> unheard;      ///< it gave up waiting for the first rank, which may not hear so
   char host[64];
   // What follows is valid once the state is `ended` or `failed`, and never written after.
   std::int32_t exit_code;  ///< what the rank returned, or would have

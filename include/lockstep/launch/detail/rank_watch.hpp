@@ -106,7 +106,8 @@ class RankWatch {
   /// ends them all is no news.
   void report() {
     auto const failed = control_.first_failure();
-    bool const speaks = !line_ || rank_ == 0 || (leads_ && deaf_);  // nobody asks the others whether they have
+    bool const alone = deaf_ || control_[rank_].unheard.load(std::memory_order_relaxed);
+    bool const speaks = !line_ || rank_ == 0 || (leads_ && alone);  // nobody asks the others whether they have
     if (failed < 0 || !options_.report || !speaks || (signal_ != 0 && control_[failed].signal == signal_)) return;
     if (control_.report_once()) options_.report(control_.tell(failed));
   }

@@ -40,18 +40,21 @@ inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& p
 }
 
 /// A line of calls to this run's store, on whichever port it answers.
-/// @throws ConfigError when none does in time, with what the last one said
+/// @throws ConfigError when none does in time, with what the last one said, or the last that refused this rank
 inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
   auto const deadline = deadline_in(at.join_seconds);
   at.join_seconds = 0;
+  std::string refusal;
   for (;; ::usleep(50'000)) {
     for (auto const port : point.ports) {
       at.port = port;
       try {
         return StoreLine(at, StoreLineKind::calls);
       } catch (Error const& error) {  // nobody yet, another run, or no store at all
+        if (dynamic_cast<StoreRefusal const*>(&error)) refusal = error.what();
         if (Clock::nanoseconds() >= deadline)
-          throw ConfigError(std::string("launch: rank 0 was not found on ") + at.host + ": " + error.what());
+          throw ConfigError("launch: rank 0 was not found on " + at.host + ": " +
+                            (refusal.empty() ? error.what() : refusal));
       }
     }
   }
@@ -60,7 +63,7 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
 /// Waits until all ranks have come; each then knows where the others are. Of how often they were started anew the most
 /// counts: each of torchrun's agents counts for itself, and not what it learns from another.
 /// @throws ConfigError naming who has not come in time, or who came and is gone
-inline void meet(World& world, StoreLine& news, double seconds) {
+inline void meet(World& world, StoreLine& news, double seconds) try {
   StoreJoin here{world.rank == 0 ? new_job() : 0, ::getpid(), world.restarts, {}};
   ::gethostname(here.host, sizeof here.host - 1);
   std::vector<StoreJoin> all(static_cast<std::size_t>(world.size));
@@ -80,7 +83,7 @@ inline void meet(World& world, StoreLine& news, double seconds) {
     pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
     if (::poll(polled, 2, milliseconds_until(deadline)) != 0 || Clock::nanoseconds() < deadline) continue;
     std::string missing;
-    for (int const r : world.store->missing("come", everybody))
+    for (int const r : world.store->missing("come", everybody).value_or(std::vector{0}))
       missing += (missing.empty() ? "" : ", ") + std::to_string(r);
     if (!missing.empty())
       throw ConfigError("launch: of " + std::to_string(world.size) + " ranks these have not come within " +
@@ -92,6 +95,9 @@ inline void meet(World& world, StoreLine& news, double seconds) {
   for (int r = 0; r < world.size; ++r)
     world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
   if (early) learn(world.segment->control(), world.rank, *early);
+} catch (CommunicationError const& error) {
+  throw ConfigError(std::string("launch: rank 0 had come and was gone before all ranks had (") + error.what() +
+                    "); see what it says of itself");
 }
 
 /// Runs `train` as one rank of those that another launcher has started on several hosts. They meet at a store that rank
@@ -103,7 +109,7 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
                            Lookup variable = {}) {
   auto const point = meeting_point(place, options, variable);
   std::optional<StoreServer> server;
-  StoreAddress at{point.host, 0, point.run, place.rank, place.size, options.join_seconds, options.join_seconds};
+  StoreAddress at{point.host, 0, point.run, place.rank, place.size, options.join_seconds, options.limits.stall_seconds};
   auto on = point;
   if (place.rank == 0) {
     open_store(server, point, place.size);

@@ -30,6 +30,11 @@ struct StoreAddress {
   double silence_seconds = 4;  ///< after which a server that cannot be reached is given up
 };
 
+/// The store has answered, and does not let this rank in.
+struct StoreRefusal : ConfigError {
+  using ConfigError::ConfigError;
+};
+
 /// A rank's connection to a store: whole messages, both ways. One thread may send while another receives.
 class StoreLine {
  public:
@@ -57,8 +62,12 @@ class StoreLine {
     hello.job = address_.job;
     hello.kind = kind;
     send({reinterpret_cast<char const*>(&hello), sizeof hello});
-    auto const answer = receive(std::max(deadline, deadline_in(address_.silence_seconds)), "the hello");
-    if (answer.what == StoreReply::refused) throw ConfigError("Store: " + where() + " refuses: " + answer.value);
+    auto const answer = wait(std::max(deadline, deadline_in(address_.silence_seconds)));
+    if (!answer)
+      throw ConfigError("Store: what listens at " + where() + " has not answered rank " +
+                        std::to_string(address_.rank) +
+                        "; it is another program, or rank 0 stands still; give the host of rank 0, and a free port");
+    if (answer->what == StoreReply::refused) throw StoreRefusal("Store: " + where() + " refuses: " + answer->value);
   }
 
   [[nodiscard]] StoreAddress const& address() const noexcept { return address_; }
@@ -69,8 +78,8 @@ class StoreLine {
   void send(std::string_view bytes) {
     for (auto const deadline = deadline_in(address_.wait_seconds); !bytes.empty();) {
       auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      bool const again = errno == EINTR || (errno == EAGAIN && Clock::nanoseconds() < deadline);
-      if (sent < 0 && !again) gone(std::strerror(errno));
+      bool const full = errno == EAGAIN, again = errno == EINTR || (full && Clock::nanoseconds() < deadline);
+      if (sent < 0 && !again) gone(full ? "it takes nothing" : std::strerror(errno));
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
@@ -92,14 +101,17 @@ class StoreLine {
       in_.append(buffer, static_cast<std::size_t>(got));
     }
   }
-  /// Waits for it.
-  [[nodiscard]] Message receive(Deadline deadline, std::string_view about) {
+  /// Waits for it; none when it has not come by then.
+  [[nodiscard]] std::optional<Message> wait(Deadline deadline) {
     for (;;) {
-      if (auto message = next()) return std::move(*message);
-      if (!readable(file_.get(), deadline))
-        throw CommunicationError("Store: rank " + std::to_string(address_.rank) + " has waited in vain for '" +
-                                 std::string(about) + "' of " + where());
+      if (auto message = next()) return message;
+      if (!readable(file_.get(), deadline)) return std::nullopt;
     }
+  }
+  /// Whether a short message can be sent without waiting.
+  [[nodiscard]] bool takes() const noexcept {
+    pollfd polled{file_.get(), POLLOUT, 0};
+    return ::poll(&polled, 1, 0) > 0;
   }
 
  private:
