@@ -75,9 +75,11 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-inline std::set<std::string> entries(char const* folder) {
+/// Lockstep's names in /dev/shm: other programs on this machine have theirs there, which come and go.
+inline std::set<std::string> shared_names() {
   std::set<std::string> out;
-  for (auto const& entry : std::filesystem::directory_iterator(folder)) out.insert(entry.path());
+  for (auto const& entry : std::filesystem::directory_iterator("/dev/shm"))
+    if (auto const name = entry.path().string(); name.find("lockstep") != std::string::npos) out.insert(name);
   return out;
 }
 
@@ -88,19 +90,19 @@ inline int open_files() {
   return count;
 }
 
-/// Checks that what ran in its lifetime left nothing: no process, no open file, no name in /dev/shm.
+/// Checks that what ran in its lifetime left nothing: no process, no open file, no name of ours in /dev/shm.
 class NothingLeft {
  public:
   ~NothingLeft() {
     bool const no_child = ::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD;
     CHECK(no_child);
     CHECK(open_files() == files_);
-    CHECK(entries("/dev/shm") == names_);
+    CHECK(shared_names() == names_);
   }
 
  private:
   int files_ = open_files();
-  std::set<std::string> names_ = entries("/dev/shm");
+  std::set<std::string> names_ = shared_names();
 };
 
 inline bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
