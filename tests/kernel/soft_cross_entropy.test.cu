@@ -33,7 +33,10 @@ TEST_CASE_TEMPLATE("cross entropy of shares on CUDA is the host's, but for round
             auto const logits = values<T>(all, 3, 5);
             auto shares = values<float>(all, 4);
             for (auto& share : shares) share = std::abs(share);
-            std::vector<float> factors;
+            std::vector<float> factors, class_weights;
+            for (Index c = 0; weighed && c < classes; ++c) class_weights.push_back(static_cast<float>(c % 3) / 2);
+            kernel::CrossEntropyOptions const options{
+                .class_weights = class_weights, .label_smoothing = weighed ? 0.25 : 0, .factor = 0.5};
             for (Index r = 0; weighed && r < slots; ++r) factors.push_back(static_cast<float>(r % 4) - 1);
             std::vector<double> losses(static_cast<std::size_t>(slots), -1), weights(losses);
             std::vector<T> gradient(logits.size(), T{2});
@@ -41,11 +44,11 @@ TEST_CASE_TEMPLATE("cross entropy of shares on CUDA is the host's, but for round
             OnDevice<float> const q(shares), by(factors);
             OnDevice<double> const device_losses(losses), device_weights(weights);
             kernel::SoftCrossEntropy<HostSpace>::forward_backward<T, float>(
-                memory::Stream<HostSpace>(pool), twin.host(), 0.5, view(logits, slots, classes), view(shares, all),
+                memory::Stream<HostSpace>(pool), twin.host(), options, view(logits, slots, classes), view(shares, all),
                 view(losses, slots), view(weights, slots), view(gradient, slots, classes), write,
                 view(factors, std::ssize(factors)));
             kernel::SoftCrossEntropy<CudaSpace>::forward_backward<T, float>(
-                stream.view(), twin.device(), 0.5, x.view(slots, classes), q.view(all), device_losses.view(slots),
+                stream.view(), twin.device(), options, x.view(slots, classes), q.view(all), device_losses.view(slots),
                 device_weights.view(slots), dx.view(slots, classes), write,
                 weighed ? by.view(slots) : TensorView<float, 1, CudaSpace>{});
             CHECK(device_weights.values() == weights);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/kernel/detail/device_weights.cuh>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/team.cuh>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
@@ -14,10 +15,11 @@ inline namespace LOCKSTEP_CUDA_ABI {
 
 /// A team takes a row. `gradient` may be the logits: a thread writes only what it alone has yet to read.
 template <class Team, class T, class Share>
-LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layout, Index classes, double factor,
+LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layout, CrossEntropyTerms terms,
                                                   T const* logits, Share const* shares, float const* factors,
                                                   double* losses, double* weights, T* gradient, Write write) {
   using Sum = Accumulate<T>;
+  auto const classes = terms.classes;
   for (auto row = Team::first(); row < layout.slots; row += Team::count()) {
     auto const* const x = logits + row * classes;
     auto const* const q = shares + row * classes;
@@ -36,7 +38,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
     Sum total = 0, all = 0, dot = 0;
     for (Index c = Team::member(); c < classes; c += Team::size) {
       Sum const z = static_cast<Sum>(x[c]) - most;
-      auto const share = static_cast<Sum>(q[c]);
+      Sum const share = terms.share(c, static_cast<Sum>(q[c]));
       total += std::exp(z);
       all += share;
       dot += share * z;
@@ -44,7 +46,7 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
     total = Team::sum(total);
     all = Team::sum(all);
     dot = Team::sum(dot);
-    double const by = factor * (factors ? static_cast<double>(factors[row]) : 1);
+    double const by = factors ? static_cast<double>(factors[row]) : 1;
     if (Team::member() == 0) {
       weights[row] = 1;
       losses[row] = by * (static_cast<double>(all) * std::log(static_cast<double>(total)) - static_cast<double>(dot));
@@ -52,7 +54,8 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
     if (!dx) continue;
     auto const scale = static_cast<Sum>(by) * all / total;
     for (Index c = Team::member(); c < classes; c += Team::size) {
-      auto slope = std::exp(static_cast<Sum>(x[c]) - most) * scale - static_cast<Sum>(by) * static_cast<Sum>(q[c]);
+      auto slope = std::exp(static_cast<Sum>(x[c]) - most) * scale -
+                   static_cast<Sum>(by) * terms.share(c, static_cast<Sum>(q[c]));
       if (write == Write::add) slope += static_cast<Sum>(dx[c]);
       dx[c] = static_cast<T>(slope);
     }
@@ -67,15 +70,18 @@ LOCKSTEP_CUDA_KERNEL void soft_cross_entropy_rows(SequenceLayout<CudaSpace> layo
 template <>
 struct SoftCrossEntropy<CudaSpace> : detail::OfSpace<CudaSpace> {
   template <class T, class Share>
-  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, double factor, Matrix<T const> logits,
-                               Vector<Share const> shares, Vector<double> losses, Vector<double> weights,
-                               Matrix<T> gradient, Write write, Vector<float const> factors = {}) {
-    check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
+  static void forward_backward(Stream stream, SequenceLayout<CudaSpace> layout, CrossEntropyOptions const& options,
+                               Matrix<T const> logits, Vector<Share const> shares, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}) {
+    check_soft_cross_entropy(layout.slots, options, logits.extent, shares.size(), factors);
     auto const classes = logits.extent[1];
+    detail::CrossEntropyTerms terms(options, classes);
+    terms.class_weights = stream.kept<detail::DeviceWeights>().of(options.class_weights);
     auto const run = [&](auto team) {
       using Team = decltype(team);
       detail::launch("kernel::SoftCrossEntropy", stream, layout.slots * Team::size,
-                     detail::soft_cross_entropy_rows<Team, T, Share>, layout, classes, factor, logits.data, shares.data,
+                     detail::soft_cross_entropy_rows<Team, T, Share>, layout, terms, logits.data, shares.data,
                      factors.data, losses.data, weights.data, gradient.data, write);
     };
     if (classes <= classes_per_warp)

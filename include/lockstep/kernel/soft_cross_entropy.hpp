@@ -7,6 +7,8 @@
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/instruction_set.hpp>
+#include <lockstep/kernel/cross_entropy_options.hpp>
+#include <lockstep/kernel/detail/cross_entropy_terms.hpp>
 #include <lockstep/kernel/detail/exp.hpp>
 #include <lockstep/kernel/detail/lanes.hpp>
 #include <lockstep/kernel/detail/of_space.hpp>
@@ -19,46 +21,55 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel {
 template <class Space>
 struct SoftCrossEntropy : detail::NotIncluded<Space> {};
 
-/// @throws ShapeError unless every logit has a share, and every row a factor where there are any
-inline void check_soft_cross_entropy(Index slots, Extents<2> logits, Index shares, Index factors) {
+/// @throws ShapeError unless every logit has a share, and every row a factor where there are any, or for another number
+/// of class weights   @throws ConfigError for a smoothing outside [0, 1], a weight that is none, or an ignored label
+template <class Factors>
+void check_soft_cross_entropy(Index slots, CrossEntropyOptions const& options, Extents<2> logits, Index shares,
+                              Factors const& factors) {
   expect<ShapeError>(logits[0] == slots && shares == elements(logits), [&] {
     return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(shares) +
            " shares of classes; each logit needs one";
   });
-  expect<ShapeError>(factors == 0 || factors == slots, [&] {
-    return "cross_entropy: logits are " + to_string(logits) + " and there are " + std::to_string(factors) +
-           " factors; each row of logits needs one, or leave them out";
+  options.check(logits[1]);
+  options.check_factors(factors, logits);
+  expect<ConfigError>(!options.ignored, [&] {
+    return "cross_entropy: label " + std::to_string(*options.ignored) +
+           " is ignored, and the targets are shares of classes; give rows that are to add "
+           "nothing the factor 0";
   });
 }
 
 template <>
 struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
-  /// With q = shares[r] and p = softmax(logits[r]): losses[r] = -factor * factors[r] * sum over c of q[c] log p[c] and
-  /// weights[r] = 1, both 0 for padding. gradient = that of the sum of the losses, or gradient += that.
+  /// With q = shares[r], p = softmax(logits[r]), w the class weights and s the label smoothing:
+  /// losses[r] = -factor * factors[r] * sum over c of w[c] ((1 - s) q[c] + s / classes) log p[c] and weights[r] = 1,
+  /// both 0 for padding. gradient = that of the sum of the losses, or gradient += that.
   /// @shape logits, shares [layout.slots, classes]   @shape factors [layout.slots], or a null view: each is 1
   /// @shape losses, weights [layout.slots], overwritten   @shape gradient as logits, and with `overwrite` may be their
   /// memory; a null one is left out
   /// @determinism bitwise, for any number of threads
-  /// @throws ShapeError when the shapes disagree
+  /// @throws ShapeError when the shapes disagree   @throws ConfigError for a smoothing outside [0, 1], or an ignored
+  /// label
   /// @throws RowError (at Contract::normal) for a share that is negative or not finite
   template <class T, class Share>
-  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, double factor, Matrix<T const> logits,
-                               Vector<Share const> shares, Vector<double> losses, Vector<double> weights,
-                               Matrix<T> gradient, Write write, Vector<float const> factors = {}) {
-    check_soft_cross_entropy(layout.slots, logits.extent, shares.size(), factors.data ? factors.size() : 0);
+  static void forward_backward(Stream stream, SequenceLayout<HostSpace> layout, CrossEntropyOptions const& options,
+                               Matrix<T const> logits, Vector<Share const> shares, Vector<double> losses,
+                               Vector<double> weights, Matrix<T> gradient, Write write,
+                               Vector<float const> factors = {}) {
+    check_soft_cross_entropy(layout.slots, options, logits.extent, shares.size(), factors);
     if constexpr (checks(Contract::normal)) check(layout, logits.extent[1], shares.data);
     auto const classes = logits.extent[1];
+    detail::CrossEntropyTerms const terms(options, classes);
     stream.pool().for_ranges(
         layout.slots, std::max<Index>(1, elements_per_task / std::max<Index>(1, classes)), [=](Index begin, Index end) {
           with_best_instructions([=](auto vectors) {
             for (Index r = begin; r < end; ++r) {
               auto* const dx = gradient.data ? gradient.data + r * classes : nullptr;
               bool const counts = layout.is_token(r);
-              auto const by = factor * (factors.data ? static_cast<double>(factors.data[r]) : 1);
+              double const by = factors.data ? static_cast<double>(factors.data[r]) : 1;
               weights.data[r] = counts ? 1 : 0;
               losses.data[r] =
-                  counts ? row(vectors, classes, by, logits.data + r * classes, shares.data + r * classes, dx, write)
-                         : 0;
+                  counts ? row(vectors, terms, by, logits.data + r * classes, shares.data + r * classes, dx, write) : 0;
               if (!counts && dx && write == Write::overwrite) std::fill_n(dx, classes, T{0});
             }
           });
@@ -70,24 +81,25 @@ struct SoftCrossEntropy<HostSpace> : detail::OfSpace<HostSpace> {
 
   /// The loss of a row. Sums are of type T within a block of classes and doubles across blocks.
   template <std::size_t bytes, class T, class Share>
-  [[gnu::always_inline]] static double row(Vectors<bytes> vectors, Index classes, double by, T const* x, Share const* q,
-                                           T* dx, Write write) noexcept {
+  [[gnu::always_inline]] static double row(Vectors<bytes> vectors, detail::CrossEntropyTerms const& terms, double by,
+                                           T const* x, Share const* q, T* dx, Write write) noexcept {
+    auto const classes = terms.classes;
     T const most = detail::largest(vectors, x, classes);
-    T terms[block];
+    T parts[block];
     double total = 0, all = 0, dot = 0;
     for (Index c = 0; c < classes; c += block) {
       auto const here = std::min(block, classes - c);
-      for (Index i = 0; i < here; ++i) terms[i] = static_cast<T>(q[c + i]);
-      all += static_cast<double>(detail::sum(vectors, terms, here));
-      for (Index i = 0; i < here; ++i) terms[i] *= x[c + i] - most;
-      dot += static_cast<double>(detail::sum(vectors, terms, here));
-      for (Index i = 0; i < here; ++i) terms[i] = detail::exp(x[c + i] - most);
-      total += static_cast<double>(detail::sum(vectors, terms, here));
+      for (Index i = 0; i < here; ++i) parts[i] = terms.share(c + i, static_cast<T>(q[c + i]));
+      all += static_cast<double>(detail::sum(vectors, parts, here));
+      for (Index i = 0; i < here; ++i) parts[i] *= x[c + i] - most;
+      dot += static_cast<double>(detail::sum(vectors, parts, here));
+      for (Index i = 0; i < here; ++i) parts[i] = detail::exp(x[c + i] - most);
+      total += static_cast<double>(detail::sum(vectors, parts, here));
     }
     if (dx) {
       auto const scale = static_cast<T>(by * all / total), share = static_cast<T>(by);
       for (Index c = 0; c < classes; ++c) {
-        T const slope = detail::exp(x[c] - most) * scale - share * static_cast<T>(q[c]);
+        T const slope = detail::exp(x[c] - most) * scale - share * terms.share(c, static_cast<T>(q[c]));
         dx[c] = write == Write::add ? dx[c] + slope : slope;
       }
     }

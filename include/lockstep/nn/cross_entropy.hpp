@@ -4,8 +4,6 @@
 #include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
-#include <lockstep/core/contract.hpp>
-#include <lockstep/core/error.hpp>
 #include <lockstep/core/float16.hpp>
 #include <lockstep/kernel/cross_entropy.hpp>
 #include <lockstep/kernel/soft_cross_entropy.hpp>
@@ -54,12 +52,8 @@ template <class Context, class Label, int Rank>
   Staging work(context);
   auto const gradient = work.loss_gradient(logits.tokens);
   if constexpr (is_share<Share>) {
-    expect<ConfigError>(options.class_weights.empty() && options.label_smoothing == 0 && !options.ignored, [] {
-      return "cross_entropy: class weights, label smoothing and an ignored label are for labels, and the targets are "
-             "shares of classes: put them into the shares";
-    });
     kernel::SoftCrossEntropy<typename Context::Space>::template forward_backward<Operand, Share>(
-        context.stream(), logits.layout, options.factor, work.read_for_loss(logits.tokens.value),
+        context.stream(), logits.layout, options, work.read_for_loss(logits.tokens.value),
         labels.reshape(Extents<1>{labels.size()}), losses, weights, {gradient.data, logits.tokens.value.extent},
         gradient.write, factors);
     return LossOf<Context>::of(context, losses, weights);
@@ -80,13 +74,14 @@ template <class Context, class Label, int Rank>
 /// While recording, the gradient of the sum is left beside the logits at once: one pass serves forward and backward.
 ///
 /// Labels that are numbers with a fraction are shares of all classes instead, as mixed pictures and teachers have them:
-/// the loss is -sum over the classes of share * log softmax(logits), the weight the number of tokens, as in PyTorch.
+/// the loss is -sum over the classes of share * log softmax(logits), the weight the number of tokens, as in PyTorch. A
+/// class weight multiplies the class's share, and label smoothing takes its part of all shares and spreads it.
 /// @shape logits.tokens [slots, classes]   @shape labels [slots] or, padded, [rows, length]: integers in [0, classes);
 /// shares as many as logits, outermost first: a column of std::array<float, classes>, or nn::softmax(…).value
 /// @determinism bitwise, for any number of threads
 /// @throws ShapeError when there are more or fewer labels than slots, or class weights than classes
 /// @throws RowError (at Contract::normal) for a label outside the classes, or a share that is negative or not finite,
-/// with row, label and range   @throws ConfigError for shares with options other than the factor
+/// with row, label and range   @throws ConfigError for shares with an ignored label
 template <class Context, class Label, int Rank>
 [[nodiscard]] LossOf<Context> cross_entropy(Context& context, SequenceOf<Context> const& logits,
                                             TensorView<Label, Rank, typename Context::Space> labels,

@@ -35,6 +35,12 @@ struct CrossEntropyTerms {
   [[gnu::always_inline]] constexpr T share(Index c) const noexcept {
     return class_weights ? static_cast<T>(each) * static_cast<T>(class_weights[c]) : static_cast<T>(each);
   }
+  /// What the class counts for where the sample's share of it is q.
+  template <class T>
+  [[gnu::always_inline]] constexpr T share(Index c, T q) const noexcept {
+    T const smooth = static_cast<T>(label_share) * q + static_cast<T>(each);
+    return class_weights ? static_cast<T>(class_weights[c]) * smooth : smooth;
+  }
   /// `log_total` is the logarithm of the sum of exp z, `z` that of the label, `spread` the sum of w[c] z[c].
   [[gnu::always_inline]] constexpr double loss(Index label, double log_total, double z, double spread) const noexcept {
     double const of_label = total(label) * log_total - at_label(label) * z;
