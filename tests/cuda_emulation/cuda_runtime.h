@@ -57,12 +57,13 @@ struct CUevent_st {
   int device;
   unsigned flags;
   std::shared_ptr<cuda_emulation::Event> event = std::make_shared<cuda_emulation::Event>();
+  std::optional<cuda_emulation::Device::Captured> captured = {};  // where it was last recorded in a capture
 };
 struct CUgraph_st {
-  std::vector<cuda_emulation::Work> work;
+  std::vector<cuda_emulation::Capture::Piece> pieces;
 };
 struct CUgraphExec_st {
-  std::vector<cuda_emulation::Work> work;
+  std::vector<cuda_emulation::Capture::Piece> pieces;
 };
 using cudaStream_t = CUstream_st*;
 using cudaEvent_t = CUevent_st*;
@@ -140,13 +141,13 @@ namespace cuda_emulation {
 /// For calls that may not be made while this thread captures a stream.
 inline bool spoils_capture() {
   auto* const stream = Device::captured();
-  if (stream) stream->spoiled = true;
+  if (stream) stream->capture->spoiled = true;
   return stream != nullptr;
 }
 /// The same for calls that may be made meanwhile, but not of a stream that is captured.
 inline bool spoils_capture_of(cudaStream_t stream) {
   bool const captured = stream && stream->capture;
-  if (captured) stream->spoiled = true;
+  if (captured) stream->capture->spoiled = true;
   return captured;
 }
 inline cudaError_t refused_in_capture() { return refuse(cudaErrorStreamCaptureUnsupported); }
@@ -303,9 +304,11 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) 
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 /// An event is recorded by streams of its own device; others may wait for it.
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (cuda_emulation::spoils_capture_of(stream)) return cuda_emulation::refused_in_capture();  // ours have one stream
   auto const device = stream ? stream->device : cuda_emulation::current_device;
   if (event->device != device) return cuda_emulation::refuse(cudaErrorInvalidResourceHandle);
+  event->captured.reset();
+  if (stream && stream->capture)
+    return event->captured = cuda_emulation::Device::instance().record_captured(*stream), cudaSuccess;
   return cuda_emulation::Device::instance().record(stream, event->event), cudaSuccess;
 }
 inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
@@ -322,8 +325,12 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
   *status = stream && stream->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-/// An event that was never recorded is not waited for.
+/// An event that was never recorded is not waited for. Who waits for one of a capture is captured, too.
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  auto const capture = event->captured ? event->captured->capture.lock() : nullptr;
+  if (event->captured && (!capture || !stream || (stream->capture && stream->capture != capture)))
+    return cuda_emulation::spoils_capture_of(stream), cuda_emulation::refuse(cudaErrorCapturedEvent);
+  if (capture) return cuda_emulation::Device::instance().wait_captured(*stream, *event->captured, capture), cudaSuccess;
   if (cuda_emulation::spoils_capture_of(stream)) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().wait(stream, event->event), cudaSuccess;
 }
@@ -350,21 +357,23 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapture
   if (!stream || cuda_emulation::spoils_capture()) return cuda_emulation::refused_in_capture();
   return cuda_emulation::Device::instance().begin_capture(*stream), cudaSuccess;
 }
+/// What other streams do in it is waited for by the first.
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  auto const work = cuda_emulation::Device::instance().end_capture(*stream);
   *graph = nullptr;
-  if (!work) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
-  *graph = new CUgraph_st{std::move(*work)};
+  if (stream->branch != 0 && stream->capture) return cuda_emulation::refuse(cudaErrorStreamCaptureUnmatched);
+  auto const capture = cuda_emulation::Device::instance().end_capture(*stream);
+  if (!capture || capture->spoiled) return cuda_emulation::refuse(cudaErrorStreamCaptureInvalidated);
+  if (!capture->is_joined()) return cuda_emulation::refuse(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{std::move(capture->pieces)};
   return cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long = 0) {
-  return *executable = new CUgraphExec_st{graph->work}, cudaSuccess;
+  return *executable = new CUgraphExec_st{graph->pieces}, cudaSuccess;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (auto const& work : executable->work) cuda_emulation::Device::instance().push(stream, work);
-  return cudaSuccess;
+  return cuda_emulation::Device::instance().push(stream, executable->pieces), cudaSuccess;
 }
 
 struct cudaLaunchConfig_t {

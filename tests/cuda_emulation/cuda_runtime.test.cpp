@@ -160,6 +160,61 @@ TEST_CASE("who captures a stream may queue on others, and have them wait for eac
   CHECK(cudaStreamEndCapture(things.stream, &graph) == cudaErrorStreamCaptureInvalidated);
 }
 
+TEST_CASE("who waits for an event of a capture is captured too, until the first stream's capture ends") {
+  Things const first, beside, third;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  auto const begin = [&] {
+    CHECK(cudaStreamBeginCapture(first.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    CHECK(cudaEventRecord(first.event, first.stream) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(beside.stream, first.event, 0) == cudaSuccess);
+  };
+  auto const fill = [](Things const& things, float* memory, int value) {
+    CHECK(cudaMemsetAsync(memory, value, 4, things.stream) == cudaSuccess);
+  };
+  auto const join = [&] {
+    CHECK(cudaEventRecord(beside.event, beside.stream) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(first.stream, beside.event, 0) == cudaSuccess);
+  };
+  auto const end = [&] { return cudaStreamEndCapture(first.stream, &graph); };
+  begin();
+  fill(first, first.memory + 1, 1);
+  for (int i = 0; i < 20; ++i) fill(beside, beside.memory, i);
+  join();
+  CHECK(cudaMemcpyAsync(first.memory, beside.memory, 4, cudaMemcpyDeviceToDevice, first.stream) == cudaSuccess);
+  cudaStreamCaptureStatus status{};
+  CHECK(cudaStreamIsCapturing(beside.stream, &status) == cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusActive);
+  CHECK(cudaStreamEndCapture(beside.stream, &graph) == cudaErrorStreamCaptureUnmatched);
+  CHECK(end() == cudaSuccess);
+  CHECK(cudaStreamIsCapturing(beside.stream, &status) == cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusNone);
+  CHECK(cudaGraphInstantiate(&executable, graph) == cudaSuccess);
+  for (int launch = 0; launch < 3; ++launch) {
+    CHECK(cudaMemset(beside.memory, 0, 4) == cudaSuccess);
+    CHECK(cudaMemset(first.memory, 0, 4) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess);
+    CHECK(cudaGraphLaunch(executable, first.stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(first.stream) == cudaSuccess);
+    unsigned seen = 0;
+    CHECK(cudaMemcpy(&seen, first.memory, 4, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(seen == 0x13131313);
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  begin();
+  join();
+  fill(beside, beside.memory, 1);  // which nobody waits for
+  CHECK(end() == cudaErrorStreamCaptureUnjoined);
+  begin();
+  CHECK(cudaStreamSynchronize(beside.stream) == cudaErrorStreamCaptureUnsupported);
+  join();
+  CHECK(end() == cudaErrorStreamCaptureInvalidated);
+  CHECK(cudaStreamWaitEvent(third.stream, first.event, 0) == cudaErrorCapturedEvent);  // its capture is over
+  CHECK(cudaEventRecord(first.event, first.stream) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(third.stream, first.event, 0) == cudaSuccess);
+}
+
 TEST_CASE("a stream is destroyed when its work is done") {
   Things const things;
   for (bool const waits : {true, false})

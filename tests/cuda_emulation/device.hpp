@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+struct CUstream_st;
+
 namespace cuda_emulation {
 
 /// How often an event was recorded, and how many of the records the streams have come to.
@@ -34,6 +36,26 @@ struct Work {
   std::function<bool()> ready = {};
   std::shared_ptr<Event> marks = {};          // recorded anew each time that the work is queued
   void const *from = nullptr, *to = nullptr;  // of a copy, or of what NCCL does
+  std::shared_ptr<Event> awaits = {};         // waited for, as it was recorded last
+};
+
+/// What streams would have done: that which is captured, and those that wait for it meanwhile.
+struct Capture {
+  struct Branch {
+    CUstream_st* stream;
+    std::size_t pieces = 0, joined = 0;  // its own, and how many of these the first stream waits for
+  };
+  struct Piece {
+    std::size_t branch;
+    Work work;
+  };
+  std::vector<Branch> branches;
+  std::vector<Piece> pieces = {};  // in the order in which they were queued
+  bool spoiled = false;            // by a call that is not allowed meanwhile
+
+  [[nodiscard]] bool is_joined() const {
+    return std::all_of(branches.begin() + 1, branches.end(), [](auto const& b) { return b.joined == b.pieces; });
+  }
 };
 
 /// For what CUDA leaves undefined: the program ends.
@@ -48,8 +70,9 @@ struct Work {
 struct CUstream_st {
   int device = 0;  // by number
   std::deque<cuda_emulation::Work> work = {};
-  std::vector<cuda_emulation::Work>* capture = nullptr;
-  bool spoiled = false;  // the capture: by a call that is not allowed meanwhile
+  std::shared_ptr<cuda_emulation::Capture> capture = {};
+  std::size_t branch = 0;                 // of the capture
+  std::vector<CUstream_st*> beside = {};  // for the branches of graphs that are launched here
 };
 
 namespace cuda_emulation {
@@ -82,17 +105,29 @@ class Device {
   void remove(CUstream_st* stream) {
     std::lock_guard const lock(mutex_);
     if (!stream->work.empty()) refuse_to_go_on("a stream is destroyed before its work is done");
+    for (auto* const each : stream->beside) remove(each);
     std::erase(streams_, stream);
     delete stream;
   }
   void push(CUstream_st* stream, Work work) {
     std::lock_guard const lock(mutex_);
     auto& to = of(stream);
-    if (work.marks && !to.capture) return record(stream, work.marks);
-    if (to.capture)
-      to.capture->push_back(std::move(work));
-    else
-      to.work.push_back(std::move(work));
+    if (to.capture) {
+      to.capture->branches[to.branch].pieces += work.marks == nullptr;
+      return to.capture->pieces.push_back({to.branch, std::move(work)});
+    }
+    if (work.marks) return record(stream, work.marks);
+    if (work.awaits) return wait(stream, work.awaits);
+    to.work.push_back(std::move(work));
+  }
+  /// What was captured, on the stream and others that nobody else sees.
+  void push(CUstream_st* stream, std::vector<Capture::Piece> const& pieces) {
+    std::lock_guard const lock(mutex_);
+    auto& first = of(stream);
+    for (auto const& [branch, work] : pieces) {
+      while (first.beside.size() < branch) first.beside.push_back(add_stream(first.device));
+      push(branch == 0 ? stream : first.beside[branch - 1], work);
+    }
   }
   void finish(CUstream_st& stream) {
     run_until([&] { return stream.work.empty(); });
@@ -150,24 +185,54 @@ class Device {
 
   void begin_capture(CUstream_st& stream) {
     std::lock_guard const lock(mutex_);
-    stream.capture = new std::vector<Work>;
-    stream.spoiled = false;
+    stream.capture = std::make_shared<Capture>(Capture{.branches = {{&stream}}});
+    stream.branch = 0;
     captured() = &stream;
   }
-  /// What was captured; null where nothing was, or where the capture is spoiled.
-  std::unique_ptr<std::vector<Work>> end_capture(CUstream_st& stream) {
+  /// What was captured; null where nothing was.
+  std::shared_ptr<Capture> end_capture(CUstream_st& stream) {
     std::lock_guard const lock(mutex_);
-    std::unique_ptr<std::vector<Work>> work(std::exchange(stream.capture, nullptr));
+    auto const capture = stream.capture;
+    if (!capture) return nullptr;
+    for (auto const& branch : capture->branches) branch.stream->capture = nullptr;
     if (captured() == &stream) captured() = nullptr;
-    if (stream.spoiled) work.reset();
-    return work;
+    return capture;
+  }
+  /// An event of a capture.
+  struct Captured {
+    std::weak_ptr<Capture> capture;
+    std::size_t branch, pieces;
+    std::shared_ptr<Event> event = std::make_shared<Event>();
+  };
+  Captured record_captured(CUstream_st& stream) {
+    std::lock_guard const lock(mutex_);
+    Captured const captured{stream.capture, stream.branch, stream.capture->branches[stream.branch].pieces};
+    Work work;
+    work.marks = captured.event;
+    return push(&stream, std::move(work)), captured;
+  }
+  /// The stream belongs to the capture from now on.
+  void wait_captured(CUstream_st& stream, Captured const& event, std::shared_ptr<Capture> const& capture) {
+    std::lock_guard const lock(mutex_);
+    if (!stream.capture) {
+      stream.capture = capture;
+      stream.branch = capture->branches.size();
+      capture->branches.push_back({&stream});
+    }
+    Work work;
+    work.awaits = event.event;
+    push(&stream, std::move(work));
+    if (stream.branch != 0) return;
+    auto& joined = capture->branches[event.branch].joined;
+    joined = std::max(joined, event.pieces);
   }
   /// Somebody, on whatever thread, waits for all streams of a device, or for this one: that spoils what is captured.
   [[nodiscard]] bool spoils_capture_of(int device, CUstream_st const* only = nullptr) {
     std::lock_guard const lock(mutex_);
     bool any = false;
     for (auto* const stream : streams_)
-      if (stream->capture && stream->device == device && (!only || stream == only)) stream->spoiled = any = true;
+      if (stream->capture && stream->device == device && (!only || stream == only))
+        stream->capture->spoiled = any = true;
     return any;
   }
   /// Whether a copy is queued from or to [begin, begin + bytes), on a stream of another number than this.
