@@ -51,6 +51,33 @@ TEST_CASE("work of one stream waits for an event of another") {
   CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
 }
 
+TEST_CASE("what is forked off a stream comes after what was queued there, and before what is queued after the join") {
+  if (!lockstep_test::has_gpu("memory::Stream<CudaSpace>")) return;
+  memory::PinnedResource pinned;
+  memory::CudaResource device;
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  auto const from = pinned.allocate(bytes), to = pinned.allocate(bytes);
+  auto const first = device.allocate(bytes), second = device.allocate(bytes);
+  memory::CudaStream const stream;
+  auto const copy = [&](memory::Stream<CudaSpace> on, memory::Block const& out, memory::Block const& in,
+                        cudaMemcpyKind kind) {
+    memory::check_cuda(cudaMemcpyAsync(out.data(), in.data(), bytes, kind, on.get()), "cudaMemcpyAsync");
+  };
+  stream.view().join();  // nothing is beside
+  for (int value = 1; value < 6; ++value) {
+    std::memset(from.data(), value, bytes);
+    copy(stream.view(), first, from, cudaMemcpyHostToDevice);
+    auto const beside = stream.view().fork();
+    CHECK(beside.get() != stream.view().get());
+    CHECK(beside.get() == stream.view().fork().get());
+    copy(beside, second, first, cudaMemcpyDeviceToDevice);
+    stream.view().join();
+    copy(stream.view(), to, second, cudaMemcpyDeviceToHost);
+    stream.view().synchronize();
+    CHECK(std::memcmp(from.data(), to.data(), bytes) == 0);
+  }
+}
+
 #if defined(LOCKSTEP_CUDA_EMULATION)
 
 TEST_CASE("errors that a user can do something about say what") {

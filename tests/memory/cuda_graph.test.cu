@@ -46,6 +46,28 @@ TEST_CASE("what is recorded is not done, and then as often as asked, with argume
   CHECK_FALSE(memory::CudaGraph());
 }
 
+TEST_CASE("work beside is recorded with the stream's, and done beside it") {
+  if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
+  OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10}), other(std::vector<double>{0});
+  memory::CudaStream const stream;
+  auto const work = [&](bool joins) {
+    queue_add(stream.view(), by.view(1).data, by.view(1).data, 1);  // 21, 43, 87
+    auto const beside = stream.view().fork();
+    for (int i = 0; i < 3; ++i) queue_add(beside, other.view(1).data, by.view(1).data, 0);
+    if (joins) stream.view().join();
+    queue_add(stream.view(), to.view(1).data, other.view(1).data, 0);
+  };
+  memory::CudaGraph const graph(stream.view(), [&] { work(true); });
+  CHECK(by.values()[0] == 10);
+  for (int i = 0; i < 3; ++i) graph.launch(stream.view());
+  CHECK(to.values()[0] == 3 * (21 + (21 + 43) + (21 + 43 + 87)));
+  CHECK_THROWS_WITH_AS(static_cast<void>(memory::CudaGraph(stream.view(), [&] { work(false); })),
+                       doctest::Contains("cudaStreamEndCapture"), CudaError);
+  stream.view().join();  // what was left is no longer recorded
+  work(true);
+  CHECK(other.values()[0] == 3 * (21 + 43 + 87 + 175));
+}
+
 TEST_CASE("an exception ends the recording, and the stream goes on") {
   if (!lockstep_test::has_gpu("memory::CudaGraph")) return;
   OnDevice<double> const to(std::vector<double>{0}), by(std::vector<double>{10});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -98,6 +99,12 @@ class Stream<CudaSpace> {
     return kept_->of<T>(nullptr);
   }
 
+  /// A stream for work beside this one's: it begins once what was queued here so far is done, and nothing here waits
+  /// for it before `join`. Where this stream's work is recorded, so is that. The same each time.
+  [[nodiscard]] Stream fork() const;
+  /// What is queued from now on waits for all work beside; nothing is done where there is none.
+  void join() const;
+
   /// To be called by who replaces memory that it keeps for this stream's work: recordings of the work are void.
   void memory_moved() const { ++kept<Moves>().count; }
   [[nodiscard]] std::uint64_t memory_moves() const { return kept<Moves>().count; }
@@ -187,6 +194,32 @@ class [[nodiscard]] CudaEvent {
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+namespace detail {
+
+/// Where a stream's work is forked to.
+struct CudaBranch {
+  CudaStream stream;
+  CudaEvent forked, joined;
+  bool open = false;
+};
+
+}  // namespace detail
+
+inline Stream<CudaSpace> Stream<CudaSpace>::fork() const {
+  auto& branch = kept<std::optional<detail::CudaBranch>>();
+  if (!branch) branch.emplace();
+  branch->open = true;
+  branch->forked.record(*this);
+  branch->forked.block(branch->stream.view());
+  return branch->stream.view();
+}
+inline void Stream<CudaSpace>::join() const {
+  auto& branch = kept<std::optional<detail::CudaBranch>>();
+  if (!branch || !std::exchange(branch->open, false)) return;
+  branch->joined.record(branch->stream.view());
+  branch->joined.block(*this);
+}
 
 /// Waits for the device to come to the mark. @throws CudaError for whatever failed since the last look
 inline void wait_for(CudaEvent const& mark) {

@@ -27,6 +27,8 @@ class Stream<HostSpace> {
   [[nodiscard]] kernel::detail::RoundedProducts const* rounded_products() const noexcept { return rounded_; }
   /// Nothing is ever outstanding.
   void synchronize() const noexcept {}
+  /// Nothing goes on beside.
+  void join() const noexcept {}
 
  private:
   ThreadPool* pool_;
