@@ -39,16 +39,17 @@ class Layer {
                           table_bytes = double{(vocabulary + length) * width} * sizeof(float);
 
   void forward() { Kernel::forward<float>(stream_.view(), inputs(), {out_.data(), {slots, width}}); }
+  /// With a plan that is there, as in a step, whose forward it is made beside.
   void backward() {
     auto const in = inputs();
     TensorView<float const, 2, CudaSpace> const dy{out_.data(), {slots, width}};
     kernel::EmbeddingGradients<float, CudaSpace> targets;
     targets.position = {position_.data(), Write::overwrite};
     Kernel::backward<float>(stream_.view(), in, dy, {}, targets, scratch_.data());
-    Kernel::plan(stream_.view(), in, 0, 0, {}, plan_);
     Kernel::backward_table<float>(stream_.view(), plan_, dy, {partial_.data(), {Kernel::partial_rows(slots), width}},
                                   {token_.data(), {vocabulary, width}}, Write::overwrite);
   }
+  void plan() { Kernel::plan(stream_.view(), inputs(), 0, 0, {plan_memory_.data(), {plan_memory_.size()}}, plan_); }
   /// What the device's memory can do: reads and writes the activations once.
   void copy() {
     memory::check_cuda(cudaMemcpyAsync(copy_.data(), out_.data(), static_cast<std::size_t>(activation_bytes),
@@ -87,6 +88,7 @@ class Layer {
                   copy_ = on_device(std::vector<float>(slots * width)),
                   partial_ = on_device(std::vector<float>(slots * width)),
                   scratch_{Kernel::scratch(inputs(), width), memory::CudaResource{}};
+  OnDevice<std::int32_t> plan_memory_{Kernel::plan_elements(slots), memory::CudaResource{}};
   Kernel::Plan plan_;
 };
 
@@ -114,5 +116,7 @@ int main() {
                   Spread::of(shares), "9 rounds, bytes per second over those of a copy");
   };
   compare("forward", [&] { layer.forward(); });
+  layer.plan();
   compare("backward", [&] { layer.backward(); });
+  compare("plan and backward", [&] { layer.plan(), layer.backward(); });
 }

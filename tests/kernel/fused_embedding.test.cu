@@ -89,6 +89,61 @@ TEST_CASE("embedding on CUDA: the same bits again and again") {
   }
 }
 
+TEST_CASE("the plan on CUDA is the host's, in memory that held another") {
+  if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
+  using Plan = kernel::FusedEmbedding<CudaSpace>::Plan;
+  constexpr std::int32_t vocabulary = 100;
+  memory::CudaStream const stream;
+  for (Index length : {0, 1, 2, 3, 31, 32, 33, 64, 65, 500}) {
+    CAPTURE(length);
+    constexpr Index rows = 3;
+    auto const slots = rows * length;
+    OnDevice<std::int32_t> const memory(std::vector<std::int32_t>(static_cast<std::size_t>(Plan::elements(slots)), 9));
+    for (std::int32_t distinct : {1, 5, 120}) {
+      CAPTURE(distinct);
+      std::vector<std::int32_t> lengths, ids, list;
+      for (Index row = 0; row < rows; ++row) {
+        lengths.push_back(static_cast<std::int32_t>(row == 1 ? length / 2 : length));
+        for (Index i = 0; i < length; ++i) {
+          auto const id = static_cast<std::int32_t>(row * length + i) * 37 % distinct;
+          ids.push_back(id == 17 ? -3 : id);
+          list.push_back(i < lengths.back() && id != 17 && id < vocabulary ? id : -1);
+        }
+      }
+      OnDevice<std::int32_t> const device_lengths(lengths), device_ids(ids);
+      OnDevice<Index> const positions(std::vector<Index>(rows, 0));
+      kernel::Assembly<CudaSpace> assembly;
+      assembly.count = 1;
+      assembly.layout = assembly.segments[0] =
+          kernel::SequenceLayout<CudaSpace>::padded(length, device_lengths.view(rows), positions.view(rows));
+      Plan plan;
+      plan.build(stream.view(), assembly, 0, device_ids.view(slots).data, vocabulary,
+                 memory.view(Plan::elements(slots)));
+      SegmentPlan host;
+      host.build(list);
+      auto const all = memory.values();
+      auto const* const begin = memory.view(1).data;
+      auto const same = [&](auto const& expected, auto const* data) {
+        auto const at = reinterpret_cast<std::int32_t const*>(data) - begin;
+        return std::equal(expected.begin(), expected.end(), all.begin() + at,
+                          [](auto a, std::int32_t b) { return static_cast<std::int32_t>(a) == b; });
+      };
+      std::vector<std::uint32_t> several;
+      for (std::size_t row = 0; row < host.rows.size(); ++row)
+        if (host.first[row + 1] - host.first[row] > 1) several.push_back(static_cast<std::uint32_t>(row));
+      CHECK(same(std::vector{host.rows.size(), static_cast<std::size_t>(host.chunks()), several.size()}, plan.total()));
+      CHECK(host.chunks() <= plan.chunks());
+      CHECK(static_cast<Index>(several.size()) <= plan.most_several());
+      if (host.rows.empty()) continue;
+      CHECK(same(host.order, plan.order()));
+      CHECK(same(host.rows, plan.rows()));
+      CHECK(same(host.first, plan.first()));
+      CHECK(same(host.begin, plan.begin()));
+      CHECK(same(several, plan.several()));
+    }
+  }
+}
+
 TEST_CASE("embedding on CUDA: an id outside the table gives nan, and nothing is read there") {
   if (!lockstep_test::has_gpu("kernel::FusedEmbedding<CudaSpace>")) return;
   EmbeddingCase<float> c({.rows = 5, .length = 9, .width = 4});

@@ -126,8 +126,9 @@ class EmbeddingRun {
   }
   void backward_table(int segment, int part, T const* dx, T* gradient, Write write) {
     auto const width = case_.kind.width, slots = case_.slots();
-    auto* const list = backend_.put(std::vector<std::int32_t>(static_cast<std::size_t>(slots)));
-    Kernel::template plan<T>(backend_.stream(), inputs_, segment, part, {list, {slots}}, backend_.plan());
+    auto const elements = Kernel::plan_elements(slots);
+    auto* const memory = backend_.put(std::vector<std::int32_t>(static_cast<std::size_t>(elements), -1));
+    Kernel::template plan<T>(backend_.stream(), inputs_, segment, part, {memory, {elements}}, backend_.plan());
     auto const rows = Kernel::partial_rows(slots);
     auto* const partial = backend_.put(nothing(static_cast<std::size_t>(rows * width)));
     Kernel::template backward_table<T>(backend_.stream(), backend_.plan(), {dx, {slots, width}},

@@ -107,10 +107,13 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
                                   });
   }
 
-  /// @shape list: not used on a device
+  /// Elements of memory that `plan` takes, in which the plan lies afterwards.
+  [[nodiscard]] static Index plan_elements(Index slots) { return Plan::elements(slots); }
+
   template <class T>
-  static void plan(Stream stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1>, Plan& plan) {
-    plan.build(stream, inputs.assembly, segment, inputs.parts[part].ids, inputs.parts[part].rows.extent[0]);
+  static void plan(Stream stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> memory,
+                   Plan& plan) {
+    plan.build(stream, inputs.assembly, segment, inputs.parts[part].ids, inputs.parts[part].rows.extent[0], memory);
   }
 
   /// Rows of scratch memory that `backward_table` takes.
@@ -129,14 +132,13 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
           "cudaMemsetAsync");
     auto const name = "kernel::FusedEmbedding::backward_table";
     detail::launch(name, stream, plan.chunks() * Index{detail::warp}, detail::sum_chunks<T, Accumulate<T>>,
-                   plan.order.data(), plan.begin.data(), plan.chunk_row.data(), plan.first.data(), plan.rows.data(),
-                   plan.total.data(), width, dx.data, partial.data, gradient.data, write);
+                   plan.order(), plan.begin(), plan.chunk_row(), plan.first(), plan.rows(), plan.total(), width,
+                   dx.data, partial.data, gradient.data, write);
     detail::launch_grid(name, stream,
                         {static_cast<unsigned>(std::min(plan.most_several(), most_blocks)),
                          static_cast<unsigned>((width + detail::warp - 1) / detail::warp)},
-                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several.data(),
-                        plan.first.data(), plan.rows.data(), plan.total.data(), width, partial.data, gradient.data,
-                        write);
+                        detail::threads_per_block, detail::sum_rows_of_chunks<Accumulate<T>>, plan.several(),
+                        plan.first(), plan.rows(), plan.total(), width, partial.data, gradient.data, write);
   }
 
  private:

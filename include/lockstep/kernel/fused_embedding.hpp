@@ -35,7 +35,7 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
   template <class T>
   using Gradients = EmbeddingGradients<T, HostSpace>;
 
-  /// What the gradient of a table needs to know of the ids. Its storage is kept from batch to batch.
+  /// What the gradient of a table needs to know of the ids. On the host its storage is kept from batch to batch.
   using Plan = SegmentPlan;
 
   /// Fills the lengths (padded) or offsets (ragged) of an assembled sequence: that of row r is assembly.bound(r).
@@ -88,8 +88,11 @@ struct FusedEmbedding<HostSpace> : detail::OfSpace<HostSpace> {
     detail::EmbeddingBackward<T>{inputs, targets, dy.data, dx.data, dy.extent[1], memory}.run(stream.pool());
   }
 
+  /// Elements of memory that `plan` takes.
+  [[nodiscard]] static constexpr Index plan_elements(Index slots) noexcept { return slots; }
+
   /// Plans the sums of `backward_table` for the table that part `part` of segment `segment` looks up.
-  /// @shape list [layout.slots], scratch
+  /// @shape list [plan_elements(layout.slots)], scratch
   template <class T>
   static void plan(Stream, Inputs<T> const& inputs, int segment, int part, View<std::int32_t, 1> list, Plan& plan) {
     auto const& assembly = inputs.assembly;

@@ -294,9 +294,9 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   }
   /// The same micro-batch once more, from its start.
   void begin_micro_batch_again() {
+    stream_.join();
     if (memory_.in_pieces() || staging_.in_pieces()) stream_.synchronize();  // the pieces are given back, once unused
-    memory_.rewind(), staging_.rewind();
-    tape_.clear();
+    memory_.rewind(), staging_.rewind(), tape_.clear();
     gradients_.begin_micro_batch();
     random_operations_ = 0;
     replaying_ = false;
@@ -308,7 +308,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
   void backward(ReadySink sink) {
     sink_ = tracer_.around(sink);
     this->in_backward(true);
-    tape_.run(0, *this, tracer_);
+    tape_.run(0, *this, tracer_), stream_.join();
   }
   /// Writes down in `timeline` when each operation of the passes begun from here on ran; a null one ends it.
   /// `now(self)` is a moment of the space's work. The loss ends where `end_forward` says.
@@ -337,9 +337,9 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     typename detail::Tape<Context>::Mark tape;
   };
   [[nodiscard]] Mark mark() noexcept { return {memory_.mark(), tape_.mark()}; }
-  void rewind(Mark const& mark) noexcept {
-    memory_.rewind(mark.memory);
-    tape_.rewind(mark.tape);
+  void rewind(Mark const& mark) {
+    stream_.join();  // what goes on beside has memory of this pass
+    memory_.rewind(mark.memory), tape_.rewind(mark.tape);
   }
 
   void registered(char const* type, std::initializer_list<int> ordinals) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -105,6 +104,7 @@ class FusedEmbedding {
     Parts parts(context, token_, named(), options_.width, positions);
     parts.take(segments);
     complete(context, parts.inputs);
+    parts.plan_beside();
     auto const& layout = parts.inputs.assembly.layout;
     auto out = context.template variable<2>({layout.slots, options_.width});
     {
@@ -207,15 +207,18 @@ class FusedEmbedding {
                                          {gradient.data, parts.inputs.parts[p].rows.extent}, gradient.write,
                                          gradient.touched, stride, first);
     };
-    if constexpr (std::same_as<typename Kernel::Plan, SegmentPlan>) {
+    if constexpr (!Context::Space::host_accessible) {
+      c.stream().join();
+      sum(source.plan, 1, 0);
+    } else {
       bool const even = assembly.arrangement == kernel::Arrangement::interleaved &&
                         assembly.segments[source.segment].slots * assembly.count == slots;
       if (source.plan && (assembly.count == 1 || even)) return sum(*source.plan, assembly.count, source.segment);
+      auto& plan = c.template kept<typename Kernel::Plan>(this);
+      auto const list = c.template temporary<std::int32_t>(Extents<1>{Kernel::plan_elements(slots)});
+      Kernel::plan(c.stream(), parts.inputs, source.segment, p, list, plan);
+      sum(plan, 1, 0);
     }
-    auto& plan = c.template kept<typename Kernel::Plan>(this);
-    Kernel::plan(c.stream(), parts.inputs, source.segment, p, c.template temporary<std::int32_t>(Extents<1>{slots}),
-                 plan);
-    sum(plan, 1, 0);
   }
 
   Parameter token_;     // [vocabulary, width]

@@ -16,7 +16,7 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// Whether a batch's columns have a mask beside their lengths.
 enum class Mask { none, build };
 
-/// Whether sequences of std::int32_t get a segment plan, which the backward pass of an embedding sums by.
+/// Whether sequences of std::int32_t get a segment plan, which the backward pass of an embedding sums by on the host.
 enum class SegmentPlans { none, build };
 
 namespace detail {

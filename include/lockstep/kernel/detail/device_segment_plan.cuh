@@ -9,9 +9,10 @@
 #include <cub/device/device_scan.cuh>
 
 #include <lockstep/core/segment_plan.hpp>
+#include <lockstep/core/tensor_view.hpp>
 #include <lockstep/kernel/assembly.hpp>
 #include <lockstep/kernel/detail/launch.cuh>
-#include <lockstep/memory/buffer.hpp>
+#include <lockstep/memory/cuda.cuh>
 
 namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
@@ -96,14 +97,34 @@ LOCKSTEP_CUDA_KERNEL void cut(Key const* keys, std::uint32_t const* row_start, S
 }  // namespace LOCKSTEP_CUDA_ABI
 
 /// A SegmentPlan that is built and stays on the device; nothing waits for it. Its counts are known there only, so
-/// kernels are launched for the most there can be. Storage is kept from build to build and grows with the largest
-/// batch.
+/// kernels are launched for the most there can be. It lies in memory of the caller's, whose size, and so where things
+/// are, depends on the number of slots alone: work that is recorded may plan other ids each time.
 class DeviceSegmentPlan {
  public:
-  memory::Buffer<std::uint32_t, CudaSpace> order, first, begin, chunk_row;
-  memory::Buffer<std::uint32_t, CudaSpace> several;  // the rows, by number, that have several chunks
-  memory::Buffer<std::int32_t, CudaSpace> rows;
-  memory::Buffer<SegmentCount, CudaSpace> total;  // one
+  /// Elements of memory that a plan takes, and building it.
+  /// @throws CudaError
+  [[nodiscard]] static Index elements(Index slots) {
+    std::size_t sort = 0, sums = 0;
+    std::uint32_t* const none = nullptr;
+    SegmentCount* const no_count = nullptr;
+    memory::check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, none, none, none, none, slots),
+                       "cub::DeviceRadixSort");
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(nullptr, sums, no_count, no_count, AddCounts{}, slots),
+                       "cub::DeviceScan");
+    return at(temporary, slots) + static_cast<Index>((std::max(sort, sums) + element - 1) / element) + 1;
+  }
+
+  [[nodiscard]] std::uint32_t* order() const noexcept { return memory_; }
+  [[nodiscard]] std::uint32_t* first() const noexcept { return memory_ + at(1, slots_); }
+  [[nodiscard]] std::uint32_t* begin() const noexcept { return memory_ + at(2, slots_); }
+  [[nodiscard]] std::uint32_t* chunk_row() const noexcept { return memory_ + at(3, slots_); }
+  /// The rows, by number, that have several chunks.
+  [[nodiscard]] std::uint32_t* several() const noexcept { return memory_ + at(4, slots_); }
+  [[nodiscard]] std::int32_t* rows() const noexcept { return reinterpret_cast<std::int32_t*>(memory_ + at(5, slots_)); }
+  /// One.
+  [[nodiscard]] SegmentCount* total() const noexcept {
+    return reinterpret_cast<SegmentCount*>(memory_ + at(6, slots_));
+  }
 
   /// The most chunks that the planned batch can have: each row's last one may have a single slot.
   [[nodiscard]] Index chunks() const noexcept { return std::min(slots_, vocabulary_ + slots_ / chunk); }
@@ -112,58 +133,44 @@ class DeviceSegmentPlan {
 
   /// Plans the slots of an assembled sequence that stem from `segment`, by the ids of its entries; ids outside [0,
   /// vocabulary) are left out.
+  /// @shape memory [elements(slots)], the plan's as long as it is used
   void build(memory::Stream<CudaSpace> stream, Assembly<CudaSpace> const& assembly, int segment,
-             std::int32_t const* ids, Index vocabulary) {
-    auto const slots = assembly.layout.slots;
-    reserve(stream, slots);
-    slots_ = slots;
+             std::int32_t const* ids, Index vocabulary, TensorView<std::int32_t, 1, CudaSpace> memory) {
+    auto const slots = slots_ = assembly.layout.slots;
+    memory_ = reinterpret_cast<std::uint32_t*>(memory.data);
     vocabulary_ = vocabulary;
     auto const padding = static_cast<std::uint32_t>(vocabulary);
     auto const s = stream.get();
-    if (slots == 0)
-      return memory::check_cuda(cudaMemsetAsync(total.data(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
+    if (slots == 0) return memory::check_cuda(cudaMemsetAsync(total(), 0, sizeof(SegmentCount), s), "cudaMemsetAsync");
+    auto* const keys = memory_ + at(7, slots);
+    auto* const sorted = memory_ + at(8, slots);
+    auto* const entries = memory_ + at(9, slots);
+    auto* const row_start = entries;  // which are sorted by then
+    auto* const counts = reinterpret_cast<SegmentCount*>(memory_ + at(10, slots));
+    auto* const work = memory_ + at(temporary, slots);
+    auto bytes = static_cast<std::size_t>(memory.size() - at(temporary, slots)) * element;
     auto const name = "kernel::FusedEmbedding::plan";
-    launch(name, stream, slots, list_ids<std::int32_t>, assembly, segment, ids, padding, keys_.data(), entries_.data());
-    auto bytes = temporary_.bytes();
-    memory::check_cuda(
-        cub::DeviceRadixSort::SortPairs(temporary_.data(), bytes, keys_.data(), sorted_.data(), entries_.data(),
-                                        order.data(), slots, 0, static_cast<int>(std::bit_width(padding)), s),
-        "cub::DeviceRadixSort");
-    launch(name, stream, slots, mark<std::uint32_t>, sorted_.data(), slots, padding, row_start_.data(), counts_.data());
-    memory::check_cuda(
-        cub::DeviceScan::InclusiveScan(temporary_.data(), bytes, counts_.data(), counts_.data(), AddCounts{}, slots, s),
-        "cub::DeviceScan");
-    launch(name, stream, slots, cut<std::uint32_t>, sorted_.data(), row_start_.data(), counts_.data(), slots, padding,
-           rows.data(), first.data(), begin.data(), chunk_row.data(), several.data(), total.data());
+    launch(name, stream, slots, list_ids<std::int32_t>, assembly, segment, ids, padding, keys, entries);
+    memory::check_cuda(cub::DeviceRadixSort::SortPairs(work, bytes, keys, sorted, entries, order(), slots, 0,
+                                                       static_cast<int>(std::bit_width(padding)), s),
+                       "cub::DeviceRadixSort");
+    launch(name, stream, slots, mark<std::uint32_t>, sorted, slots, padding, row_start, counts);
+    memory::check_cuda(cub::DeviceScan::InclusiveScan(work, bytes, counts, counts, AddCounts{}, slots, s),
+                       "cub::DeviceScan");
+    launch(name, stream, slots, cut<std::uint32_t>, sorted, row_start, counts, slots, padding, rows(), first(), begin(),
+           chunk_row(), several(), total());
   }
 
  private:
   static constexpr auto chunk = static_cast<Index>(SegmentPlan::chunk);
+  static constexpr std::size_t element = sizeof(std::uint32_t);
+  static constexpr int temporary = 13;  // the counts are three arrays
 
-  void reserve(memory::Stream<CudaSpace> stream, Index slots) {
-    if (slots < keys_.size() && total.size() > 0) return;
-    stream.synchronize();  // the old storage may be in use
-    stream.memory_moved();
-    memory::CudaResource resource;
-    for (auto* buffer : {&order, &first, &begin, &chunk_row, &several, &keys_, &sorted_, &entries_, &row_start_})
-      *buffer = {slots + 1, resource};
-    rows = {slots + 1, resource};
-    counts_ = {slots + 1, resource};
-    total = {1, resource};
-    std::size_t sort = 0, sums = 0;
-    memory::check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, sort, keys_.data(), sorted_.data(), entries_.data(),
-                                                       order.data(), slots, 0, 32, stream.get()),
-                       "cub::DeviceRadixSort");
-    memory::check_cuda(
-        cub::DeviceScan::InclusiveScan(nullptr, sums, counts_.data(), counts_.data(), AddCounts{}, slots, stream.get()),
-        "cub::DeviceScan");
-    auto temporary = resource.allocate(std::max({sort, sums, std::size_t{1}}));
-    temporary_.swap(temporary);
-  }
+  /// Where the n-th array begins, aligned to 16 bytes. Each has room for an element more than there are slots, and at
+  /// least for three.
+  [[nodiscard]] static constexpr Index at(int n, Index slots) noexcept { return n * ((slots + 4) / 4 * 4); }
 
-  memory::Buffer<std::uint32_t, CudaSpace> keys_, sorted_, entries_, row_start_;
-  memory::Buffer<SegmentCount, CudaSpace> counts_;
-  memory::Block temporary_;
+  std::uint32_t* memory_ = nullptr;
   Index slots_ = 0, vocabulary_ = 0;
 };
 

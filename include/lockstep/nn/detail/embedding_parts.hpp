@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
@@ -49,11 +50,13 @@ class EmbeddingParts {
   using Space = typename Context::Space;
   using Kernel = kernel::FusedEmbedding<Space>;
   using Inputs = typename Kernel::template Inputs<Real>;
+  /// On the host that which came with the column, or null; on a device that which `plan_beside` makes.
+  using Plan = std::conditional_t<Space::host_accessible, SegmentPlan const*, typename Kernel::Plan>;
 
   struct Source {
     Parameter const* table = nullptr;  // or null: `dense`
     VariableOf<Context, 2> dense{};
-    SegmentPlan const* plan = nullptr;  // that came with the column
+    Plan plan{};
     int segment = 0;
   };
 
@@ -65,6 +68,20 @@ class EmbeddingParts {
   EmbeddingParts(Context& context, Parameter const& own, Parameter const& named, Index width,
                  TensorView<Index const, 1, Space> positions)
       : context_(&context), own_(&own), named_(&named), positions_(positions), width_(width) {}
+
+  /// On a device: plans the sums of the tables' gradients for backward, beside what is queued from now on. Who uses
+  /// the plans joins the stream first.
+  void plan_beside() {
+    if constexpr (!Space::host_accessible) {
+      if (!context_->recording()) return;
+      auto const beside = context_->stream().fork();
+      Extents<1> const elements{Kernel::plan_elements(inputs.assembly.layout.slots)};
+      for (int p = 0; p < count(); ++p)
+        if (sources[p].table)
+          Kernel::plan(beside, inputs, sources[p].segment, p, context_->template temporary<std::int32_t>(elements),
+                       sources[p].plan);
+    }
+  }
 
   [[nodiscard]] int count() const noexcept { return inputs.first_part[inputs.assembly.count]; }
 
@@ -132,7 +149,7 @@ class EmbeddingParts {
   template <IdColumn<Space> Column>
   void look_up(Parameter const& table, Column const& column) {
     Source source{.table = &table, .segment = inputs.assembly.count};
-    if constexpr (requires { column.plan; }) source.plan = column.plan;
+    if constexpr (Space::host_accessible && requires { column.plan; }) source.plan = column.plan;
     take(layout_of<Space>(column, positions_),
          {.rows = context_->template value<2>(table),
           .is_table = true,
