@@ -280,6 +280,7 @@
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/f1.hpp>
 #include <lockstep/train/fit_options.hpp>
+#include <lockstep/train/gradient_norms.hpp>
 #include <lockstep/train/head_metric.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/load_averages.hpp>

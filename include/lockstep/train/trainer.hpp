@@ -291,6 +291,7 @@ class Trainer {
     auto const updating = Clock::seconds();
     auto const loss = session_.update(
         optimizer_, {plan.trainer_steps(before + 1).steps, rate, options.clip_norm, options.loss_scaler});
+    weight_ = loss.weight;
     if (compares) train::detail::compare_replicas(session_, train::detail::Updates::leave_apart, before + 1);
     fit.after_step(loss, rate, updating);
   }
@@ -310,6 +311,7 @@ class Trainer {
     train::detail::check_finite(session_, loss, step, options.clip_norm, rank(), ranks(),
                                 policy_.shards() / parallel::shards_of_device(policy_));
     done_.steps = step;
+    weight_ = loss.weight;
     if (!stepped_) stepped_ = train::detail::check_learning(session_, layout_, loss, step);
     return loss;
   }
@@ -352,6 +354,7 @@ class Trainer {
   std::uint64_t seed_;
   train::TrainerSteps done_;  // steps include those that were skipped since the loss scale was set
   bool stepped_ = false;
+  double weight_ = 0;  // of the last step's loss
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -18,6 +18,11 @@ struct TrainerParts {
     trainer.session_.share_buffers();
     trainer.start(loader, 0, 0, 1);
   }
+  /// Of the last step's loss, over all shards.
+  template <class Trainer>
+  [[nodiscard]] static double weight(Trainer const& trainer) noexcept {
+    return trainer.weight_;
+  }
   template <class Trainer>
   [[nodiscard]] static auto& done(Trainer& trainer) noexcept {
     return trainer.done_;
