@@ -134,6 +134,7 @@ TEST_CASE("a directory that another process trains into is refused, and a reader
   CHECK(seen.ranks.size() == 1);
   fs::remove_all(directory);
   CHECK(::raise(SIGPIPE) == 0);  // what writing to a reader that has gone does: it would end this program
+  CHECK(::raise(SIGXFSZ) == 0);  // the same of a file that reaches a limit
 }
 
 TEST_CASE("--help exits with 0 and does nothing") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -81,4 +83,18 @@ TEST_CASE("a place that cannot be written to is named") {
                        "/no/such/folder/a: cannot create the file: No such file or directory; make its folder first; ~ "
                        "is not expanded",
                        DataError);
+}
+
+TEST_CASE("a limit on the size of files is told, with what raises it; nothing stays behind") {
+  lockstep_test::TemporaryFolder folder;
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit const tight{1000, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  auto const write = [&] { train::AtomicFile(folder / "a").write(std::string(2000, 'x')); };
+  CHECK_THROWS_WITH_AS(write(), doctest::Contains("raise the limit on the size of files (ulimit -f"), DataError);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  CHECK(folder.entries() == 0);
 }

@@ -77,7 +77,7 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
   bool speaks = true;  // of what is alike in all processes that a launcher started, one speaks
   std::string who;     // where that is not the first of all
   SaveDirLock held;
-  ::signal(SIGPIPE, SIG_IGN);
+  for (int const signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // who writes is told, too
   try {
     auto const place = launch::detect();
     speaks = place.rank == 0;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/train/detail/file_remedy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train {
 
@@ -80,8 +81,7 @@ class [[nodiscard]] AtomicFile {
   }
   [[noreturn]] void fail(char const* what) const {
     auto const reason = errno;
-    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) +
-                    (reason == ENOENT ? "; make its folder first; ~ is not expanded" : ""));
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + detail::file_remedy(reason));
   }
 
   std::string path_, temporary_;

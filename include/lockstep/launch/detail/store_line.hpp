@@ -131,8 +131,12 @@ class StoreLine {
     }
     for (auto const* one = found; one != nullptr && file_.get() < 0; one = one->ai_next) {
       File file(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      limit_send(file.get(), 2);  // of one try: a host that drops packets must not use up all the time
-      if (file.get() >= 0 && ::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0)
+      bool connected = file.get() >= 0;
+      if (connected) {
+        limit_send(file.get(), 2);  // of one try: a host that drops packets must not use up all the time
+        connected = ::connect(file.get(), one->ai_addr, one->ai_addrlen) == 0;
+      }
+      if (connected)
         file_ = std::move(file);
       else
         why_not_ = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);

@@ -12,6 +12,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/close_file.hpp>
+#include <lockstep/train/detail/file_remedy.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -57,7 +58,8 @@ class LineFile {
     if (!file_) fail("create");
   }
   [[noreturn]] void fail(char const* what) const {
-    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(errno));
+    auto const reason = errno;
+    throw DataError(path_ + ": cannot " + what + " the file: " + std::strerror(reason) + file_remedy(reason));
   }
 
   std::string path_;

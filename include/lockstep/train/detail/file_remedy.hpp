@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cerrno>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// What to do where the system refuses a file that is to be written, behind its reason; empty where that says enough.
+[[nodiscard]] inline char const* file_remedy(int reason) noexcept {
+  switch (reason) {
+    case ENOENT:
+      return "; make its folder first; ~ is not expanded";
+    case ENOSPC:
+    case EDQUOT:
+      return "; make room there, or write to another place";
+    case EFBIG:
+      return "; raise the limit on the size of files (ulimit -f unlimited)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
