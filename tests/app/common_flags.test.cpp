@@ -103,6 +103,7 @@ TEST_CASE("combinations that cannot work are refused with the way out") {
   CHECK(contains(refused({"--backend", "cuda"}), "built without CUDA"));
   CHECK(contains(refused({"--gpu-ids", "0,7"}), "--gpu-ids 0,7: there is no such GPU"));
   CHECK(contains(refused({"--base-batch-size", "32"}), "--lr-scaling"));
+  CHECK(contains(refused({"--warmup-steps", "32", "--warmup-epochs", "1"}), "give one of them"));
   CHECK(contains(refused({"--batch-size", "32", "--global-batch-size", "64"}), "give one of them"));
 }
 

@@ -140,6 +140,12 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.schedule.kind == optim::Schedule::Kind::linear);
   CHECK(fit.alike.empty());
   CHECK_FALSE(fit.timed_products);
+  options.warmup_steps = 9;  // counts before the epochs
+  options.lr_min_factor = 0.1;
+  fit = training.fit_options(loader);
+  CHECK(fit.schedule.warmup_steps == 9);
+  CHECK(fit.schedule.min_factor == 0.1);
+  options.warmup_steps = 0;
   options.alike = {{"--width", "32"}};
   options.max_steps = 2;
   options.timed_products = true;
@@ -180,6 +186,9 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   CHECK(says(3.5) ==
         "note: --warmup-epochs 3.5 would be 35 steps, and the run has 30: the learning rate rises to the last of them, "
         "and does not fall");
+  options.warmup_steps = 31;
+  CHECK(says(0).starts_with("note: --warmup-steps would be 31 steps, and the run has 30: "));
+  options.warmup_steps = 0;
   options.max_steps = 4;
   CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, and the run has 4: "));
 }

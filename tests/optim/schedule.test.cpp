@@ -39,6 +39,17 @@ TEST_CASE("a cosine that is all warm-up is a warm-up") {
   CHECK(schedule.factor(12) == 0);
 }
 
+TEST_CASE("a cosine and a line end at the least factor") {
+  for (auto kind : {Schedule::Kind::cosine, Schedule::Kind::linear}) {
+    Schedule const schedule{.warmup_steps = 2, .total_steps = 10, .kind = kind, .min_factor = 0.25};
+    CHECK(schedule.factor(1) == 0.5);
+    CHECK(schedule.factor(3) == 1);
+    CHECK(schedule.factor(7) == doctest::Approx(0.625));
+    CHECK(schedule.factor(11) == 0.25);
+    CHECK(schedule.factor(1000) == 0.25);
+  }
+}
+
 TEST_CASE("a schedule without a length takes that of the fit") {
   auto const linear = [](Index total) {
     return Schedule{.warmup_steps = 3, .total_steps = total, .kind = Schedule::Kind::linear};

@@ -310,6 +310,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
   fails("steps of the schedule = 9", [](FitOptions& mine) { mine.schedule.total_steps = 9; });
   fails("kind of schedule = 1",
         [](FitOptions& mine) { mine.schedule.kind = static_cast<decltype(mine.schedule.kind)>(1); });
+  fails("least factor of the schedule = 0.5", [](FitOptions& mine) { mine.schedule.min_factor = 0.5; });
   fails("schedule has a rule = 1", [](FitOptions& mine) { mine.schedule.rule = [](Index, Index) { return 1.0; }; });
 }
 

@@ -28,6 +28,8 @@ TEST_CASE("options that no run can have are refused before anything is trained")
   refuses({.accumulation = 0}, "fit: accumulation is 0; it must be at least 1");
   refuses({.clip_norm = -1}, "fit: clip_norm is -1.000000; it must be at least 0, which does not clip");
   refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
+  refuses({.schedule = {.min_factor = 1.5}},
+          "fit: schedule.min_factor is 1.500000; it must be at least 0 and at most 1");
   refuses({.schedule = {.warmup_steps = 5, .total_steps = 4}},
           "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and counts them, too");
   refuses({.epochs = 3, .schedule = {.warmup_steps = 7}},

@@ -177,7 +177,10 @@ class CommonFlags {
                 "How the learning rate grows with effective batch / base batch");
     command.add("--base-batch-size", options_.base_batch_size, 1, most_samples,
                 "For --lr-scaling; default: one rank's batch");
+    command.add("--lr-min-factor", options_.lr_min_factor, 0, 1, "Of a cosine or a line: where it ends, of the rate");
     command.add("--warmup-epochs", options_.warmup_epochs, 0, 1e6, "Epochs over which the learning rate rises from 0");
+    command.add("--warmup-steps", options_.warmup_steps, 0, unlimited,
+                "The same in optimizer steps; 0: --warmup-epochs");
     command.add("--weight-decay", options_.weight_decay, 0, unbounded, "Of AdamW");
     command.add("--clip-norm", options_.clip_norm, 0, unbounded, "Largest norm of the gradient; 0: there is none");
     command.add(
@@ -333,12 +336,17 @@ class CommonFlags {
   }
 
   void resolve_learning_rate() {
+    if (command_.given("--warmup-epochs")) {
+      if (command_.given("--warmup-steps"))
+        throw ConfigError("--warmup-steps with --warmup-epochs: they say the same in two ways; give one of them");
+      options_.warmup_steps = 0;  // a default of the program's
+    }
     if (options_.lr_scaling == optim::LearningRateScaling::none) {
       if (options_.base_batch_size)
         throw ConfigError(
             "--base-batch-size without --lr-scaling: it would change nothing; add --lr-scaling linear or sqrt, or "
             "leave it out");
-    } else if (options_.warmup_epochs == 0 &&
+    } else if (options_.warmup_epochs == 0 && options_.warmup_steps == 0 &&
                options_.effective_batch_size() > options_.base_batch_size.value_or(options_.batch_size)) {
       options_.warnings.push_back(
           "the learning rate is scaled up without warm-up; --warmup-epochs 1 makes the start safer");

@@ -47,7 +47,9 @@ struct Options {
   optim::LearningRateScaling lr_scaling = optim::LearningRateScaling::none;
   optim::Schedule::Kind lr_schedule = optim::Schedule::Kind::cosine;
   std::optional<Index> base_batch_size;  ///< unset: one rank's
+  double lr_min_factor = 0;              ///< of a cosine or a line: where it ends
   double warmup_epochs = 0;
+  Index warmup_steps = 0;  ///< optimizer steps; 0: warmup_epochs
   double weight_decay = 0.01;
   std::optional<double> clip_norm;
 

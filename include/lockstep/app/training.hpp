@@ -103,7 +103,8 @@ class Training : public detail::Additions {
             .clip_norm = options_.clip_norm.value_or(0),
             .schedule = {.warmup_steps = std::min(warmup_steps(loader), steps),
                          .total_steps = steps,
-                         .kind = options_.lr_schedule},
+                         .kind = options_.lr_schedule,
+                         .min_factor = options_.lr_min_factor},
             .check_replicas_every = options_.check_replicas_every,
             .evaluate_every_steps = options_.eval_every,
             .patience = options_.patience,
@@ -238,6 +239,7 @@ class Training : public detail::Additions {
   /// As the flags have it, which may be more than the run.
   template <class Loader>
   [[nodiscard]] Index warmup_steps(Loader const& loader) const {
+    if (options_.warmup_steps > 0) return options_.warmup_steps;
     return std::llround(options_.warmup_epochs * static_cast<double>(epoch_steps(loader)));
   }
 
@@ -328,8 +330,8 @@ class Training : public detail::Additions {
     for (auto const& warning : options_.warnings) note(warning);
     auto const warmup = warmup_steps(loader), steps = fit_options(loader).schedule.total_steps;
     if (warmup > steps)
-      note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " would be " + std::to_string(warmup) +
-           " steps, and the run has " + std::to_string(steps) +
+      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + detail::shortest(options_.warmup_epochs)) +
+           " would be " + std::to_string(warmup) + " steps, and the run has " + std::to_string(steps) +
            ": the learning rate rises to the last of them, and does not fall");
     if (options_.warmup_epochs > 0 && warmup == 0)
       note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " is less than half a step: there is none");

@@ -14,13 +14,14 @@ namespace lockstep::inline LOCKSTEP_ABI::optim {
 struct Schedule {
   enum class Kind {
     constant,             ///< stays at 1 after the warm-up
-    cosine,               ///< falls along half a cosine and would reach 0 one step after the last
+    cosine,               ///< falls along half a cosine and would reach min_factor one step after the last
     linear,               ///< falls along a line to the same end
     inverse_square_root,  ///< falls with the root of the step, however long the run: a half at four times the warm-up
   };
   Index warmup_steps = 0;
   Index total_steps = 0;  ///< warm-up included; only `cosine` and `linear` ask for it. 0: those of the fit
   Kind kind = Kind::constant;
+  double min_factor = 0;  ///< where `cosine` and `linear` end, in [0, 1]
 
   /// In place of `kind`, one of your own: the factor of step t, from 1, of n steps, warm-up included. A plain function
   /// of both, or a lambda without captures, so that a run goes on as it began.
@@ -28,7 +29,8 @@ struct Schedule {
 
   /// What the learning rate is multiplied by in step t, from 1, of a fit of so many steps, which count where
   /// total_steps is 0; with w warm-up steps of n, p = (t - 1 - w) / (n - w):
-  ///   t <= w: t / w      then 1, or (1 + cos(pi p)) / 2, or 1 - p, or sqrt(max(1, w) / t), or rule(t, n)
+  ///   t <= w: t / w      then 1, or m + (1 - m) (1 + cos(pi p)) / 2, or m + (1 - m) (1 - p), where m is min_factor,
+  ///   or sqrt(max(1, w) / t), or rule(t, n)
   /// @throws ConfigError when the rule gives a number below 0, or none
   [[nodiscard]] double factor(Index step, Index steps = 0) const {
     steps = total_steps > 0 ? total_steps : steps;
@@ -43,9 +45,9 @@ struct Schedule {
     auto const progress = std::min(1.0, static_cast<double>(step - 1 - warmup_steps) / length);
     switch (kind) {
       case Kind::cosine:
-        return (1 + std::cos(std::numbers::pi * progress)) / 2;
+        return min_factor + (1 - min_factor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
       case Kind::linear:
-        return 1 - progress;
+        return min_factor + (1 - min_factor) * (1 - progress);
       case Kind::inverse_square_root:
         return std::sqrt(static_cast<double>(std::max<Index>(1, warmup_steps)) / static_cast<double>(step));
       case Kind::constant:

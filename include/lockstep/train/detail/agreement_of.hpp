@@ -97,6 +97,7 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("steps of warm-up", options.schedule.warmup_steps);
   agreement.add("steps of the schedule", options.schedule.total_steps);
   agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));
+  agreement.add("least factor of the schedule", options.schedule.min_factor);
   agreement.add("schedule has a rule", Index{options.schedule.rule != nullptr});
   return agreement;
 }

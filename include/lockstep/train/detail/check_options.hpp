@@ -23,6 +23,9 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
     throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(options.schedule.warmup_steps) +
                       "; it must be at most schedule.total_steps, which is " +
                       std::to_string(options.schedule.total_steps) + " and counts them, too");
+  if (!(options.schedule.min_factor >= 0 && options.schedule.min_factor <= 1))
+    throw ConfigError("fit: schedule.min_factor is " + std::to_string(options.schedule.min_factor) +
+                      "; it must be at least 0 and at most 1");
   at_least(0, "check_replicas_every", options.check_replicas_every);
   at_least(0, "evaluate_every_epochs", options.evaluate_every_epochs), at_least(0, "patience", options.patience);
   at_least(0, "evaluate_every_steps", options.evaluate_every_steps);
