@@ -45,6 +45,7 @@ void check(Options const& options) {
 int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
   if (training.world().rank == 0) seen.alike = training.options().alike;
+  if (training.options().data == "warns") training.world().warn("rank 0: 1 barrier\nrank 1: nothing yet\n");
   if (training.options().data == "fails") throw std::runtime_error("the device is on fire");
   if (training.options().data == "saves") std::ofstream(training.options().save_dir + "/run.json") << "{}";
   return training.options().data == "three" ? 3 : 0;
@@ -56,6 +57,17 @@ int run(std::vector<std::string> arguments) {
   std::vector<char*> argv;
   for (auto& argument : arguments) argv.push_back(argument.data());
   return app::run(static_cast<int>(argv.size()), argv.data(), check, train);
+}
+
+/// What a run writes to stderr.
+std::string said(std::vector<std::string> const& arguments, int code) {
+  lockstep_test::TemporaryFolder const folder;
+  auto const before = ::dup(2);
+  CHECK(std::freopen((folder / "err").c_str(), "w", stderr) != nullptr);
+  CHECK(run(arguments) == code);
+  std::fflush(stderr);
+  ::dup2(before, 2), ::close(before);
+  return lockstep_test::read_file(folder / "err");
 }
 
 }  // namespace
@@ -89,13 +101,9 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   auto const says = [&](Place place, std::vector<std::string> const& arguments) {
     ::setenv("RANK", place.rank, 1), ::setenv("LOCAL_RANK", place.local_rank, 1);
     ::setenv("WORLD_SIZE", "4", 1), ::setenv("LOCAL_WORLD_SIZE", "2", 1);
-    auto const before = ::dup(2);
-    CHECK(std::freopen((folder / "err").c_str(), "w", stderr) != nullptr);
-    CHECK(run(arguments) == 2);
-    std::fflush(stderr);
-    ::dup2(before, 2), ::close(before);
+    auto text = said(arguments, 2);
     for (auto const* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}) ::unsetenv(name);
-    return lockstep_test::read_file(folder / "err");
+    return text;
   };
   Place const first{"0", "0"}, beside_it{"1", "1"}, next{"2", "0"}, beside_that{"3", "1"};
   auto const missing = folder / "none.yaml", wide = folder / "wide.yaml";
@@ -114,6 +122,10 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
   lockstep_test::write_file(wide, "parallel: single\n");  // that host's own
   CHECK(says(next, {"--config", wide}).find(": --parallel single with 4 ranks") != std::string::npos);
   CHECK_FALSE(says(first, {"--width", "65"}).empty());
+}
+
+TEST_CASE("a warning of several lines is said in as many") {
+  CHECK(said({"--data", "warns"}, 0) == "program: rank 0: 1 barrier\nprogram: rank 1: nothing yet\n");
 }
 
 TEST_CASE("an error while training exits with 1, and what train returns is the exit code") {

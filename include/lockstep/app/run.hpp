@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -118,7 +119,11 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     speaks = true;
     who.clear();
     auto ranks = detail::launch_options(options, place);
-    ranks.warn = ranks.report = say;
+    ranks.report = say;
+    ranks.warn = [&](std::string const& lines) {  // what each rank did last is a line each
+      std::istringstream in(lines);
+      for (std::string line; std::getline(in, line);) say(line);
+    };
     return launch::run(ranks, [&](launch::World& world) {
       detail::MpiSession const mpi(world);
       Training<Options> training(options, world);

@@ -89,16 +89,16 @@ class Waiting {
     if (!told.empty()) throw CollectiveMismatch(told, history());
   }
 
-  /// Tells, as one rank for all, what the ranks did last; not of a rank that has told itself why it ended.
+  /// Tells, as one rank for all, what the ranks did last, a line each; not of a rank that has told itself why it ended.
   void tell_history(CommunicationError const& error) const {
     if (auto const* lost = dynamic_cast<RankLost const*>(&error); lost && control().says_why(lost->rank())) return;
     if (settings_.warn && memory_->block(0).told.exchange(1) == 0)
-      settings_.warn("the last operations of each rank:\n" + error.history());
+      settings_.warn("the last operations of each rank:\n" + history(shown));
   }
 
   /// "rank 1 (pid 2): 6 all_reduce of 4 float32 (sum, 0 riders) 1.203 s ago; 7 barrier 0.020 s ago, under way", and the
   /// same of every other rank, a line each.
-  [[nodiscard]] std::string history() const {
+  [[nodiscard]] std::string history(std::uint32_t last = remembered) const {
     std::string out;
     auto const now = Clock::seconds();
     for (int r = 0; r < size_; ++r) {
@@ -106,7 +106,7 @@ class Waiting {
       auto const posted = block.posted.signal.load(), done = block.done.signal.load();
       out += who(r) + ":";
       bool any = false;
-      for (auto number = posted - std::min(posted, remembered); number != posted; ++number) {
+      for (auto number = posted - std::min(posted, last); number != posted; ++number) {
         auto const d = block.slot[number % RankBlock::slots].descriptor.load();
         if (block.posted.signal.load() - number > RankBlock::slots - 1) continue;  // written anew meanwhile
         char ago[32];
@@ -122,7 +122,8 @@ class Waiting {
 
  private:
   static constexpr double look_seconds = 0.02;     // how soon a sleeper notices that a rank is gone
-  static constexpr std::uint32_t remembered = 16;  // operations of each rank that an error tells
+  static constexpr std::uint32_t remembered = 16;  // operations of each rank that an error has
+  static constexpr std::uint32_t shown = 4;        // and those that a warning tells
 
   struct Blocked {
     CounterOf counter = &RankBlock::posted;
