@@ -2,6 +2,7 @@
 // report DIR [flags]: what bounds a run that was saved with --save-dir, and what its steps would give on more ranks,
 // over a network that the flags describe.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -50,7 +51,7 @@ void print_run(scaling::SavedRun const& saved) {
     std::printf(
         "measured: %.1f samples/s; a step of %lld takes %.1f ms: compute %.1f, communication not hidden %.1f, "
         "optimizer %.1f, waiting for data %.1f\n",
-        profile.samples_per_second, static_cast<long long>(profile.effective_batch_size), profile.step_ms(),
+        profile.samples_per_second, std::llround(profile.samples()), profile.step_ms(),
         profile.forward_ms + profile.backward_ms + profile.pass_ms, profile.communication_ms, profile.optimizer_ms,
         profile.data_wait_ms);
     std::printf("%s\n\n", run.at("verdict").at("says").string().c_str());

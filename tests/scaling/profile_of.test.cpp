@@ -29,6 +29,8 @@ TEST_CASE("a profile is the record's seconds over its steps") {
   CHECK(profile.communication_ms == doctest::Approx(10));
   CHECK(profile.optimizer_ms == doctest::Approx(40));
   CHECK(profile.data_wait_ms == doctest::Approx(30));
+  record.effective_batch_size = 500;  // the largest, where batches vary
+  CHECK(scaling::profile_of(record).step_ms() == doctest::Approx(200));
 }
 
 TEST_CASE("the slowest rank is the one with most work of its own, waiting left out") {

@@ -53,7 +53,7 @@ TEST_CASE("a step is what its phases and the rest of it are") {
 
 TEST_CASE("a batch is of all devices of all ranks, and a step of phases that take longer than it was is theirs") {
   auto r = record();
-  r.world_size = 2, r.devices = 3, r.effective_batch_size = 192;
+  r.world_size = 2, r.devices = 3, r.effective_batch_size = 192, r.samples = 1920;
   r.phases.communication = 0.3;  // with them 125 ms
   auto const run = saved(r);
   CHECK(run.profile().shards == 6);
@@ -62,6 +62,15 @@ TEST_CASE("a batch is of all devices of all ranks, and a step of phases that tak
   CHECK(work.samples == 32);
   r.training_seconds = 0.1;
   CHECK(saved(r).workload().other_seconds == doctest::Approx(0).scale(1));
+}
+
+TEST_CASE("of batches that vary, a step is one of mean size") {
+  auto r = record();
+  r.effective_batch_size = 128;  // the largest
+  auto const run = saved(r);
+  CHECK(run.profile().step_ms() == doctest::Approx(100));
+  CHECK(run.workload().samples == 32);
+  CHECK(run.workload().other_seconds == doctest::Approx(0.01));
 }
 
 TEST_CASE("waiting for other ranks is not what a loader takes") {

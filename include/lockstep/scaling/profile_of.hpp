@@ -33,6 +33,8 @@ namespace lockstep::inline LOCKSTEP_ABI::scaling {
   return {.shards = Index{record.world_size} * record.devices,
           .threads = record.threads,
           .effective_batch_size = record.effective_batch_size,
+          .samples_per_step =
+              record.steps == 0 ? 0 : static_cast<double>(record.samples) / static_cast<double>(record.steps),
           .samples_per_second = record.samples_per_second(),
           .data_wait_ms = record.milliseconds_of_step(record.data_wait_seconds),
           .forward_ms = record.milliseconds_of_step(record.phases.forward),

@@ -70,6 +70,8 @@ class SavedRun {
                       .data_wait_ms = phases.at("data_wait").number(),
                       .communication_ms = phases.at("communication_exposed").number(),
                       .optimizer_ms = phases.at("optimizer").number()};
+      if (auto const* const samples = run.find("samples"), * const steps = run.find("steps"); samples && steps)
+        out.samples_per_step = steps->number() > 0 ? samples->number() / steps->number() : 0;
       if (auto const* const pass = phases.find("forward_and_backward")) {  // of a GPU
         out.pass_ms = pass->number();
       } else {
@@ -91,7 +93,7 @@ class SavedRun {
       if (!(pass_ms > 0)) throw DataError("no step was timed, so that nothing tells what others would take");
       Workload out;
       out.ranks = profile.shards;
-      out.samples = static_cast<double>(profile.effective_batch_size) / static_cast<double>(profile.shards);
+      out.samples = profile.samples() / static_cast<double>(profile.shards);
       out.pass_seconds = pass_ms / 1e3;
       out.optimizer_seconds = profile.optimizer_ms / 1e3;
       if (run.find("shard_optimizer"))  // predicted are runs without it, in which each rank steps all parameters

@@ -23,8 +23,7 @@ class SpeedUp {
         factor_(alone.samples_per_second == 0 ? 0 : together.samples_per_second / alone.samples_per_second),
         shards_(together.shards),
         shards_alone_(alone.shards) {
-    auto const samples =
-        static_cast<double>(together.effective_batch_size) / static_cast<double>(alone.effective_batch_size);
+    auto const samples = together.samples() / alone.samples();
     auto lost = [&](double StepProfile::*phase) { return together.*phase - alone.*phase * samples / ratio_; };
     auto const compute_alone = (alone.forward_ms + alone.backward_ms + alone.pass_ms) * samples / ratio_;
     auto const compute = lost(&StepProfile::forward_ms) + lost(&StepProfile::backward_ms) + lost(&StepProfile::pass_ms);

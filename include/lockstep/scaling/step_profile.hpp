@@ -16,9 +16,10 @@ struct SlowestRank {
 
 /// How fast a run was and where the milliseconds of one step of rank 0 went: what run.json records of it.
 struct StepProfile {
-  Index shards = 1;   ///< ranks x devices
-  Index threads = 1;  ///< of each
-  Index effective_batch_size = 1;
+  Index shards = 1;                ///< ranks x devices
+  Index threads = 1;               ///< of each
+  Index effective_batch_size = 1;  ///< of batches that vary, as those by tokens do, the most
+  double samples_per_step = 0;     ///< the mean; 0: the effective batch
   double samples_per_second = 0;
   double data_wait_ms = 0;
   double forward_ms = 0;
@@ -30,9 +31,13 @@ struct StepProfile {
 
   /// Processors at work.
   [[nodiscard]] Index processors() const noexcept { return shards * threads; }
+  /// In a step, of all ranks and devices.
+  [[nodiscard]] double samples() const noexcept {
+    return samples_per_step > 0 ? samples_per_step : static_cast<double>(effective_batch_size);
+  }
   /// From the first sample of one step to that of the next.
   [[nodiscard]] double step_ms() const noexcept {
-    return samples_per_second == 0 ? 0 : 1e3 * static_cast<double>(effective_batch_size) / samples_per_second;
+    return samples_per_second == 0 ? 0 : 1e3 * samples() / samples_per_second;
   }
 };
 
