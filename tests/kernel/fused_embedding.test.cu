@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/kernel/fused_embedding.cuh>
 
+#include <algorithm>
 #include <any>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "kernel/fused_embedding_cases.hpp"
 #include "memory/device.hpp"
