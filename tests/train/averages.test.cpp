@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include <lockstep/comm/connect.hpp>
@@ -88,6 +89,24 @@ TEST_CASE("a trainer evaluates and keeps the average, and goes on learning from 
   Trainer saved{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
   saved.load(folder / "best.safetensors");
   CHECK(saved.values()[0] == averages[0]);
+}
+
+TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the averages, has those of the evaluation") {
+  auto loader = line::loader(8, 4), again = line::loader(8, 4);
+  Trainer trainer{line::Model{}, optim::Averaged{optim::SGD{.learning_rate = 0.2}, 0.5},
+                  parallel::SingleDevice{.threads = 1}};
+  struct Asks : train::Observer {
+    std::function<void(train::EvaluationReport const&)> ask;
+    void evaluation(train::EvaluationReport const& report) override { ask(report); }
+  } observer;
+  std::vector<float> asked;
+  observer.ask = [&](train::EvaluationReport const& report) {
+    CHECK(trainer.evaluate(train::Evaluation{again}).loss == report.loss);
+    asked = train::averages(trainer);
+  };
+  trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&observer}});
+  CHECK(train::averages(trainer) == asked);
+  CHECK(trainer.values()[0] != asked[0]);
 }
 
 TEST_CASE("averages are alike under every policy, with a sharded optimizer too, and outlast a pause") {

@@ -16,6 +16,10 @@ template <class Model, class Optimizer, class Policy>
   static_assert(optim::averages<Optimizer>,
                 "Lockstep: train::averages asks for those of a trainer whose optimizer keeps some, as "
                 "optim::Averaged{optim::AdamW{}, 0.999} does");
+  if (detail::TrainerParts::averages_in_place(trainer)) {
+    auto const values = trainer.values();
+    return {values.begin(), values.end()};
+  }
   return detail::averages_of<Optimizer>(detail::TrainerParts::session(trainer));
 }
 

@@ -188,7 +188,7 @@ class Trainer {
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation) {
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
-    train::detail::WithAverages<Optimizer, Session> const averaged(session_);
+    train::detail::WithAverages<Optimizer, Session> const averaged(session_, averages_in_place_);
     return evaluate_all(evaluation);
   }
 
@@ -268,7 +268,7 @@ class Trainer {
       make_step(fit, feed, options);
       if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>)
         if (fit.evaluates()) {
-          train::detail::WithAverages<Optimizer, Session> const averaged(session_);
+          train::detail::WithAverages<Optimizer, Session> const averaged(session_, averages_in_place_);
           fit.take(evaluate_all(evaluation));
         }
       fit.leave_step();
@@ -354,7 +354,8 @@ class Trainer {
   std::uint64_t seed_;
   train::TrainerSteps done_;  // steps include those that were skipped since the loss scale was set
   bool stepped_ = false;
-  double weight_ = 0;  // of the last step's loss
+  double weight_ = 0;               // of the last step's loss
+  bool averages_in_place_ = false;  // of the values
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -18,6 +18,10 @@ struct TrainerParts {
     trainer.session_.share_buffers();
     trainer.start(loader, 0, 0, 1);
   }
+  template <class Trainer>
+  [[nodiscard]] static bool& averages_in_place(Trainer& trainer) noexcept {
+    return trainer.averages_in_place_;
+  }
   /// Of the last step's loss, over all shards.
   template <class Trainer>
   [[nodiscard]] static double weight(Trainer const& trainer) noexcept {

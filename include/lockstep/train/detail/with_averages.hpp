@@ -53,21 +53,26 @@ void set_numbers(Session& session, nn::ParameterLayout const& layout, std::span<
   });
 }
 
-/// While it lives, all replicas have the averages in place of the values, where the optimizer keeps some.
+/// While it lives, all replicas have the averages in place of the values, where the optimizer keeps some. `in_place`
+/// says so, for an observer of an evaluation may ask for another one.
 /// @collective where the optimizer is sharded
 template <class Optimizer, class Session>
 class WithAverages {
  public:
-  explicit WithAverages(Session& session) : session_(session) {
+  WithAverages(Session& session, bool& in_place) : session_(session), in_place_(in_place), puts_(!in_place) {
     if constexpr (optim::averages<Optimizer>) {
+      if (!puts_) return;
       auto const averages = averages_of<Optimizer>(session_);
       std::span<float const> const values = session_.values();
       values_.assign(values.begin(), values.end());
       set(averages);
+      in_place_ = true;
     }
   }
   ~WithAverages() {
     if constexpr (optim::averages<Optimizer>) {
+      if (!puts_) return;
+      in_place_ = false;
       try {
         set(values_);
       } catch (...) {  // a device that is lost, as whoever asks it next is told
@@ -86,6 +91,8 @@ class WithAverages {
   }
 
   Session& session_;
+  bool& in_place_;
+  bool puts_;
   std::vector<float> values_;
 };
 
