@@ -20,6 +20,7 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/sampler/token_budget_sampler.hpp>
 #include <lockstep/data/sequential_sampler.hpp>
 #include <lockstep/data/shuffled_sampler.hpp>
 #include <lockstep/nn/linear.hpp>
@@ -157,6 +158,40 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
   CHECK(fit.timed_products);
 }
 
+namespace {
+/// What a run of a hundred points prints.
+template <class Sampler>
+std::string told(app::Options const& options, Sampler const& sampler) {
+  lockstep_test::TemporaryFolder const folder;
+  std::fflush(stdout);
+  auto const before = ::dup(1);
+  CHECK(std::freopen((folder / "out").c_str(), "w", stdout) != nullptr);
+  launch::World world;
+  app::Training const training(options, world);
+  auto loader_options = training.loader_options();
+  if constexpr (!std::is_same_v<Sampler, data::ShuffledSampler>) loader_options.batch_size = 1;
+  data::DataLoader loader(points(100), sampler, data::PadCollate{}, loader_options);
+  training.fit(Line{}, optim::SGD{}, loader);
+  std::fflush(stdout);
+  ::dup2(before, 1), ::close(before);
+  return lockstep_test::read_file(folder / "out");
+}
+}  // namespace
+
+TEST_CASE("the first line tells how many samples a batch has at most") {
+  app::Options options;
+  options.dry_run = true;
+  options.threads = 1;
+  options.batch_size = 10;
+  options.grad_accum_steps = 2;
+  auto const says = [&](auto const& sampler, char const* text) {
+    return told(options, sampler).find(text) != std::string::npos;
+  };
+  CHECK(says(data::ShuffledSampler{}, ", batch 10 per rank or device, effective batch 20, "));
+  data::TokenBudgetSampler const by_tokens{.lengths = std::vector<std::int32_t>(100, 4), .tokens = 16};
+  CHECK(says(by_tokens, ", batch up to 4 per rank or device, effective batch up to 8, "));
+}
+
 TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   app::Options options;
   options.program = "training.test";
@@ -164,19 +199,9 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   options.dry_run = true;
   options.threads = 1;
   options.epochs = 3;
-  launch::World world;
   auto const says = [&](double warmup_epochs) {
     options.warmup_epochs = warmup_epochs;
-    lockstep_test::TemporaryFolder const folder;
-    std::fflush(stdout);
-    auto const before = ::dup(1);
-    CHECK(std::freopen((folder / "out").c_str(), "w", stdout) != nullptr);
-    app::Training const training(options, world);
-    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
-    training.fit(Line{}, optim::SGD{}, loader);
-    std::fflush(stdout);
-    ::dup2(before, 1), ::close(before);
-    auto const said = lockstep_test::read_file(folder / "out");
+    auto const said = told(options, data::ShuffledSampler{});
     auto const at = said.find("note: ");
     return at == std::string::npos ? "" : said.substr(at, said.find('\n', at) - at);
   };

@@ -315,18 +315,18 @@ class Training : public detail::Additions {
     return static_cast<std::size_t>(options_.bucket_cap_mb.value_or(0) * (1 << 20));
   }
 
-  template <class Trainer, class Loader>
-  void announce(Trainer const& trainer, Loader const& loader) const {
+  void announce(auto const& trainer, auto const& loader) const {
+    Index const batch = loader.options().batch_size * options_.shards() / options_.all_devices();
+    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // as of batches by tokens
     std::printf(
-        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %lld per rank or device, effective batch "
-        "%lld, %lld parameters\n",
+        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %s%td per rank or device, effective batch "
+        "%s%td, %td parameters\n",
         options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
-        plural(options_.devices), options_.threads, plural(options_.threads), trainer.policy().engine(),
-        static_cast<long long>(options_.batch_size), static_cast<long long>(options_.effective_batch_size()),
-        static_cast<long long>(trainer.layout().parameters()));
+        plural(options_.devices), options_.threads, plural(options_.threads), trainer.policy().engine(), most, batch,
+        most, batch * options_.all_devices() * options_.grad_accum_steps, trainer.layout().parameters());
     if (options_.reproducible > 0)
-      std::printf("reproducible: every micro-step has %d shards of %lld, and bits do not depend on ranks or devices\n",
-                  options_.reproducible, static_cast<long long>(options_.shard_size()));
+      std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
+                  options_.reproducible, loader.options().batch_size);
     for (auto const& warning : options_.warnings) note(warning);
     auto const warmup = warmup_steps(loader), steps = fit_options(loader).schedule.total_steps;
     if (warmup > steps)
