@@ -505,6 +505,14 @@ TEST_CASE("what does not belong to the run is refused, by name and with both val
     auto batches = loader(4, 2);
     trainer.fit(batches, train::NoEvaluation{}, o);
   });
+  refused("resume with the data, sampler and seed of the earlier run", [&](FitOptions const& o) {  // not by its batch
+    Trainer trainer{Model{}, optim::AdamW{}, single, 5};
+    auto batches = data::DataLoader{data::InMemoryDataset{random_texts(samples + 1, 1)},
+                                    data::ShuffledSampler{.seed = 1},
+                                    data::PadCollate{},
+                                    {.batch_size = 8}};
+    trainer.fit(batches, train::NoEvaluation{}, o);
+  });
   fit(single, {.epochs = 2, .max_steps = 7, .checkpoints = {.folder = folder / "later"}});
   refused(
       "was saved at epoch 1, position 4, where step 7 does not begin with this loader's options; give it the tail of "

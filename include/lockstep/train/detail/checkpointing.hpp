@@ -151,6 +151,8 @@ class Checkpointing {
       throw ConfigError(options_.resume + ": was saved with " + what + " " + was + " and training would go on with " +
                         is + "; make them equal, or start anew");
     };
+    if constexpr (resumes)  // of other samples, the largest of batches by tokens is another, too
+      if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
     if (progress.effective_batch_size != record.effective_batch_size)
       refuse("an effective batch of", std::to_string(progress.effective_batch_size),
              std::to_string(record.effective_batch_size));
