@@ -161,17 +161,19 @@ TEST_CASE("steps, warm-up and decay are counted in optimizer steps") {
 namespace {
 /// What a run of a hundred points prints.
 template <class Sampler>
-std::string told(app::Options const& options, Sampler const& sampler) {
+std::string told(app::Options const& options, Sampler const& sampler, train::Observer* observer = nullptr) {
   lockstep_test::TemporaryFolder const folder;
   std::fflush(stdout);
   auto const before = ::dup(1);
   CHECK(std::freopen((folder / "out").c_str(), "w", stdout) != nullptr);
   launch::World world;
-  app::Training const training(options, world);
+  app::Training training(options, world);
+  if (observer) training.observe(*observer);
   auto loader_options = training.loader_options();
   if constexpr (!std::is_same_v<Sampler, data::ShuffledSampler>) loader_options.batch_size = 1;
   data::DataLoader loader(points(100), sampler, data::PadCollate{}, loader_options);
-  training.fit(Line{}, optim::SGD{}, loader);
+  data::DataLoader others(points(100), sampler, data::PadCollate{}, loader_options);
+  training.fit(Line{}, optim::SGD{}, loader, train::Evaluation{others});
   std::fflush(stdout);
   ::dup2(before, 1), ::close(before);
   return lockstep_test::read_file(folder / "out");
@@ -190,6 +192,19 @@ TEST_CASE("the first line tells how many samples a batch has at most") {
   CHECK(says(data::ShuffledSampler{}, ", batch 10 per rank or device, effective batch 20, "));
   data::TokenBudgetSampler const by_tokens{.lengths = std::vector<std::int32_t>(100, 4), .tokens = 16};
   CHECK(says(by_tokens, ", batch up to 4 per rank or device, effective batch up to 8, "));
+}
+
+TEST_CASE("what an observer prints of an evaluation stands below the program's own line") {
+  struct Prints final : train::Observer {
+    void evaluation(train::EvaluationReport const&) override { std::puts("of its own"); }
+  } prints;
+  app::Options options;
+  options.threads = 1;
+  options.epochs = 1;
+  auto const said = told(options, data::ShuffledSampler{}, &prints);
+  CAPTURE(said);
+  CHECK(said.find("evaluation loss") < said.find("of its own"));
+  CHECK(said.find("of its own") != std::string::npos);
 }
 
 TEST_CASE("a warm-up that is longer than the run is told before it begins") {

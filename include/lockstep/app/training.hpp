@@ -183,7 +183,7 @@ class Training : public detail::Additions {
     std::optional<detail::NotOver> not_over;
     if (speaks()) {
       announce(trainer, loader);
-      fit.observers.push_back(&progress);
+      fit.observers.insert(fit.observers.begin(), &progress);  // what others print stands below its line
       if (saves()) fit.observers.push_back(&not_over.emplace(file("run.json")));
       if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
       if (saves()) fit.observers.push_back(&table.emplace(file("metrics.csv")));
