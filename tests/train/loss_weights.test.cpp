@@ -42,21 +42,21 @@ using namespace lockstep;
 namespace {
 
 struct HalfSquare {
-  static constexpr char const* name = "half_square";
+  [[maybe_unused]] static constexpr char const* name = "half_square";
   template <class T>
   constexpr kernel::LossAt<T> operator()(T x) const {
     return {x * x / 2, x};
   }
 };
 struct MinusLog {
-  static constexpr char const* name = "minus_log";
+  [[maybe_unused]] static constexpr char const* name = "minus_log";
   template <class T>
   constexpr kernel::LossAt<T> operator()(T x) const {
     return {-std::log(x), -1 / x};
   }
 };
 struct One {
-  static constexpr char const* name = "one";
+  [[maybe_unused]] static constexpr char const* name = "one";
   template <class T>
   constexpr kernel::ActivationAt<T> operator()(T) const {
     return {1, 0};

@@ -34,7 +34,7 @@ class CsvLine {
     } else if constexpr (requires { value.begin() != value.end(); }) {
       for (auto const& each : value) add(each);
     } else if constexpr (requires { std::tuple_size<T>::value; }) {
-      std::apply([this](auto const&... each) { (add(each), ...); }, value);
+      std::apply([this](auto const&... each) { (this->add(each), ...); }, value);
     } else if constexpr (std::convertible_to<T const&, float>) {  // float16, bfloat16
       add(static_cast<float>(value));
     } else {
