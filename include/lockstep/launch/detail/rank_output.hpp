@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -32,7 +33,7 @@ class RankOutput {
   RankOutput& operator=(RankOutput const&) = delete;
   ~RankOutput() {
     if (!thread_.joinable()) return;
-    ::eventfd_write(finish_.get(), 1);
+    stop();
     thread_.join();
   }
 
@@ -54,7 +55,7 @@ class RankOutput {
   /// Once all ranks have been started.
   /// @throws ConfigError when the system refuses
   void start() {
-    if (finish_.get() < 0)
+    if (wake_.get() < 0)
       throw ConfigError(std::string("launch: the system refused to wait for what ranks write (eventfd): ") +
                         std::strerror(errno));
     std::packaged_task<void()> task([this] { run(); });
@@ -66,7 +67,7 @@ class RankOutput {
   /// still hold their ends, and is not waited for.
   void finish(std::string report) {
     report_ = std::move(report);
-    ::eventfd_write(finish_.get(), 1);
+    stop();
   }
 
   /// Whether all was told; waits for it so long at most.
@@ -87,14 +88,20 @@ class RankOutput {
     std::string begun;
   };
 
+  void stop() noexcept {
+    over_ = true;
+    ::eventfd_write(wake_.get(), 1);
+  }
+
   void run() {
     std::vector<pollfd> polled;
-    do {
-      polled.assign(1, {finish_.get(), POLLIN, 0});
+    for (bool last = false; !last;) {
+      polled.assign(1, {wake_.get(), POLLIN, 0});
       for (auto const& source : sources_) polled.push_back({source.file.get(), POLLIN, 0});  // poll skips those below 0
       ::poll(polled.data(), polled.size(), -1);
+      last = over_;
       read();
-    } while (polled[0].revents == 0);
+    }
     for (auto& source : sources_) end(source);
     if (options_.report && !report_.empty()) options_.report(report_);
   }
@@ -138,8 +145,9 @@ class RankOutput {
 
   Options const& options_;
   std::vector<Source> sources_;  // the thread's from start on
-  std::string report_;           // the thread's from finish on
-  File finish_{::eventfd(0, EFD_CLOEXEC)};
+  std::string report_;           // the thread's once all is over
+  std::atomic<bool> over_ = false;
+  File wake_{::eventfd(0, EFD_CLOEXEC)};
   std::future<void> told_;
   std::thread thread_;
 };
