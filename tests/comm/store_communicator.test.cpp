@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -137,39 +138,75 @@ TEST_CASE("one rank warns for all that wait") {
   CHECK(warnings == 1);
 }
 
-TEST_CASE("a store that stands still is the first rank's, which all wait for: warned of, and given up at the limit") {
-  launch::detail::File const door(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(::listen(door.get(), 2) == 0);  // on a port that the system chooses
-  sockaddr_in6 name{};
-  socklen_t bytes = sizeof name;
-  REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
-  std::thread server([&] {
-    launch::detail::File const guest(::accept(door.get(), nullptr, nullptr));
-    auto const welcome =
-        launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done), {}, {});
-    (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
-    char all[4096];
-    while (::recv(guest.get(), all, sizeof all, 0) > 0) continue;
-  });
-  {
-    launch::World world{.rank = 1, .size = 2, .engine = launch::Engine::store};
-    std::string warning;
-    world.limits = {.warn_seconds = 0.05, .stall_seconds = 0.5};
-    world.warn = [&](std::string const& text) { warning += text; };
-    world.segment = launch::SharedSegment::between_threads(2, 7);
-    world.store = std::make_shared<launch::Store>(
-        launch::Store::Options{.port = ntohs(name.sin6_port), .job = 7, .rank = 1, .size = 2, .silence_seconds = 0.2});
-    comm::AnyCommunicator c(comm::StoreCommunicator{world});
-    try {
-      c.barrier();
-      FAIL("nobody came");
-    } catch (lockstep::RankStalled const& error) {
-      CHECK(error.rank() == 0);
-      CHECK(std::string(error.what()).find("(barrier) for rank 0. The limit is over") != std::string::npos);
-    }
-    CHECK(warning.find("(barrier) for rank 0; still waiting") != std::string::npos);
+namespace {
+
+/// Lets one rank in, and says nothing else.
+class StandingStore {
+ public:
+  StandingStore() : door_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    REQUIRE(::listen(door_.get(), 1) == 0);  // on a port that the system chooses
+    thread_ = std::thread([this] {
+      launch::detail::File const guest(::accept(door_.get(), nullptr, nullptr));
+      auto const welcome =
+          launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done), {}, {});
+      (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      char all[4096];
+      while (::recv(guest.get(), all, sizeof all, 0) > 0) continue;
+    });
   }
-  server.join();
+  ~StandingStore() { thread_.join(); }
+
+  /// Rank 1 of two, which it let in.
+  [[nodiscard]] launch::World world(double silence_seconds) const {
+    sockaddr_in6 name{};
+    socklen_t bytes = sizeof name;
+    REQUIRE(::getsockname(door_.get(), reinterpret_cast<sockaddr*>(&name), &bytes) == 0);
+    launch::World out{.rank = 1, .size = 2, .engine = launch::Engine::store};
+    out.limits = {.warn_seconds = 0.05, .stall_seconds = 0.5};
+    out.segment = launch::SharedSegment::between_threads(2, 7);
+    out.store = std::make_shared<launch::Store>(launch::Store::Options{
+        .port = ntohs(name.sin6_port), .job = 7, .rank = 1, .size = 2, .silence_seconds = silence_seconds});
+    return out;
+  }
+
+ private:
+  launch::detail::File door_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a store that stands still is the first rank's, which all wait for: warned of, and given up at the limit") {
+  StandingStore const store;
+  auto world = store.world(0.2);
+  std::string warning;
+  world.warn = [&](std::string const& text) { warning += text; };
+  comm::AnyCommunicator c(comm::StoreCommunicator{world});
+  try {
+    c.barrier();
+    FAIL("nobody came");
+  } catch (lockstep::RankStalled const& error) {
+    CHECK(error.rank() == 0);
+    CHECK(std::string(error.what()).find("(barrier) for rank 0. The limit is over") != std::string::npos);
+  }
+  CHECK(warning.find("(barrier) for rank 0; still waiting") != std::string::npos);
+}
+
+TEST_CASE("a rank that is lost is told at once also while a store is asked who is missing") {
+  StandingStore const store;
+  auto world = store.world(30);
+  std::string warning;
+  world.warn = [&](std::string const& text) { warning += text; };
+  comm::AnyCommunicator c(comm::StoreCommunicator{world});
+  std::thread news([&] {
+    ::usleep(300'000);
+    world.segment->control().lose(0);
+  });
+  auto const began = lockstep::Clock::seconds();
+  CHECK_THROWS_AS(c.barrier(), lockstep::RankLost);
+  CHECK(lockstep::Clock::seconds() - began < 10);
+  CHECK(warning.empty());
+  news.join();
 }
 
 TEST_CASE("who does not come to a group is named by its place in the run") {

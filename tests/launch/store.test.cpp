@@ -261,7 +261,7 @@ TEST_CASE("a server that stands still does not say who is missing; what it says 
     Store store({"127.0.0.1", other.port(), 7, 1, 2, 5, 5, 0.2});
     int const members[]{0, 1};
     auto const began = Clock::seconds();
-    CHECK_FALSE(store.missing("sum", members));
+    CHECK_FALSE(store.missing("sum", members, [] { return false; }));
     CHECK(Clock::seconds() - began < 4);
     goes_on = true;
     CHECK(store.get("name") == "value");
@@ -356,7 +356,7 @@ TEST_CASE("what ranks give under a name comes to them, by rank; then the name is
   Store store(to(server, 0, 3)), other(to(server, 2, 3));
   StoreLine news(to(server, 0, 3), StoreLineKind::news);
   int const members[] = {2, 1, 0};
-  auto const missing = [&] { return store.missing("x", members).value(); };
+  auto const missing = [&] { return store.missing("x", members, [] { return false; }).value(); };
   for (std::string const more : {"", "!"}) {
     store.contribute("x", "a" + more, 2);
     CHECK(missing() == std::vector{2, 1});

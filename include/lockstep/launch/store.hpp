@@ -77,12 +77,18 @@ class Store {
     return true;
   }
   /// Which of the ranks have not contributed under the name so far; this rank has. None where the server does not say
-  /// so within `silence_seconds`: whoever runs it stands still.
+  /// so within `silence_seconds`, and whoever runs it stands still, or `over()` came true before.
   /// @throws CommunicationError when the server cannot be reached
-  [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members) {
+  template <class Over>
+  [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,
+                                                        Over const& over) {
     if (!line_.takes()) return std::nullopt;
     send(detail::StoreCall::contributors, name, {});
-    auto const answer = this->answer(deadline_in(line_.address().silence_seconds), name);
+    std::optional<std::string> answer;
+    for (auto const end = deadline_in(line_.address().silence_seconds); !answer && !over();) {
+      if (Clock::nanoseconds() >= end) break;
+      answer = this->answer(deadline_in(0.02), name);
+    }
     if (!answer) {
       ++late_;
       return std::nullopt;

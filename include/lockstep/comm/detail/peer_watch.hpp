@@ -24,6 +24,8 @@ class PeerWatch {
   [[nodiscard]] launch::World const& world() const noexcept { return world_; }
   [[nodiscard]] std::string who(int rank) const { return who_of_run(members_[static_cast<std::size_t>(rank)]); }
   [[nodiscard]] std::string me() const { return who_of_run(world_.rank); }
+  /// The rank of the run that failed first, or -1.
+  [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
 
   /// Returns when `done()`. `doing()` tells in what this rank waits, `missing()` which ranks of the run it waits for:
   /// none where that is not known.
@@ -53,7 +55,8 @@ class PeerWatch {
       bool const stalls = waited > world_.limits.stall_seconds, warns = !warned && waited > world_.limits.warn_seconds;
       if (!stalls && !warns) continue;
       auto const whom = missing();
-      if (done()) return;  // it was on its way
+      if (done()) return;         // it was on its way
+      if (lost() >= 0) continue;  // while it was asked
       auto told = me() + " has waited " + std::to_string(std::lround(waited)) + " s in " + doing();
       if (whom.empty()) told += ", which every rank has started; for which one is not determined";
       for (auto const rank : whom) told += (rank == whom.front() ? " for " : ", and for ") + who_of_run(rank);
@@ -89,7 +92,6 @@ class PeerWatch {
   [[nodiscard]] std::string who_of_run(int rank) const {
     return world_.segment ? world_.segment->control().who(rank) : "rank " + std::to_string(rank);
   }
-  [[nodiscard]] int lost() const noexcept { return world_.segment ? world_.segment->control().first_failure() : -1; }
   [[nodiscard]] int ended() const noexcept {
     for (auto const rank : members_)
       if (world_.segment && world_.segment->control().over(rank)) return rank;

@@ -241,7 +241,8 @@ class RankStore {
   /// The ranks of the group that have not come to the oldest operation; the first of all where its store does not say.
   [[nodiscard]] std::vector<int> missing() {
     try {
-      if (auto late = store_.missing(name_of(first_, chunk_), members_)) return std::move(*late);
+      auto const lost = [this] { return watch_.lost() >= 0; };
+      if (auto late = store_.missing(name_of(first_, chunk_), members_, lost)) return std::move(*late);
     } catch (CommunicationError const& error) {
       watch_.explain(error.what(), tell());
     }

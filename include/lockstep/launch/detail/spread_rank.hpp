@@ -83,7 +83,7 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
     pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
     if (::poll(polled, 2, milliseconds_until(deadline)) != 0 || Clock::nanoseconds() < deadline) continue;
     std::string missing;
-    for (int const r : world.store->missing("come", everybody).value_or(std::vector{0}))
+    for (int const r : world.store->missing("come", everybody, [] { return false; }).value_or(std::vector{0}))
       missing += (missing.empty() ? "" : ", ") + std::to_string(r);
     if (!missing.empty())
       throw ConfigError("launch: of " + std::to_string(world.size) + " ranks these have not come within " +
