@@ -277,6 +277,29 @@ TEST_CASE("who was refused says so, also when the store is gone since") {
   closes.join();
 }
 
+TEST_CASE("who gives up before all have come tells the others for whom it has waited") {
+  launch::StoreServer const server({.job = 5, .size = 3});
+  std::string told[2];
+  std::vector<std::thread> ranks;
+  for (int const rank : {0, 1})
+    ranks.emplace_back([&, rank] {
+      launch::detail::StoreAddress const at{"localhost", server.port(), 5, rank, 3};
+      World world;
+      world.rank = rank;
+      world.size = 3;
+      world.store = std::make_shared<launch::Store>(at);
+      launch::detail::StoreLine news(at, launch::detail::StoreLineKind::news);
+      try {
+        launch::detail::meet(world, news, rank == 0 ? 0.2 : 600);
+      } catch (lockstep::ConfigError const& error) {
+        told[rank] = error.what();
+      }
+    });
+  for (auto& rank : ranks) rank.join();
+  CHECK(contains(told[0], "launch: of 3 ranks these have not come within 0 s: "));
+  CHECK(contains(told[1], "rank 0 had come and was gone before all ranks had: of 3 ranks these have not come"));
+}
+
 TEST_CASE("a store that is gone before all have come is the first rank's, who says why") {
   auto server = std::make_unique<launch::StoreServer>(launch::StoreServer::Options{.job = 5, .size = 3});
   launch::detail::StoreAddress const at{"localhost", server->port(), 5, 1, 3};

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/clock.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/detail/store_line.hpp>
 

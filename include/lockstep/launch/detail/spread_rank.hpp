@@ -60,6 +60,14 @@ inline StoreLine find_store(StoreAddress at, MeetingPoint const& point) {
   }
 }
 
+/// What a rank says that hears of another's end before all have come.
+inline ConfigError gone_early(StoreLine::Message const& news) {
+  auto const how = from_store<StoreEnd>(news.value);
+  bool const says = news.what == StoreReply::rank_ended && how.message[0] != '\0';
+  return ConfigError("launch: rank " + std::to_string(news.rank) + " had come and was gone before all ranks had" +
+                     (says ? std::string(": ") + how.message : "; see what it says of itself"));
+}
+
 /// Waits until all ranks have come; each then knows where the others are. Of how often they were started anew the most
 /// counts: each of torchrun's agents counts for itself, and not what it learns from another.
 /// @throws ConfigError naming who has not come in time, or who came and is gone
@@ -72,22 +80,26 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
   auto const take = [&](Store::Part part) {
     all[static_cast<std::size_t>(part.rank)] = from_store<StoreJoin>(part.bytes);
   };
+  auto const ask = [&] { return world.store->missing("come", everybody, [] { return false; }); };
   world.store->contribute("come", store_bytes(here), world.size);
   std::optional<StoreLine::Message> early;
   for (auto const deadline = deadline_in(seconds); !world.store->gathered("come", take);) {
     if (early = news.next(); early) {
       if (world.store->gathered("come", take)) break;  // the last one came just before
-      throw ConfigError("launch: rank " + std::to_string(early->rank) +
-                        " had come and was gone before all ranks had; see what it says of itself");
+      throw gone_early(*early);
     }
     pollfd polled[]{{world.store->descriptor(), POLLIN, 0}, {news.descriptor(), POLLIN, 0}};
     if (::poll(polled, 2, milliseconds_until(deadline)) != 0 || Clock::nanoseconds() < deadline) continue;
     std::string missing;
-    for (int const r : world.store->missing("come", everybody, [] { return false; }).value_or(std::vector{0}))
-      missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-    if (!missing.empty())
-      throw ConfigError("launch: of " + std::to_string(world.size) + " ranks these have not come within " +
-                        std::to_string(static_cast<long>(seconds)) + " s: " + missing + "; were they started?");
+    for (int const r : ask().value_or(std::vector{0})) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    if (missing.empty()) continue;
+    auto const text = "of " + std::to_string(world.size) + " ranks these have not come within " +
+                      std::to_string(static_cast<long>(seconds)) + " s: " + missing + "; were they started?";
+    StoreEnd how{2, 0, {}};
+    text.copy(how.message, sizeof how.message - 1);
+    news.send(StoreCall::ended, {}, store_bytes(how));
+    static_cast<void>(ask());  // an answer comes after the server has passed that on
+    throw ConfigError("launch: " + text);
   }
   world.job = all[0].job;
   world.segment = SharedSegment::between_threads(world.size, world.job);
@@ -96,6 +108,12 @@ inline void meet(World& world, StoreLine& news, double seconds) try {
     world.segment->control().join(r, all[static_cast<std::size_t>(r)].pid, all[static_cast<std::size_t>(r)].host);
   if (early) learn(world.segment->control(), world.rank, *early);
 } catch (CommunicationError const& error) {
+  std::optional<StoreLine::Message> last;  // which has come before
+  try {
+    last = news.next();
+  } catch (CommunicationError const&) {
+  }
+  if (last) throw gone_early(*last);
   throw ConfigError(std::string("launch: rank 0 had come and was gone before all ranks had (") + error.what() +
                     "); see what it says of itself");
 }
