@@ -67,7 +67,8 @@ long stopped_after(std::string const& out) {
 
 TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends as one that was not") {
   TemporaryFolder const folder;
-  for (auto const& policy : {Flags{"--nproc", "2"}, Flags{"--parallel", "dp"}}) {
+  for (auto const& policy :
+       {Flags{"--nproc", "2", "--num-layers", "1"}, Flags{"--parallel", "dp", "--num-layers", "1"}}) {
     CAPTURE(policy[0]);
     int const signal = policy[0] == "--nproc" ? SIGTERM : SIGUSR1;
     auto const name = policy[0].substr(2);
@@ -85,7 +86,7 @@ TEST_CASE("a run that is killed at any moment, or told to end, goes on, and ends
     }
     {
       Program program(example("text_classification"), arguments);
-      REQUIRE(appears((folder / name) + "/checkpoints/step_240.safetensors"));
+      REQUIRE(appears((folder / name) + "/checkpoints/step_120.safetensors"));
       ::kill(program.pid(), signal);
       auto const outcome = program.wait(60);
       CAPTURE(outcome.err);
@@ -144,9 +145,11 @@ TEST_CASE("a run says which of the files that were asked for it does not leave")
 
 TEST_CASE("ranks that are started anew after one was lost go on where they were") {
   TemporaryFolder const folder;
-  REQUIRE(run_example("text_classification", flags(folder, "whole", {"--nproc", "2"})).exit_code == 0);
-  Program program(example("text_classification"),
-                  flags(folder, "run", {"--nproc", "2", "--max-restarts", "2", "--checkpoint-every", "20"}));
+  REQUIRE(run_example("text_classification", flags(folder, "whole", {"--nproc", "2", "--num-layers", "1"})).exit_code ==
+          0);
+  Program program(
+      example("text_classification"),
+      flags(folder, "run", {"--nproc", "2", "--num-layers", "1", "--max-restarts", "2", "--checkpoint-every", "20"}));
   REQUIRE(appears(folder / "run/checkpoints/step_60.safetensors"));
   auto const ranks = program.children();
   REQUIRE(ranks.size() == 2);
