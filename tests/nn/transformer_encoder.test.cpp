@@ -74,7 +74,7 @@ TEST_CASE("float follows double") {
 // stands before gelu (or, with dropout, twice: the slopes and what was dropped of the activation), each as large as its
 // input.
 TEST_CASE("a layer holds what backward needs, and no more") {
-  Batch const batch{.rows = 32, .length = 64};
+  Batch const batch{.rows = 8, .length = 64};
   auto const held = [&](Index layers, double dropout, bool norm_first) {
     nn::TransformerEncoder const encoder(
         {.layers = layers, .width = 64, .heads = 2, .feed_forward = 64, .dropout = dropout, .norm_first = norm_first});
@@ -92,7 +92,7 @@ TEST_CASE("a layer holds what backward needs, and no more") {
       context.backward({});
     }
     context.begin_micro_batch(nn::Mode::evaluation, 3);
-    return static_cast<double>(context.activation_bytes()) / (32 * 64 * 64 * sizeof(float));
+    return static_cast<double>(context.activation_bytes()) / (8 * 64 * 64 * sizeof(float));
   };
   // Beside them logarithms of sums and moments: per token two and four numbers, of 64 channels.
   double const little = 6.0 / 64 + 0.01;
