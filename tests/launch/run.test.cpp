@@ -15,13 +15,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include "launch/ranks.hpp"
+#include "no_threads.hpp"
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define LOCKSTEP_THREAD_SANITIZER
 #endif
 #endif
-#include "launch/ranks.hpp"
-#include "no_threads.hpp"
 
 using namespace lockstep_test;
 using launch::World;
