@@ -399,6 +399,22 @@ TEST_CASE("products are timed on GPUs, and nowhere else") {
   CHECK(contains(refused({"--timed-products", "--doctor"}, {}, one), "--doctor with --timed-products"));
 }
 
+TEST_CASE("--evaluate needs parameters, and takes no flag by which a run is trained or kept") {
+  CHECK(parse({"--evaluate", "--init-from", "a.safetensors"}).evaluate);
+  CHECK_FALSE(parse({"--init-from", "a.safetensors"}).evaluate);
+  auto const with = [&](std::vector<char const*> flags) {
+    flags.insert(flags.begin(), {"--evaluate", "--init-from", "a.safetensors"});
+    return refused(flags);
+  };
+  CHECK(contains(refused({"--evaluate"}), "--evaluate without --init-from: there is nothing to evaluate"));
+  CHECK(
+      contains(with({"--save-dir", "runs"}), "--evaluate with --save-dir: it evaluates, and trains and keeps nothing"));
+  CHECK(contains(with({"--doctor"}), "--evaluate with --doctor"));
+  CHECK(contains(with({"--dry-run"}), "--evaluate with --dry-run"));
+  CHECK(contains(with({"--max-steps", "5"}), "--evaluate with --max-steps"));
+  CHECK(contains(with({"--patience", "2"}), "--evaluate with --patience"));
+}
+
 TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(parse({"--doctor", "--save-dir", "runs"}).doctor);
   CHECK_FALSE(parse({}).doctor);

@@ -284,6 +284,29 @@ TEST_CASE("without --data, texts of this machine are told apart") {
   CHECK(contains(outcome.out, "2 devices"));
 }
 
+TEST_CASE("--evaluate finds what the run's last evaluation found, under every policy, and trains nothing") {
+  TemporaryFolder const folder;
+  std::vector<std::string> const flags{
+      "--data", save(folder, "data.csv", news(0, 100)), "--d-model", "16", "--threads", "1", "--batch-size", "8"};
+  auto const run = [&](std::vector<std::string> const& more) {
+    auto all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    auto const outcome = run_example("text_classification", all);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    auto const at = outcome.out.rfind("evaluation loss ");
+    REQUIRE(at != std::string::npos);
+    return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  auto const found = run({"--max-steps", "20", "--epochs", "2", "--save-dir", folder / "run"});
+  auto const saved = folder / "run/checkpoints/step_20.safetensors";
+  CHECK(run({"--evaluate", "--init-from", saved, "--predictions", folder / "table.csv"}) == found);
+  CHECK(std::ranges::count(read_file(folder / "table.csv"), '\n') > 1);
+  CHECK(run({"--evaluate", "--init-from", saved, "--parallel", "dp", "--devices", "2"}) == found);
+  CHECK(run({"--evaluate", "--init-from", saved, "--nproc", "2"}) == found);
+  CHECK(folder.entries() == 3);  // data, run and table
+}
+
 TEST_CASE("--doctor measures under every policy, trains nothing, and leaves only what it found") {
   TemporaryFolder const folder;
   std::vector<std::string> flags{

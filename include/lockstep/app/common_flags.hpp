@@ -148,6 +148,8 @@ class CommonFlags {
         "--init-from", options_.init_from,
         "Parameters to start from: a .safetensors file that a run of this model left; a run that --resume auto goes on "
         "with has its own");
+    command.add("--evaluate", options_.evaluate,
+                "Instead of training: evaluate the parameters of --init-from once, and print what is found");
   }
 
   void add_training(Command& command) {

@@ -76,7 +76,8 @@ struct Options {
   Index plateau = 0;            ///< evaluations in a row, none the best, after which the learning rate falls; 0 never
   double plateau_factor = 0.1;  ///< what it is multiplied by then
 
-  bool dry_run = false;  ///< checks all that can be checked, trains and writes nothing
+  bool evaluate = false;  ///< evaluates init_from's parameters instead of training
+  bool dry_run = false;   ///< checks all that can be checked, trains and writes nothing
 
   std::vector<std::string> command_line;                      ///< the command line, with what a configuration file gave
   std::vector<std::pair<std::string, std::string>> settings;  ///< what all flags say, by name

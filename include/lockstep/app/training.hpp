@@ -15,6 +15,7 @@
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/detail/additions.hpp>
+#include <lockstep/app/detail/evaluate_alone.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
 #include <lockstep/app/detail/not_over.hpp>
@@ -118,8 +119,8 @@ class Training : public detail::Additions {
   /// Trains `model` under the policy that --parallel names. One rank prints what was started and how it goes, and
   /// leaves metrics.jsonl, metrics.csv, run.json and checkpoints/ in --save-dir; `metadata` is saved with the
   /// parameters. Its learning rate is that of --lr, and its weight decay that of --weight-decay where the flag is
-  /// given. then(trainer) is called on all ranks once the run is over, and also where it was over before, but not of
-  /// one that was stopped, --dry-run or --doctor: to write predictions, for instance.
+  /// given. then(trainer) is called on all ranks once the run is over, where it was over before, and with
+  /// --evaluate, but not of one that was stopped, --dry-run or --doctor: to write predictions, for instance.
   /// @returns how the run went
   /// @throws what the trainer throws, DataError when --save-dir cannot be written to, and ConfigError for a second fit
   /// where there is one, or a learning rate of the optimizer's own that would be lost
@@ -160,6 +161,12 @@ class Training : public detail::Additions {
       if (options_.doctor) all_reduce = Examination::measure_all_reduce(policy.communicator, policy.gradient_wire);
     Trainer trainer(std::move(model), optimizer, std::move(policy), options_.seed);
     if (!options_.init_from.empty()) trainer.load(options_.init_from, init_names_);
+    if (options_.evaluate) {
+      if (speaks()) announce(trainer, loader);
+      detail::evaluate_alone(trainer, evaluation, speaks());
+      then(trainer);
+      return {};
+    }
     auto fit = fit_options(loader);
     if (options_.doctor) {
       if (speaks()) announce(trainer, loader);

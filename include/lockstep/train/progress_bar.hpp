@@ -44,15 +44,8 @@ class ProgressBar final : public Observer {
   }
 
   void evaluation(EvaluationReport const& report) override {
-    std::string line = "epoch " + std::to_string(report.epoch + 1) + "/" + std::to_string(epochs_) +
-                       ": evaluation loss " + number("%.4f", report.loss);
-    auto const shown = std::min(report.metrics.size(), most_metrics);
-    for (std::size_t i = 0; i < shown; ++i)
-      line += ", " + report.metrics[i].first + " " + number("%.4f", report.metrics[i].second);
-    if (shown < report.metrics.size())
-      line += " and " + std::to_string(report.metrics.size() - shown) + " more metrics";
-    line += " over " + std::to_string(report.samples) + " samples";
-    std::fprintf(out_, "%s%s\n", terminal_ ? "\r\x1b[K" : "", line.c_str());
+    std::fprintf(out_, "%sepoch %td/%td: %s\n", terminal_ ? "\r\x1b[K" : "", report.epoch + 1, epochs_,
+                 describe(report).c_str());
     std::fflush(out_);
   }
 
@@ -75,6 +68,17 @@ class ProgressBar final : public Observer {
     std::fprintf(out_, "%snote: no step used these parameters, which have not learned: %s\n",
                  terminal_ ? "\r\x1b[K" : "", names.c_str());
     std::fflush(out_);
+  }
+
+  /// "evaluation loss 0.2536, accuracy 0.9333 over 195 samples".
+  [[nodiscard]] static std::string describe(EvaluationReport const& report) {
+    auto line = "evaluation loss " + number("%.4f", report.loss);
+    auto const shown = std::min(report.metrics.size(), most_metrics);
+    for (std::size_t i = 0; i < shown; ++i)
+      line += ", " + report.metrics[i].first + " " + number("%.4f", report.metrics[i].second);
+    if (shown < report.metrics.size())
+      line += " and " + std::to_string(report.metrics.size() - shown) + " more metrics";
+    return line + " over " + std::to_string(report.samples) + " samples";
   }
 
  private:

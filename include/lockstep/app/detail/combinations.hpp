@@ -31,6 +31,7 @@ class Combinations {
     check_best();
     check_saving();
     check_doctor();
+    check_evaluate();
   }
 
  private:
@@ -125,25 +126,41 @@ class Combinations {
 
   void check_doctor() {
     if (!options_.doctor) return;
-    auto const leave = [&]<class T>(char const* flag, T Options::*member, T none) {
-      refuse(flag, member, std::move(none),
-             std::string("--doctor with ") + flag + ": it measures, and trains and keeps nothing; leave out either");
-    };
-    leave("--resume", &Options::resume, std::string(Options::never));
-    leave("--checkpoint-every", &Options::checkpoint_every, Index{0});
-    leave("--keep-checkpoints", &Options::keep_checkpoints, Index{0});
-    leave("--trace", &Options::trace, false);
-    leave("--max-restarts", &Options::max_restarts, 0);
-    if (command_.given("--best-by")) leave("--best-by", &Options::best_by, std::string());
-    leave("--patience", &Options::patience, Index{0});
-    leave("--lr-plateau", &Options::plateau, Index{0});
-    leave("--timed-products", &Options::timed_products, false);
-    leave("--max-steps", &Options::max_steps, std::optional<Index>());
-    leave("--eval-every", &Options::eval_every, Index{0});
-    leave("--dry-run", &Options::dry_run, false);
+    leave_training("--doctor", "it measures, and trains and keeps nothing");
     refuse("--shard-optimizer", &Options::shard_optimizer, false,
            "--doctor with --shard-optimizer: what it predicts is for ranks that keep all of the optimizer's moments; "
            "leave out either");
+  }
+
+  void check_evaluate() {
+    if (!options_.evaluate) return;
+    if (options_.init_from.empty())
+      throw ConfigError("--evaluate without --init-from: there is nothing to evaluate; name a .safetensors file");
+    auto const what = "it evaluates, and trains and keeps nothing";
+    leave_training("--evaluate", what);
+    leave("--evaluate", "--doctor", &Options::doctor, false, what);
+    leave("--evaluate", "--save-dir", &Options::save_dir, std::string(), what);
+    leave("--evaluate", "--shard-optimizer", &Options::shard_optimizer, false, what);
+  }
+
+  /// Of a flag in whose place nothing is trained: those by which a run is trained or kept say nothing.
+  void leave_training(char const* instead, char const* what) {
+    leave(instead, "--resume", &Options::resume, std::string(Options::never), what);
+    leave(instead, "--checkpoint-every", &Options::checkpoint_every, Index{0}, what);
+    leave(instead, "--keep-checkpoints", &Options::keep_checkpoints, Index{0}, what);
+    leave(instead, "--trace", &Options::trace, false, what);
+    leave(instead, "--max-restarts", &Options::max_restarts, 0, what);
+    if (command_.given("--best-by")) leave(instead, "--best-by", &Options::best_by, std::string(), what);
+    leave(instead, "--patience", &Options::patience, Index{0}, what);
+    leave(instead, "--lr-plateau", &Options::plateau, Index{0}, what);
+    leave(instead, "--timed-products", &Options::timed_products, false, what);
+    leave(instead, "--max-steps", &Options::max_steps, std::optional<Index>(), what);
+    leave(instead, "--eval-every", &Options::eval_every, Index{0}, what);
+    leave(instead, "--dry-run", &Options::dry_run, false, what);
+  }
+  template <class T>
+  void leave(char const* instead, char const* flag, T Options::*member, T none, char const* what) {
+    refuse(flag, member, std::move(none), std::string(instead) + " with " + flag + ": " + what + "; leave out either");
   }
 
   Options& options_;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdio>
+#include <type_traits>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/progress_bar.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// --evaluate: prints what a trainer's parameters give on the evaluation's samples.   @collective
+/// @throws ConfigError of a program that makes no evaluations
+template <class Trainer, class Evaluation>
+void evaluate_alone(Trainer& trainer, Evaluation const& evaluation, bool speaks) {
+  if constexpr (std::is_same_v<Evaluation, train::NoEvaluation>) {
+    throw ConfigError("--evaluate: this program makes no evaluations; leave it out");
+  } else {
+    auto const report = trainer.evaluate(evaluation);
+    if (!speaks) return;
+    std::printf("%s\n", train::ProgressBar::describe(report).c_str());
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
