@@ -84,7 +84,7 @@ TEST_CASE("a killed rank ends all others within seconds, and is named") {
     CHECK(contains(outcome.err, "(pid " + std::to_string(pid) + ")"));
     CHECK(contains(outcome.err, "rank "));
     CHECK(contains(outcome.err, "signal 9"));
-    CHECK(outcome.lines_of_err() <= 4);
+    CHECK(outcome.lines_of_err() <= 5);
     CHECK(survivors(ranks).empty());
     CHECK(shared_memory() == shared_before);
     CHECK_FALSE(fs::exists(folder / "saved/run.json"));
