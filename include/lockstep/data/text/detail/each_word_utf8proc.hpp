@@ -79,7 +79,8 @@ class WordCutter {
       case UTF8PROC_CATEGORY_CC:
       case UTF8PROC_CATEGORY_CF:
       case UTF8PROC_CATEGORY_CS:
-      case UTF8PROC_CATEGORY_CO: return Kind::dropped;
+      case UTF8PROC_CATEGORY_CO:
+        return Kind::dropped;
         return Kind::dropped;
       default:
         return is_ideograph(c) ? Kind::ideograph : Kind::letter;
