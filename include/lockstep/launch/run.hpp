@@ -82,6 +82,31 @@ inline void check(Environment const& place, Options const& options) {
   if (place.size > most_local_ranks)
     throw ConfigError(started + " on this host; at most " + std::to_string(most_local_ranks) + " can share its memory");
 }
+/// As launch::run.
+inline int run(Options const& options, std::function<int(World&)> const& train) {
+  open_standard_streams();
+  check(options);
+  if (RankPlace::any({})) return run_once(options, train);
+  if (auto const place = detect(); place.size > 1) {
+    check(place, options);
+    if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails
+      auto world = placed_world(place, options, Engine::mpi);
+      StopWatch const watch(options.on_signal);
+      world.stop_request = watch.request();
+      return train(world);
+    }
+    if (options.engine == Engine::store || !place.one_host()) return run_spread_rank(place, options, train);
+    return run_joined_rank(place, options, train);
+  }
+  if (options.nproc > 1) return supervise(options);
+  if (options.threads > 1) return run_threads(options, train);
+  StopWatch const watch(options.on_signal);
+  World world;
+  world.stop_request = watch.request();
+  world.limits = options.limits;
+  world.warn = options.warn;
+  return train(world);
+}
 }  // namespace detail
 
 /// Calls `train(world)` once per rank: in this process alone, on `options.threads` threads of it, or in `options.nproc`
@@ -93,31 +118,7 @@ inline void check(Environment const& place, Options const& options) {
 /// where `options.report` is told
 template <class Train>
 requires std::is_invocable_r_v<int, Train&, World&>
-int run(Options const& options, Train&& train) {
-  detail::open_standard_streams();
-  detail::check(options);
-  if (detail::RankPlace::any({})) return detail::run_once(options, std::ref(train));
-  if (auto const place = detect(); place.size > 1) {
-    detail::check(place, options);
-    if (options.engine == Engine::mpi) {  // the peers are MPI's affair, and so is the end of all when one fails
-      auto world = detail::placed_world(place, options, Engine::mpi);
-      detail::StopWatch const watch(options.on_signal);
-      world.stop_request = watch.request();
-      return train(world);
-    }
-    if (options.engine == Engine::store || !place.one_host())
-      return detail::run_spread_rank(place, options, std::ref(train));
-    return detail::run_joined_rank(place, options, std::ref(train));
-  }
-  if (options.nproc > 1) return detail::supervise(options);
-  if (options.threads > 1) return detail::run_threads(options, std::ref(train));
-  detail::StopWatch const watch(options.on_signal);
-  World world;
-  world.stop_request = watch.request();
-  world.limits = options.limits;
-  world.warn = options.warn;
-  return train(world);
-}
+int run(Options const& options, Train&& train) { return detail::run(options, std::ref(train)); }
 /// Says what it takes, of anything else.
 template <class Train>
 int run(Options const&, Train&&) {

@@ -44,6 +44,11 @@ class DeviceThreads {
       (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(device);
     };
     body_ = std::addressof(f);
+    run();
+  }
+
+ private:
+  void run() {
     running_.store(static_cast<std::uint32_t>(threads_.size()));
     start_.add(1);
     start_.wake();
@@ -56,8 +61,6 @@ class DeviceThreads {
     }
     if (first) std::rethrow_exception(first);
   }
-
- private:
   void execute(int device) noexcept {
     try {
       call_(body_, device);

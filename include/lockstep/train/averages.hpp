@@ -20,7 +20,7 @@ template <class Model, class Optimizer, class Policy>
     auto const values = trainer.values();
     return {values.begin(), values.end()};
   }
-  return detail::averages_of<Optimizer>(detail::TrainerParts::session(trainer));
+  return detail::averages_of(detail::TrainerParts::any_session(trainer));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

@@ -20,6 +20,8 @@
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/agreement_of.hpp>
+#include <lockstep/train/detail/any_loader.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/batches_of.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/check_learning.hpp>
@@ -28,7 +30,6 @@
 #include <lockstep/train/detail/evaluate.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
-#include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/detail/record_of.hpp>
 #include <lockstep/train/detail/running_fit.hpp>
@@ -188,7 +189,7 @@ class Trainer {
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation) {
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
-    train::detail::WithAverages<Optimizer, Session> const averaged(session_, averages_in_place_);
+    train::detail::WithAverages const averaged(any_session_, averages_in_place_);
     return evaluate_all(evaluation);
   }
 
@@ -230,7 +231,7 @@ class Trainer {
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
     f(std::span<float>(values), std::span<float>(buffers));
-    train::detail::set_numbers<Optimizer>(session_, layout_, values, buffers);
+    train::detail::set_numbers(any_session_, layout_, values, buffers);
   }
   /// From a micro-step to the end of an epoch; for a device, in memory that it reads by itself.
   template <class Loader>
@@ -242,33 +243,36 @@ class Trainer {
 
   template <class Loader, class Evaluation>
   train::RunRecord train(Loader& loader, Evaluation const& evaluation, FitOptions const& options) {
-    train::detail::check_options(options, optimizer_);
-    train::detail::check_evaluation(loader, evaluation, options, split());
-    auto record = train::detail::record_of<Session>(policy_, layout_, loader, options);
+    constexpr bool evaluates = !std::is_same_v<Evaluation, train::NoEvaluation>;
+    train::detail::check_options(options);
+    if constexpr (requires { optimizer_.check(); }) optimizer_.check();
+    train::detail::Counted const counted(evaluation);
+    train::detail::check_loaders(loader, evaluation, split());
+    train::detail::check_evaluation(counted, evaluates, options);
+    Index const batch_size = loader.options().batch_size;
+    auto record = train::detail::record_of(any_session_, policy_, layout_, batch_size, options);
     if constexpr (train::detail::agrees<Session>)
-      session_.agree(train::detail::agreement_of(options, loader, evaluation, record.batch_size));
-    if (loader.steps(split()) == 0)
-      throw DataError("fit: there is nothing to train on: " + std::to_string(loader.samples()) +
-                      " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
-                      std::to_string(record.world_size * record.devices) +
-                      " devices; look at what the dataset found, or leave the loader's `tail` at exact");
-    train::detail::RunningFit fit(session_, optimizer_, layout_, seed_, loader, evaluation, split(), options, done_,
-                                  std::move(record));
+      session_.agree(train::detail::agreement_of(options, loader, evaluation, counted, record.batch_size));
+    auto const fit_plan =
+        train::detail::plan_of(loader.samples(), loader.steps(split()), batch_size * split().all, record, options);
+    train::detail::SomeLoader<Loader> any_loader(loader);
+    train::detail::RunningFit fit(any_session_, layout_, seed_, any_loader, fit_plan, counted.best(options.judge_by),
+                                  split(), options, done_, std::move(record));
     if (fit.was_over()) return std::move(fit.record());
     if (options.dry_run) {
       rehearse(loader, evaluation, options, fit.plan(), fit.record());
       return std::move(fit.record());
     }
-    fit.begin(train::detail::metric_names(evaluation));
+    fit.begin(counted.names());
     auto const& plan = fit.plan();
     auto const steps = fit.record().steps;
     start(loader, plan.trainer_epoch(steps), plan.begin(steps), plan.before.epochs + plan.epochs);
     train::BatchFeed feed(loader, session_, plan.all_micro_steps(plan.steps) - plan.all_micro_steps(steps));
     while (!fit.over() && !fit.record().stopped) {
       make_step(fit, feed, options);
-      if constexpr (!std::is_same_v<Evaluation, train::NoEvaluation>)
+      if constexpr (evaluates)
         if (fit.evaluates()) {
-          train::detail::WithAverages<Optimizer, Session> const averaged(session_, averages_in_place_);
+          train::detail::WithAverages const averaged(any_session_, averages_in_place_);
           fit.take(evaluate_all(evaluation));
         }
       fit.leave_step();
@@ -298,7 +302,10 @@ class Trainer {
 
   template <class Batches, class Batch>
   nn::Loss<HostSpace> step_of(Batches const& from, std::span<Batch const> batches, StepOptions const& options) {
-    train::detail::begin_loss_scale(session_, options.loss_scaler, done_.steps == 0);
+    if constexpr (Session::DeviceReplica::scales_loss) {
+      options.loss_scaler.check();
+      if (done_.steps == 0) any_session_.set_loss_scale(options.loss_scaler.begin());
+    }
     auto const step = done_.steps + 1;
     auto const shards = static_cast<std::size_t>(policy_.shards());
     train::detail::naming_samples(from, [&] {
@@ -308,11 +315,11 @@ class Trainer {
     });
     auto const loss = session_.update(
         optimizer_, {step, optimizer_.learning_rate * options.rate_factor, options.clip_norm, options.loss_scaler});
-    train::detail::check_finite(session_, loss, step, options.clip_norm, rank(), ranks(),
+    train::detail::check_finite(any_session_, loss, step, options.clip_norm, rank(), ranks(),
                                 policy_.shards() / parallel::shards_of_device(policy_));
     done_.steps = step;
     weight_ = loss.weight;
-    if (!stepped_) stepped_ = train::detail::check_learning(session_, layout_, loss, step);
+    if (!stepped_) stepped_ = train::detail::check_learning(any_session_, layout_, loss, step);
     return loss;
   }
 
@@ -351,6 +358,7 @@ class Trainer {
   Policy policy_;
   nn::ParameterLayout layout_;
   Session session_;
+  train::detail::SomeSession<Optimizer, Session> any_session_{session_};
   std::uint64_t seed_;
   train::TrainerSteps done_;  // steps include those that were skipped since the loss scale was set
   bool stepped_ = false;

@@ -16,7 +16,7 @@
 #include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
-#include <lockstep/train/detail/loss_scale_of.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/trainer_parts.hpp>
 #include <lockstep/train/safetensors.hpp>
 #include <lockstep/train/trainer.hpp>
@@ -73,6 +73,49 @@ struct TrainerState {
   }
 };
 
+/// As `save_state`, on the first rank, where `first` says so, and on the others.
+inline void save_state(AnySession& session, nn::ParameterLayout const& layout, bool first, TrainerSteps const& done,
+                       std::uint64_t seed, std::string const& path, Metadata metadata) {
+  auto const& kind = session.kind();
+  if (!first) {
+    for (std::size_t i = 0; i < kind.states && session.shards_moments(); ++i) static_cast<void>(session.moment(i));
+    return;
+  }
+  TrainerState const state{done, seed, session.loss_scale(), kind.optimizer};
+  metadata.emplace_back(TrainerState::key, state.to_json());
+  auto const moment = [](void* of, std::size_t i) { return static_cast<AnySession*>(of)->moment(i); };
+  write_safetensors(path, layout, session.values().data(), session.buffers().data(), {kind.states, moment, &session},
+                    metadata);
+}
+
+/// As `load_state`. @returns what the trainer had done
+inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& layout, bool first, std::uint64_t seed,
+                               std::string const& path) {
+  auto const& kind = session.kind();
+  parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(kind.states));
+  std::array<double, 1> size{};
+  if (first) {
+    auto const read =
+        load_state_of(path, layout, TrainerState::key, "load_state takes what train::save_state has saved", state,
+                      [&](std::string const& text) { return TrainerState::from_json(text, path); });
+    auto const expect_same = [&](std::string const& what, std::string const& was, std::string const& now) {
+      if (was != now)
+        throw ConfigError(path + ": was saved with " + what + " " + was + " and training would go on with " + now +
+                          "; make them equal");
+    };
+    expect_same("the seed", std::to_string(read.seed), std::to_string(seed));
+    expect_same("the optimizer", read.optimizer, kind.optimizer);
+    state.text = read.to_json();
+    size[0] = static_cast<double>(state.text.size());
+  }
+  session.all_reduce(size);
+  state.text.resize(static_cast<std::size_t>(size[0]));
+  session.restore(state);
+  auto const read = TrainerState::from_json(state.text, "the first rank's state");
+  session.set_loss_scale(read.loss_scale);
+  return read.done;
+}
+
 }  // namespace detail
 
 /// Saves all that a trainer goes on from, for a loop of your own: parameters and buffers, for `Trainer::load` and a
@@ -82,21 +125,8 @@ struct TrainerState {
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata metadata = {}) {
   using Parts = detail::TrainerParts;
-  auto& session = Parts::session(trainer);
-  constexpr auto states = static_cast<std::size_t>(Optimizer::states);
-  if (trainer.rank() != 0) {
-    if constexpr (requires { session.shards_moments(); })
-      for (std::size_t i = 0; i < states && session.shards_moments(); ++i) static_cast<void>(session.moment(i));
-    return;
-  }
-  detail::TrainerState const state{Parts::done(trainer), Parts::seed(trainer), detail::loss_scale_of(session),
-                                   optim::name_of<Optimizer>()};
-  metadata.emplace_back(detail::TrainerState::key, state.to_json());
-  auto const moment = [](void* of, std::size_t i) -> float const* {
-    return static_cast<std::remove_reference_t<decltype(session)>*>(of)->moment(i);
-  };
-  detail::write_safetensors(path, trainer.layout(), trainer.values().data(), trainer.buffers().data(),
-                            {states, moment, &session}, metadata);
+  detail::save_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0, Parts::done(trainer),
+                     Parts::seed(trainer), path, std::move(metadata));
 }
 
 /// Goes on from what `save_state` saved, under any policy and with any number of ranks: the next step is the one that
@@ -106,29 +136,8 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
 template <class Model, class Optimizer, class Policy>
 void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path) {
   using Parts = detail::TrainerParts;
-  auto& session = Parts::session(trainer);
-  parallel::SessionState state(trainer.layout().size(), trainer.layout().buffer_size(), Optimizer::states);
-  std::array<double, 1> size{};
-  if (trainer.rank() == 0) {
-    auto const read = detail::load_state_of(
-        path, trainer.layout(), detail::TrainerState::key, "load_state takes what train::save_state has saved", state,
-        [&](std::string const& text) { return detail::TrainerState::from_json(text, path); });
-    auto const expect_same = [&](std::string const& what, std::string const& was, std::string const& now) {
-      if (was != now)
-        throw ConfigError(path + ": was saved with " + what + " " + was + " and training would go on with " + now +
-                          "; make them equal");
-    };
-    expect_same("the seed", std::to_string(read.seed), std::to_string(Parts::seed(trainer)));
-    expect_same("the optimizer", read.optimizer, optim::name_of<Optimizer>());
-    state.text = read.to_json();
-    size[0] = static_cast<double>(state.text.size());
-  }
-  session.all_reduce(size);
-  state.text.resize(static_cast<std::size_t>(size[0]));
-  session.restore(state);
-  auto const read = detail::TrainerState::from_json(state.text, "the first rank's state");
-  Parts::done(trainer) = read.done;
-  detail::set_loss_scale(session, read.loss_scale);
+  Parts::done(trainer) = detail::load_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0,
+                                            Parts::seed(trainer), path);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train

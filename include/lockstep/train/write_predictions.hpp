@@ -68,7 +68,8 @@ void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy
   auto const split = trainer.split();
   std::vector<detail::TableRows> by_shard(static_cast<std::size_t>(split.count), detail::TableRows(columns));
   {
-    detail::WithAverages<Optimizer, Session> const averaged(session, detail::TrainerParts::averages_in_place(trainer));
+    detail::WithAverages const averaged(detail::TrainerParts::any_session(trainer),
+                                        detail::TrainerParts::averages_in_place(trainer));
     detail::TrainerParts::start(trainer, loader);
     for (Index step = 0, steps = loader.steps(split); step < steps; ++step) {
       auto const held = loader.next();

@@ -10,6 +10,7 @@
 #include <lockstep/parallel/agreement.hpp>
 #include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/fit_options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -65,16 +66,9 @@ requires is_evaluation<Evaluation>
   return agreement;
 }
 
-/// How long and in which steps each rank trains, and how it evaluates.
-template <class FitOptions, class Loader, class Evaluation>
-[[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
-                                               Evaluation const& evaluation, Index batch_size) {
-  parallel::Agreement agreement;
-  for (auto const& [name, value] : options.alike) agreement.add(name, value);
-  add_order(agreement, "data", loader);
-  agreement.add("batch size", batch_size);
-  add_evaluation(agreement, evaluation);
-  for (auto const& name : metric_names(evaluation)) agreement.add("metric of the evaluation", name);
+/// How long and in which steps each rank trains.
+inline void add_options(parallel::Agreement& agreement, FitOptions const& options, Counted const& counted) {
+  for (auto const& name : counted.names()) agreement.add("metric of the evaluation", name);
   agreement.add("epochs", options.epochs);
   agreement.add("largest number of steps", options.max_steps);
   agreement.add("batches in a step", options.accumulation);
@@ -99,6 +93,18 @@ template <class FitOptions, class Loader, class Evaluation>
   agreement.add("kind of schedule", static_cast<Index>(options.schedule.kind));
   agreement.add("least factor of the schedule", options.schedule.min_factor);
   agreement.add("schedule has a rule", Index{options.schedule.rule != nullptr});
+}
+
+/// The same, and of what it trains on and how it evaluates.
+template <class Loader, class Evaluation>
+[[nodiscard]] parallel::Agreement agreement_of(FitOptions const& options, Loader const& loader,
+                                               Evaluation const& evaluation, Counted const& counted, Index batch_size) {
+  parallel::Agreement agreement;
+  for (auto const& [name, value] : options.alike) agreement.add(name, value);
+  add_order(agreement, "data", loader);
+  agreement.add("batch size", batch_size);
+  add_evaluation(agreement, evaluation);
+  add_options(agreement, options, counted);
   return agreement;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <tuple>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
@@ -11,6 +12,7 @@
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/detail/log_columns.hpp>
 #include <lockstep/train/evaluation.hpp>
+#include <lockstep/train/fit_options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -22,36 +24,36 @@ template <class M>
   return BestValue::largest;
 }
 
-/// f(name, which value is the best one) for each metric's value that evaluations tell of, and for the losses of those
-/// behind the first.
-template <class Evaluation, class F>
-void each_name(Evaluation const& evaluations, F const& f) {
-  each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
-    if (!prefix.empty()) f(prefix + "loss", BestValue::smallest);
-    auto const each_of = [&]<class M>(M const& metric) {
-      each_value(metric, [&](std::string const& name, double) { f(prefix + name, best_value_of<M>()); });
-    };
-    std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
-  });
-}
+/// What a fit's evaluations count: each metric's values by name, and the losses of those behind the first.
+class Counted {
+ public:
+  template <class Evaluation>
+  explicit Counted(Evaluation const& evaluations) {
+    each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
+      if (!prefix.empty()) add(prefix + "loss", BestValue::smallest);
+      auto const each_of = [&]<class M>(M const& metric) {
+        each_value(metric, [&](std::string const& name, double) { add(prefix + name, best_value_of<M>()); });
+      };
+      std::apply([&](auto const&... metric) { (each_of(metric), ...); }, evaluation.metrics);
+    });
+  }
 
-/// What evaluations count, by name.
-template <class Evaluation>
-[[nodiscard]] std::vector<std::string> metric_names(Evaluation const& evaluation) {
-  std::vector<std::string> names;
-  each_name(evaluation, [&](std::string const& name, BestValue) { names.push_back(name); });
-  return names;
-}
+  [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
+  /// Which value of that name is the best one; of the loss, which is none of them, it does not matter.
+  [[nodiscard]] BestValue best(std::string const& name) const {
+    auto const found = std::find(names_.begin(), names_.end(), name);
+    return found == names_.end() ? BestValue::largest : best_[static_cast<std::size_t>(found - names_.begin())];
+  }
 
-/// Which value of the metric of that name is the best one; of the loss, which is none of them, it does not matter.
-template <class Evaluation>
-[[nodiscard]] BestValue best_value(Evaluation const& evaluation, std::string const& name) {
-  auto best = BestValue::largest;
-  each_name(evaluation, [&](std::string const& its, BestValue of_it) {
-    if (name == its) best = of_it;
-  });
-  return best;
-}
+ private:
+  void add(std::string name, BestValue best) {
+    names_.push_back(std::move(name));
+    best_.push_back(best);
+  }
+
+  std::vector<std::string> names_;
+  std::vector<BestValue> best_;
+};
 
 /// A mean over nothing would look like a perfect one.
 /// @returns the evaluation's steps, at least 1
@@ -67,11 +69,8 @@ Index steps_of(Evaluation<Loader, Metrics...> const& evaluation, data::Split con
 }
 
 /// Before anything is trained.
-template <class Loader, class Evaluation, class FitOptions>
-void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOptions const& options,
-                      data::Split const& split) {
-  std::string known = "loss";
-  bool judges = options.judge_by == known;
+template <class Loader, class Evaluation>
+void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
   each_evaluation(evaluation, [&](std::string const&, auto const& each) {
     if (static_cast<void const*>(&each.loader) == &loader)
       throw ConfigError(
@@ -79,8 +78,13 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
           "second one, if need be of the same dataset");
     steps_of(each, split);
   });
+}
+/// Likewise; `there_is_one`: the fit was given an evaluation.
+inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptions const& options) {
+  std::string known = "loss";
+  bool judges = options.judge_by == known;
   std::vector<std::string> taken(log_columns.begin(), log_columns.end());
-  for (auto const& name : metric_names(evaluation)) {
+  for (auto const& name : counted.names()) {
     if (std::find(taken.begin(), taken.end(), name) != taken.end())
       throw ConfigError("fit: a metric is called \"" + name +
                         "\", as another one or a number that is logged beside it; give it another name()");
@@ -88,8 +92,7 @@ void check_evaluation(Loader const& loader, Evaluation const& evaluation, FitOpt
     judges = judges || name == options.judge_by;
     known += ", " + name;
   }
-  bool const evaluates = !std::is_same_v<Evaluation, NoEvaluation> &&
-                         (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
+  bool const evaluates = there_is_one && (options.evaluate_every_epochs > 0 || options.evaluate_every_steps > 0);
   if (options.patience > 0 && !evaluates)
     throw ConfigError(
         "fit: patience is " + std::to_string(options.patience) +

@@ -7,14 +7,15 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// A model of which no parameter has got a gradient from samples that count would be trained to the end for nothing.
 /// @returns whether it could be told: `loss`, of all ranks, has a weight
 /// @collective with DistributedDataParallel   @throws Error when no step so far has written a gradient
-template <class Session>
-bool check_learning(Session& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss, Index step) {
+inline bool check_learning(AnySession& session, nn::ParameterLayout const& layout, nn::Loss<HostSpace> const& loss,
+                           Index step) {
   if (loss.weight == 0) return false;
   std::size_t parameters = 0;
   for (auto const& entry : layout.entries()) parameters += entry.size > 0 && !entry.frozen;

@@ -4,12 +4,12 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/train/fit_options.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// Numbers that no run can have. @throws ConfigError with name, value and rule
-template <class FitOptions, class Optimizer>
-void check_options(FitOptions const& options, Optimizer const& optimizer) {
+inline void check_options(FitOptions const& options) {
   auto const at_least = [](Index least, char const* name, Index value) {
     if (value < least)
       throw ConfigError(std::string("fit: ") + name + " is " + std::to_string(value) + "; it must be at least " +
@@ -38,7 +38,6 @@ void check_options(FitOptions const& options, Optimizer const& optimizer) {
                         "; it must be at least 0 and below 1");
   };
   below_one("factor", options.plateau.factor), below_one("min_factor", options.plateau.min_factor);
-  if constexpr (requires { optimizer.check(); }) optimizer.check();
   if (!(options.clip_norm >= 0))
     throw ConfigError("fit: clip_norm is " + std::to_string(options.clip_norm) +
                       "; it must be at least 0, which does not clip");

@@ -10,27 +10,23 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/detail/any_loader.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
-#include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// Takes up and leaves the checkpoints of one fit. All that it is given outlives it.
-template <class Session, class Loader>
 class Checkpointing {
  public:
-  template <class Optimizer>
-  Checkpointing(Checkpoints const& options, Session& session, nn::ParameterLayout const& layout, Optimizer const&,
-                std::uint64_t seed, Loader const& loader, data::Split const& split, FitPlan& plan)
+  Checkpointing(Checkpoints const& options, AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed,
+                AnyLoader const& loader, data::Split const& split, FitPlan& plan)
       : options_(options),  // whose folder stays where it is if the process goes elsewhere
         session_(session),
         layout_(layout),
-        states_(static_cast<std::size_t>(Optimizer::states)),
-        optimizer_(optim::name_of<Optimizer>()),
         seed_(seed),
         loader_(loader),
         split_(split),
@@ -115,9 +111,9 @@ class Checkpointing {
     bool const due = ends || (every_ > 0 && record.steps % every_ == 0);
     if (!due || !saves_) return;
     if (!speaks()) return give_moments();
-    auto const moment = [](void* session, std::size_t i) { return static_cast<Session*>(session)->moment(i); };
+    auto const moment = [](void* session, std::size_t i) { return static_cast<AnySession*>(session)->moment(i); };
     save_checkpoint(checkpoint_path(options_.folder, step_name(record.steps)), layout_, session_.values(),
-                    session_.buffers(), {states_, moment, &session_},
+                    session_.buffers(), {session_.kind().states, moment, &session_},
                     {.steps = record.steps,
                      .effective_batch_size = record.effective_batch_size,
                      .reproducible = record.reproducible,
@@ -127,10 +123,10 @@ class Checkpointing {
                      .resumed_at = record.resumed_at,
                      .evaluations = record.evaluations,
                      .data = place(record.steps),
-                     .loss_scale = loss_scale_of(session_),
+                     .loss_scale = session_.loss_scale(),
                      .timed_products = record.timed_products,
                      .before = plan_.before,
-                     .optimizer = optimizer_},
+                     .optimizer = session_.kind().optimizer},
                     options_.metadata);
     if (options_.keep > 0) remove_old_checkpoints(options_.folder, record.steps, options_.keep);
   }
@@ -139,11 +135,11 @@ class Checkpointing {
   /// One rank reads and writes for all.
   [[nodiscard]] bool speaks() const noexcept { return split_.first == 0; }
   [[nodiscard]] parallel::SessionState room() const {
-    return {layout_.size(), layout_.buffer_size(), static_cast<int>(states_)};
+    return {layout_.size(), layout_.buffer_size(), static_cast<int>(session_.kind().states)};
   }
   void give_moments() const {
-    if constexpr (requires { session_.shards_moments(); })
-      for (std::size_t i = 0; i < states_ && session_.shards_moments(); ++i) static_cast<void>(session_.moment(i));
+    for (std::size_t i = 0; i < session_.kind().states && session_.shards_moments(); ++i)
+      static_cast<void>(session_.moment(i));
   }
 
   void check(Progress const& progress, RunRecord const& record) const {
@@ -151,18 +147,19 @@ class Checkpointing {
       throw ConfigError(options_.resume + ": was saved with " + what + " " + was + " and training would go on with " +
                         is + "; make them equal, or start anew");
     };
-    if constexpr (resumes)  // of other samples, the largest of batches by tokens is another, too
+    if (loader_.resumes())  // of other samples, the largest of batches by tokens is another, too
       if (progress.data.samples != loader_.samples()) loader_.check(progress.data);
     if (progress.effective_batch_size != record.effective_batch_size)
       refuse("an effective batch of", std::to_string(progress.effective_batch_size),
              std::to_string(record.effective_batch_size));
-    if (!progress.optimizer.empty() && !optimizer_.empty() && progress.optimizer != optimizer_)
-      refuse("the optimizer", progress.optimizer, optimizer_);
+    auto const& optimizer = session_.kind().optimizer;
+    if (!progress.optimizer.empty() && !optimizer.empty() && progress.optimizer != optimizer)
+      refuse("the optimizer", progress.optimizer, optimizer);
     if (progress.reproducible != record.reproducible)
       throw ConfigError(options_.resume + ": was saved " + under(progress.reproducible) + " and training would go on " +
                         under(record.reproducible) + "; make them equal, or start anew");
     if (progress.seed != seed_) refuse("the seed", std::to_string(progress.seed), std::to_string(seed_));
-    if constexpr (resumes) {
+    if (loader_.resumes()) {
       loader_.check(progress.data);
       if (!(place(progress.steps) == progress.data))
         throw ConfigError(options_.resume + ": was saved at epoch " + std::to_string(progress.data.epoch) +
@@ -177,20 +174,16 @@ class Checkpointing {
                             : "without Reproducible";
   }
 
-  static constexpr bool resumes = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };
   /// Where the data goes on after so many steps.
   [[nodiscard]] data::LoaderState place(Index steps) const {
-    if constexpr (resumes) return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
-    return {};
+    return loader_.state_before(split_, plan_.trainer_epoch(steps), plan_.begin(steps));
   }
 
   Checkpoints options_;
-  Session& session_;
+  AnySession& session_;
   nn::ParameterLayout const& layout_;
-  std::size_t states_;
-  std::string optimizer_;
   std::uint64_t seed_;
-  Loader const& loader_;
+  AnyLoader const& loader_;
   data::Split split_;
   FitPlan& plan_;
   Index taken_up_ = 0;  // the steps of what the first rank has read

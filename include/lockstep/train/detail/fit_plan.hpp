@@ -6,8 +6,8 @@
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
-#include <lockstep/data/split.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/run_record.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
@@ -47,7 +47,6 @@ struct FitPlan {
   /// Whether an epoch, or the fit, is over after so many steps.
   [[nodiscard]] bool ends_epoch(Index step) const noexcept { return step >= steps || begin(step) == 0; }
   /// Whether the run is evaluated after so many steps, at least one; `over`: there will be no more.
-  template <class FitOptions>
   [[nodiscard]] bool evaluates_after(Index step, bool over, FitOptions const& options) const noexcept {
     if (options.evaluate_every_steps > 0) return over || step % options.evaluate_every_steps == 0;
     return ends_epoch(step) && options.evaluate_every_epochs > 0 &&
@@ -73,11 +72,18 @@ struct FitPlan {
   }
 };
 
-/// @throws ConfigError when the learning rate would rise for longer than the fit has steps
-template <class Loader, class FitOptions>
-[[nodiscard]] FitPlan plan_of(Loader const& loader, data::Split const& split, FitOptions const& options) {
-  FitPlan const plan(loader.samples(), loader.steps(split), loader.options().batch_size * split.all,
-                     options.accumulation, options.epochs, options.max_steps);
+/// `samples`, and micro-steps of an epoch, as a loader has them, and the samples of all shards in one; of a fit that
+/// has this record at its beginning.
+/// @throws DataError when there is nothing to train on, ConfigError when the learning rate would rise for longer than
+/// the fit has steps
+[[nodiscard]] inline FitPlan plan_of(Index samples, Index micro_steps, Index micro_samples, RunRecord const& record,
+                                     FitOptions const& options) {
+  if (micro_steps == 0)
+    throw DataError("fit: there is nothing to train on: " + std::to_string(samples) +
+                    " samples make no step of batches of " + std::to_string(record.batch_size) + " for each of " +
+                    std::to_string(record.world_size * record.devices) +
+                    " devices; look at what the dataset found, or leave the loader's `tail` at exact");
+  FitPlan const plan(samples, micro_steps, micro_samples, options.accumulation, options.epochs, options.max_steps);
   auto const& schedule = options.schedule;
   if (schedule.total_steps == 0 && schedule.warmup_steps > plan.steps)
     throw ConfigError("fit: schedule.warmup_steps is " + std::to_string(schedule.warmup_steps) + ", and the fit has " +

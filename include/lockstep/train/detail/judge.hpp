@@ -3,7 +3,7 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/plateau.hpp>
 #include <lockstep/train/best_evaluation.hpp>
-#include <lockstep/train/detail/check_evaluation.hpp>
+#include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
@@ -11,11 +11,9 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 /// What a fit's evaluations decide. They are alike on all ranks, and so is this.
 class Judge {
  public:
-  template <class Evaluation, class FitOptions>
-  Judge(Evaluation const& evaluation, FitOptions const& options)
-      : best_(options.judge_by, best_value(evaluation, options.judge_by)),
-        plateau_(options.plateau),
-        patience_(options.patience) {}
+  /// `best` is the best value of what the options judge by.
+  Judge(BestValue best, FitOptions const& options)
+      : best_(options.judge_by, best), plateau_(options.plateau), patience_(options.patience) {}
 
   /// The next evaluation. Says in it whether it is the best so far.
   void take(EvaluationReport& report) {

@@ -7,6 +7,14 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
+/// Throws the error with the name of a sample behind it; as it is where there is none.
+[[noreturn]] inline void throw_named(RowError const& error, std::string const& sample) {
+  if (sample.empty()) throw;
+  throw RowError(
+      std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
+      error.row(), error.position());
+}
+
 /// f(), on the batches of a loader that are held: where a layer refuses a row, the error says which sample that is.
 template <class Held, class F>
 void naming_samples(Held const& held, F&& f) {
@@ -16,10 +24,7 @@ void naming_samples(Held const& held, F&& f) {
     std::string sample;
     if constexpr (requires { held.name_at(Index{0}); })
       if (error.position() >= 0) sample = held.name_at(error.position());
-    if (sample.empty()) throw;
-    throw RowError(
-        std::string(error.what()) + "; row " + std::to_string(error.row()) + " of the loader's batch is " + sample,
-        error.row(), error.position());
+    throw_named(error, sample);
   }
 }
 

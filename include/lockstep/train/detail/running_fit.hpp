@@ -13,12 +13,12 @@
 #include <lockstep/nn/loss.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/detail/any_loader.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/check_learning.hpp>
 #include <lockstep/train/detail/checkpointing.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/judge.hpp>
-#include <lockstep/train/detail/loss_scale_of.hpp>
-#include <lockstep/train/detail/product_choices.hpp>
 #include <lockstep/train/detail/seconds_of_ranks.hpp>
 #include <lockstep/train/detail/step_reports.hpp>
 #include <lockstep/train/detail/tracing.hpp>
@@ -31,14 +31,13 @@ namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// A fit under way: what is planned and was done, what comes of it, who is told and where it is saved. The trainer
 /// makes the steps and evaluations between. All that it is given outlives it.
-template <class Session, class Loader>
 class RunningFit {
  public:
-  /// Goes on from a checkpoint, where the options name one. `done` is what the trainer has done, and stays so.
-  /// @collective   @throws what plan_of and Checkpointing::take_up throw
-  template <class Optimizer, class Evaluation>
-  RunningFit(Session& session, Optimizer const& optimizer, nn::ParameterLayout const& layout, std::uint64_t seed,
-             Loader& loader, Evaluation const& evaluation, data::Split const& split, FitOptions const& options,
+  /// Goes on from a checkpoint, where the options name one. `best` is the best value of what they judge by, and `done`
+  /// what the trainer has done, which stays so.
+  /// @collective   @throws what Checkpointing::take_up throws
+  RunningFit(AnySession& session, nn::ParameterLayout const& layout, std::uint64_t seed, AnyLoader& loader,
+             FitPlan const& plan, BestValue best, data::Split const& split, FitOptions const& options,
              TrainerSteps& done, RunRecord&& record)
       : session_(session),
         layout_(layout),
@@ -46,15 +45,15 @@ class RunningFit {
         options_(options),
         rank_(split.first / split.count),
         record_(std::move(record)),
-        plan_(plan_of(loader, split, options)),
+        plan_(plan),
         done_(done),
-        checkpoints_(options.checkpoints, session, layout, optimizer, seed, loader, split, plan_),
-        judge_(evaluation, options) {
-    plan_.before = {done.steps - loss_scale_of(session).skipped, done.epochs};
+        checkpoints_(options.checkpoints, session, layout, seed, loader, split, plan_),
+        judge_(best, options) {
+    plan_.before = {done.steps - session.loss_scale().skipped, done.epochs};
     epoch_loss_ = checkpoints_.take_up(record_);
-    set_loss_scale(session, record_.loss_scale);
+    session.set_loss_scale(record_.loss_scale);
     done_ = record_.steps > 0 ? plan_.trainer_steps(record_.steps) : plan_.before;
-    take_products(session, record_.timed_products);
+    session.take_products(record_.timed_products);
     for (auto& report : record_.evaluations) judge_.take(report);  // which may have been judged by something else
   }
   RunningFit(RunningFit const&) = delete;
@@ -130,9 +129,9 @@ class RunningFit {
     auto const now = Clock::seconds();
     epoch_began_ = plan_.ends_epoch(record_.steps) ? now : epoch_began_ + (now - step_ended_);
     record_.stopped = session_.stops() && !over();
-    if (!on_host && options_.timed_products && record_.timed_products.empty()) {
-      record_.timed_products = choose_products(session_, rank_);
-      take_products(session_, record_.timed_products);
+    if (!session_.kind().on_host && options_.timed_products && record_.timed_products.empty()) {
+      record_.timed_products = session_.choose_products(rank_);
+      session_.take_products(record_.timed_products);
     }
     checkpoints_.leave(record_, epoch_loss_, record_.stopped || over());
   }
@@ -143,26 +142,24 @@ class RunningFit {
     // The last meeting: who has come here may end, for the run is saved.
     record_.ranks = seconds_of_ranks(session_, record_, rank_);
     record_.session = session_.report();
-    record_.loss_scale = loss_scale_of(session_);
+    record_.loss_scale = session_.loss_scale();
     if (record_.steps == 0) record_.session.unused_parameters.clear();
     for (auto* observer : options_.observers) observer->finish(record_);
     return std::move(record_);
   }
 
  private:
-  static constexpr bool on_host = Session::DeviceReplica::Space::host_accessible;
-
-  Session& session_;
+  AnySession& session_;
   nn::ParameterLayout const& layout_;
-  Loader& loader_;
+  AnyLoader& loader_;
   FitOptions const& options_;
   int rank_;
   RunRecord record_;
   FitPlan plan_;
   TrainerSteps& done_;
-  Checkpointing<Session, Loader> checkpoints_;
+  Checkpointing checkpoints_;
   Judge judge_;
-  std::optional<Tracing<Session, Loader>> tracing_;  // of steps
+  std::optional<Tracing> tracing_;  // of steps
   StepReports reports_;
   nn::Loss<HostSpace> epoch_loss_;
   bool learns_ = false;

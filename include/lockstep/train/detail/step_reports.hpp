@@ -5,8 +5,8 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/detail/fit_plan.hpp>
-#include <lockstep/train/detail/loss_scale_of.hpp>
 #include <lockstep/train/fit_options.hpp>
 #include <lockstep/train/observer.hpp>
 #include <lockstep/train/run_record.hpp>
@@ -18,9 +18,8 @@ class StepReports {
  public:
   /// Of the last step that `record` has, which ended `now`.
   /// @throws Error when no step since the last one that was logged has changed anything, and none will
-  template <class Session>
-  [[nodiscard]] StepReport of(Session& session, FitPlan const& plan, RunRecord const& record, FitOptions const& options,
-                              double loss, double rate, double now) {
+  [[nodiscard]] StepReport of(AnySession& session, FitPlan const& plan, RunRecord const& record,
+                              FitOptions const& options, double loss, double rate, double now) {
     StepReport report{.step = record.steps,
                       .steps = plan.steps,
                       .epoch = plan.epoch(record.steps - 1),
@@ -30,8 +29,7 @@ class StepReports {
                       .seconds = now - record.run_began,
                       .samples_per_second = record.samples_per_second()};
     if (options.clip_norm > 0) report.gradient_norm = session.gradient_norm();
-    if constexpr (scales_loss<Session>)
-      if (report.is_logged()) add_loss_scale(loss_scale_of(session), report);
+    if (session.kind().scales_loss && report.is_logged()) add_loss_scale(session.loss_scale(), report);
     return report;
   }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <lockstep/core/index.hpp>
+#include <lockstep/train/detail/any_loader.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 #include <lockstep/train/trace.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// Has a session and a loader write into a Trace, if there is one, in the steps that it is to hold.
-template <class Session, class Loader>
 class Tracing {
  public:
   /// Of the steps that come after `done`, up to `all`. All outlive this object.
-  Tracing(Trace* trace, int devices, Session& session, Loader& loader, Index done, Index all)
+  Tracing(Trace* trace, int devices, AnySession& session, AnyLoader& loader, Index done, Index all)
       : trace_(trace), devices_(devices), session_(&session), loader_(&loader) {
     if (trace_) first_ = trace_->plan(done, all);
   }
@@ -33,7 +35,7 @@ class Tracing {
   void after_micro_step(double asked, double began, double queued, double sent) {
     add("data wait", asked, began);
     add("micro-batch", began, queued);
-    if (!on_host) add("next batch", queued, sent);
+    if (!session_->kind().on_host) add("next batch", queued, sent);
   }
   void after_step(Index step, double began, double updating, double ended) {
     if (!on_) return;
@@ -46,29 +48,23 @@ class Tracing {
   }
 
  private:
-  static constexpr bool on_host = Session::DeviceReplica::Space::host_accessible;
-
   void start() {
-    trace_->begin(first_, devices_, on_host);
+    trace_->begin(first_, devices_, session_->kind().on_host);
     on_ = true;
-    session_->each([&](int shard, auto& replica) { replica.trace(&trace_->device(shard / replica.shards())); });
-    tell(&trace_->training(), &trace_->loading());
+    session_->trace(trace_);
+    loader_->trace(&trace_->loading());
   }
   void stop() {
     if (!on_) return;
     on_ = false;
-    tell(nullptr, nullptr);
-    session_->each([](int, auto& replica) { replica.trace(nullptr); });
-  }
-  void tell(Timeline* training, Timeline* loading) {
-    if constexpr (requires { session_->trace(training); }) session_->trace(training);
-    if constexpr (requires { loader_->trace(loading); }) loader_->trace(loading);
+    session_->trace(nullptr);
+    loader_->trace(nullptr);
   }
 
   Trace* trace_;
   int devices_;
-  Session* session_;
-  Loader* loader_;
+  AnySession* session_;
+  AnyLoader* loader_;
   Index first_ = 0;
   bool on_ = false;
 };

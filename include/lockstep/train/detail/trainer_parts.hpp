@@ -12,6 +12,11 @@ struct TrainerParts {
   [[nodiscard]] static auto& session(Trainer& trainer) noexcept {
     return trainer.session_;
   }
+  /// The same, of no type of its own.
+  template <class Trainer>
+  [[nodiscard]] static auto& any_session(Trainer& trainer) noexcept {
+    return trainer.any_session_;
+  }
   /// The loader delivers one epoch, as for an evaluation.
   template <class Trainer, class Loader>
   static void start(Trainer& trainer, Loader& loader) {

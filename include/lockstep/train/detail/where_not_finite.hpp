@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -9,21 +10,23 @@
 #include <lockstep/core/index.hpp>
 #include <lockstep/memory/space.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// Which ranks, or devices of the only one, have computed a loss that is not finite, as in " on rank 1"; nothing where
 /// all have: then it is not what one of them was given.
 /// @collective with DistributedDataParallel
-template <class Session>
-[[nodiscard]] std::string where_not_finite(Session& session, int rank, int ranks, int devices) {
-  auto const among = static_cast<std::size_t>(ranks > 1 ? ranks : devices);
-  std::vector<double> bad(among);
-  session.each([&](int shard, auto& replica) {
-    auto const place = static_cast<std::size_t>(ranks > 1 ? rank : shard / replica.shards());
-    if (!std::isfinite(replica.read_loss().sum)) bad[place] = 1;
-  });
-  session.all_reduce(bad);
+[[nodiscard]] inline std::string where_not_finite(AnySession& session, int rank, int ranks, int devices) {
+  std::vector<double> bad(static_cast<std::size_t>(devices));
+  session.mark_not_finite(bad);
+  if (ranks > 1) {
+    auto const here = *std::max_element(bad.begin(), bad.end());
+    bad.assign(static_cast<std::size_t>(ranks), 0);
+    bad[static_cast<std::size_t>(rank)] = here;
+    session.all_reduce(bad);
+  }
+  auto const among = bad.size();
   std::string places;
   std::size_t count = 0;
   for (std::size_t place = 0; place < among; ++place)
@@ -35,9 +38,8 @@ template <class Session>
 /// What is clipped by a norm that is not finite is skipped. A loss scale then shrinks; without one it would be for
 /// nothing.
 /// @throws Error when the gradient of a step is not finite, although its loss is
-template <class Session>
-void check_gradient(Session& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm) {
-  if (Session::DeviceReplica::scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
+inline void check_gradient(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm) {
+  if (session.kind().scales_loss || clip_norm == 0 || loss.weight == 0 || !session.skipped()) return;
   throw Error("training: the gradient of step " + std::to_string(step) + " is not finite, although the loss is " +
               std::to_string(loss.mean()) +
               ", so it cannot be clipped, and nothing was learned from it; look for a division by 0, or a root or "
@@ -46,15 +48,14 @@ void check_gradient(Session& session, nn::Loss<HostSpace> const& loss, Index ste
 
 /// @throws Error when the mean loss of a step is not finite, or a gradient that is clipped
 /// @collective with DistributedDataParallel
-template <class Session>
-void check_finite(Session& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm, int rank, int ranks,
-                  int devices) {
+inline void check_finite(AnySession& session, nn::Loss<HostSpace> const& loss, Index step, double clip_norm, int rank,
+                         int ranks, int devices) {
   if (std::isfinite(loss.sum)) return check_gradient(session, loss, step, clip_norm);
   auto const where = where_not_finite(session, rank, ranks, devices);
   throw Error("training: the loss of step " + std::to_string(step) + " is " + std::to_string(loss.sum) + where +
               (where.empty() ? "; " : " and nowhere else; look at the samples there, ") +
               "lower the learning rate, warm it up, clip the gradient, or check samples by data::Finite" +
-              (Session::DeviceReplica::scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
+              (session.kind().scales_loss ? ", or store activations as bfloat16: float16 ends at 65504" : ""));
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::train::detail

@@ -6,15 +6,14 @@
 #include <vector>
 
 #include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/optim/averaged.hpp>
 #include <lockstep/parallel/policy.hpp>
+#include <lockstep/train/detail/any_session.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
 /// The averages that a session's optimizer keeps.   @collective where the optimizer is sharded
-template <class Optimizer, class Session>
-[[nodiscard]] std::vector<float> averages_of(Session& session) {
-  auto const* const lag = session.moment(static_cast<std::size_t>(Optimizer::states) - 1);
+[[nodiscard]] inline std::vector<float> averages_of(AnySession& session) {
+  auto const* const lag = session.moment(session.kind().states - 1);
   std::span<float const> const values = session.values();
   std::vector<float> averages(values.begin(), values.end());
   for (std::size_t i = 0; i < averages.size(); ++i) averages[i] -= lag[i];
@@ -23,9 +22,8 @@ template <class Optimizer, class Session>
 
 /// Before parameters take these values: those in which one changes are their own averages from then on.
 /// @collective where the optimizer is sharded
-template <class Optimizer, class Session>
-void average_anew(Session& session, nn::ParameterLayout const& layout, std::span<float const> values) {
-  parallel::SessionState state(layout.size(), layout.buffer_size(), Optimizer::states);
+inline void average_anew(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values) {
+  parallel::SessionState state(layout.size(), layout.buffer_size(), static_cast<int>(session.kind().states));
   std::span<float const> const before = session.values(), buffers = session.buffers();
   std::copy(before.begin(), before.end(), state.values().begin());
   std::copy(buffers.begin(), buffers.end(), state.buffers().begin());
@@ -42,55 +40,40 @@ void average_anew(Session& session, nn::ParameterLayout const& layout, std::span
 }
 
 /// All replicas take these.   @collective where the optimizer keeps averages
-template <class Optimizer, class Session>
-void set_numbers(Session& session, nn::ParameterLayout const& layout, std::span<float const> values,
-                 std::span<float const> buffers) {
-  if constexpr (optim::averages<Optimizer>) average_anew<Optimizer>(session, layout, values);
-  session.each([&](int, auto& replica) {
-    replica.device().enter();
-    replica.set_values(values);
-    replica.set_buffers(buffers);
-  });
+inline void set_numbers(AnySession& session, nn::ParameterLayout const& layout, std::span<float const> values,
+                        std::span<float const> buffers) {
+  if (session.kind().averages) average_anew(session, layout, values);
+  session.set_values(values);
+  session.set_buffers(buffers);
 }
 
 /// While it lives, all replicas have the averages in place of the values, where the optimizer keeps some. `in_place`
 /// says so, for an observer of an evaluation may ask for another one.
 /// @collective where the optimizer is sharded
-template <class Optimizer, class Session>
 class WithAverages {
  public:
-  WithAverages(Session& session, bool& in_place) : session_(session), in_place_(in_place), puts_(!in_place) {
-    if constexpr (optim::averages<Optimizer>) {
-      if (!puts_) return;
-      auto const averages = averages_of<Optimizer>(session_);
-      std::span<float const> const values = session_.values();
-      values_.assign(values.begin(), values.end());
-      set(averages);
-      in_place_ = true;
-    }
+  WithAverages(AnySession& session, bool& in_place)
+      : session_(session), in_place_(in_place), puts_(session.kind().averages && !in_place) {
+    if (!puts_) return;
+    auto const averages = averages_of(session_);
+    std::span<float const> const values = session_.values();
+    values_.assign(values.begin(), values.end());
+    session_.set_values(averages);
+    in_place_ = true;
   }
   ~WithAverages() {
-    if constexpr (optim::averages<Optimizer>) {
-      if (!puts_) return;
-      in_place_ = false;
-      try {
-        set(values_);
-      } catch (...) {  // a device that is lost, as whoever asks it next is told
-      }
+    if (!puts_) return;
+    in_place_ = false;
+    try {
+      session_.set_values(values_);
+    } catch (...) {  // a device that is lost, as whoever asks it next is told
     }
   }
   WithAverages(WithAverages const&) = delete;
   WithAverages& operator=(WithAverages const&) = delete;
 
  private:
-  void set(std::vector<float> const& values) {
-    session_.each([&](int, auto& replica) {
-      replica.device().enter();
-      replica.set_values(values);
-    });
-  }
-
-  Session& session_;
+  AnySession& session_;
   bool& in_place_;
   bool puts_;
   std::vector<float> values_;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/timeline.hpp>
+#include <lockstep/data/loader_state.hpp>
+#include <lockstep/data/split.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// A loader between its batches, whatever it loads, as AnySession is a session.
+class AnyLoader {
+ public:
+  AnyLoader(AnyLoader const&) = delete;
+  AnyLoader& operator=(AnyLoader const&) = delete;
+
+  [[nodiscard]] virtual Index samples() const = 0;
+  /// Whether it can go on in the middle of its data, and so has the two below.
+  [[nodiscard]] virtual bool resumes() const noexcept = 0;
+  virtual void check(data::LoaderState const& state) const = 0;
+  [[nodiscard]] virtual data::LoaderState state_before(data::Split const& split, Index epoch, Index step) const = 0;
+  /// Has its workers write into `timeline`, if they can; a null one ends it.
+  virtual void trace(Timeline* timeline) = 0;
+
+ protected:
+  AnyLoader() = default;
+  ~AnyLoader() = default;
+};
+
+/// As which a loader of the type passes; it outlives this.
+template <class Loader>
+class SomeLoader final : public AnyLoader {
+ public:
+  explicit SomeLoader(Loader& loader) : loader_(loader) {}
+
+  Index samples() const override { return loader_.samples(); }
+  bool resumes() const noexcept override { return can_resume; }
+  void check([[maybe_unused]] data::LoaderState const& state) const override {
+    if constexpr (can_resume) loader_.check(state);
+  }
+  data::LoaderState state_before(data::Split const& split, Index epoch, Index step) const override {
+    if constexpr (can_resume)
+      return loader_.state_before(split, epoch, step);
+    else
+      return {};
+  }
+  void trace(Timeline* timeline) override {
+    if constexpr (requires { loader_.trace(timeline); }) loader_.trace(timeline);
+  }
+
+ private:
+  static constexpr bool can_resume = requires(Loader const& loader) { loader.state_before(data::Split{}, 0, 0); };
+
+  Loader& loader_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
