@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -32,16 +33,12 @@ struct GradientCheckResult {
   [[nodiscard]] bool ok() const noexcept { return checked > 0 && worst <= 1; }
 };
 
-/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
-/// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink,
-/// as relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their
-/// place, or with values that are no such borders. A layer that overwrites a gradient (Write::overwrite) is to write
-/// all of it: what it leaves out is nan.
-/// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
-template <class Model, class Batch>
-[[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,
-                                                  std::vector<double>& values, Batch const& batch,
-                                                  GradientCheckOptions const& options = {}) {
+namespace detail {
+
+/// As nn::check_gradients, of the loss that `compute` returns.
+[[nodiscard]] inline GradientCheckResult check_gradients(
+    std::function<Loss<HostSpace>(Context<double, HostSpace>&)> const& compute, ParameterLayout const& layout,
+    std::vector<double>& values, GradientCheckOptions const& options) {
   ThreadPool pool(options.threads);
   Context<double, HostSpace> context{memory::Stream<HostSpace>(pool)};
   std::vector<double> gradients(static_cast<std::size_t>(layout.size()), std::nan(""));  // an older step's, as it were
@@ -49,9 +46,9 @@ template <class Model, class Batch>
   std::vector<double> buffers(static_cast<std::size_t>(layout.buffer_size()));
   initialize_buffers(layout, buffers.data());
   context.bind_buffers(buffers.data());
-  auto loss_sum = [&] {
+  auto const loss_sum = [&] {
     context.begin_micro_batch(Mode::training, options.seed);
-    return loss_of(model, context, batch).sum;
+    return compute(context).sum;
   };
 
   context.begin_step();
@@ -97,6 +94,22 @@ template <class Model, class Batch>
     }
   }
   return result;
+}
+
+}  // namespace detail
+
+/// Compares the gradient that the model's backward computes, in double, with central differences of its loss sum, for
+/// the given parameter values (`layout.size()` elements, changed meanwhile and restored). Where a function has a kink,
+/// as relu and max pooling have, an element whose step crosses it looks wrong: check such a model with gelu in their
+/// place, or with values that are no such borders. A layer that overwrites a gradient (Write::overwrite) is to write
+/// all of it: what it leaves out is nan.
+/// @source f'(x) ~ (f(x + h) - f(x - h)) / 2h: truncation h^2 f'''/6, rounding 2^-53 |f| / h; h = 1e-5 balances both
+template <class Model, class Batch>
+[[nodiscard]] GradientCheckResult check_gradients(Model const& model, ParameterLayout const& layout,
+                                                  std::vector<double>& values, Batch const& batch,
+                                                  GradientCheckOptions const& options = {}) {
+  return detail::check_gradients([&](Context<double, HostSpace>& context) { return loss_of(model, context, batch); },
+                                 layout, values, options);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::nn

@@ -37,20 +37,9 @@ class ParameterLayout {
   template <class Model>
   [[nodiscard]] static ParameterLayout of(Model& model) {
     ParameterLayout layout;
-    std::vector<Parameter*> found;
-    std::vector<Buffer*> buffers;
-    layout.collect("", model, found, buffers);
-    layout.check(found, buffers);
-    for (std::size_t i = found.size(); i-- > 0;) {
-      found[i]->offset = layout.entries_[i].offset = layout.size_;
-      found[i]->ordinal = static_cast<int>(i);
-      found[i]->name = layout.entries_[i].name;
-      layout.size_ += padded(layout.entries_[i].size);
-    }
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i]->offset = layout.buffers_[i].offset = layout.buffer_size_;
-      layout.buffer_size_ += padded(layout.buffers_[i].size);
-    }
+    Found found;
+    layout.collect("", model, found);
+    layout.place(found);
     return layout;
   }
 
@@ -77,20 +66,28 @@ class ParameterLayout {
   [[nodiscard]] static constexpr Index padded(Index size) { return (size + alignment - 1) / alignment * alignment; }
 
  private:
+  /// Those of a model, in forward order, as the entries are.
+  struct Found {
+    std::vector<Parameter*> parameters;
+    std::vector<Buffer*> buffers;
+  };
+
   template <class Node>
-  void collect(std::string const& name, Node& node, std::vector<Parameter*>& found, std::vector<Buffer*>& buffers) {
-    if constexpr (std::is_same_v<Node, Parameter>) {
-      found.push_back(&node);
-      entries_.push_back({name, node.shape, node.initializer, 0, node.size(),
-                          node.frozen ? GradientForm::dense : node.gradient_form, node.frozen});
-    } else if constexpr (std::is_same_v<Node, Buffer>) {
-      buffers.push_back(&node);
-      buffers_.push_back({name, node.shape, node.initializer, 0, node.size()});
-    } else if constexpr (check_layer<Node>()) {
-      node.visit([&](std::string_view child_name, auto& child) {
-        collect(name.empty() ? std::string(child_name) : name + "." + std::string(child_name), child, found, buffers);
-      });
-    }
+  void collect(std::string const& name, Node& node, Found& found) {
+    if constexpr (check_layer<Node>())
+      node.visit([&](std::string_view child_name, auto& child) { collect(name_in(name, child_name), child, found); });
+  }
+  void collect(std::string const& name, Parameter& parameter, Found& found) {
+    found.parameters.push_back(&parameter);
+    entries_.push_back({name, parameter.shape, parameter.initializer, 0, parameter.size(),
+                        parameter.frozen ? GradientForm::dense : parameter.gradient_form, parameter.frozen});
+  }
+  void collect(std::string const& name, Buffer& buffer, Found& found) {
+    found.buffers.push_back(&buffer);
+    buffers_.push_back({name, buffer.shape, buffer.initializer, 0, buffer.size()});
+  }
+  [[nodiscard]] static std::string name_in(std::string const& parent, std::string_view child) {
+    return parent.empty() ? std::string(child) : parent + "." + std::string(child);
   }
 
   template <class Node>
@@ -102,14 +99,29 @@ class ParameterLayout {
     return HasParameters<Node>;
   }
 
-  void check(std::vector<Parameter*> const& found, std::vector<Buffer*> const& buffers) const {
+  void place(Found const& found) {
+    auto const& [parameters, buffers] = found;
+    check(found);
+    for (std::size_t i = parameters.size(); i-- > 0;) {
+      parameters[i]->offset = entries_[i].offset = size_;
+      parameters[i]->ordinal = static_cast<int>(i);
+      parameters[i]->name = entries_[i].name;
+      size_ += padded(entries_[i].size);
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i]->offset = buffers_[i].offset = buffer_size_;
+      buffer_size_ += padded(buffers_[i].size);
+    }
+  }
+
+  void check(Found const& found) const {
     struct Named {
       std::string const* name;
       void const* address;
     };
     std::vector<Named> all;
-    for (std::size_t i = 0; i < found.size(); ++i) all.push_back({&entries_[i].name, found[i]});
-    for (std::size_t i = 0; i < buffers.size(); ++i) all.push_back({&buffers_[i].name, buffers[i]});
+    for (std::size_t i = 0; i < entries_.size(); ++i) all.push_back({&entries_[i].name, found.parameters[i]});
+    for (std::size_t i = 0; i < buffers_.size(); ++i) all.push_back({&buffers_[i].name, found.buffers[i]});
     for (std::size_t i = 0; i < all.size(); ++i) {
       auto const& name = *all[i].name;
       if (name.empty())
