@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +16,9 @@
 #include <lockstep/app/detail/evaluate_alone.hpp>
 #include <lockstep/app/detail/mpi.hpp>
 #include <lockstep/app/detail/nccl.hpp>
-#include <lockstep/app/detail/not_over.hpp>
 #include <lockstep/app/detail/optimizer_settings.hpp>
-#include <lockstep/app/detail/parse_number.hpp>
-#include <lockstep/app/detail/run_labels.hpp>
+#include <lockstep/app/detail/run_logs.hpp>
+#include <lockstep/app/detail/run_output.hpp>
 #include <lockstep/app/examination.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
@@ -34,23 +31,11 @@
 #include <lockstep/parallel/on_cuda.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/single_device.hpp>
-#include <lockstep/scaling/diagnosis.hpp>
-#include <lockstep/scaling/profile_of.hpp>
-#include <lockstep/scaling/saved_run.hpp>
-#include <lockstep/scaling/scaling_report.hpp>
-#include <lockstep/train/atomic_file.hpp>
 #include <lockstep/train/checkpoint.hpp>
-#include <lockstep/train/csv_log.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/keep_best.hpp>
-#include <lockstep/train/layer_times.hpp>
-#include <lockstep/train/metrics_log.hpp>
 #include <lockstep/train/observer.hpp>
-#include <lockstep/train/parameters_sha256.hpp>
-#include <lockstep/train/progress_bar.hpp>
-#include <lockstep/train/run_json.hpp>
 #include <lockstep/train/safetensors.hpp>
-#include <lockstep/train/tensorboard.hpp>
 #include <lockstep/train/trace.hpp>
 #include <lockstep/train/trace_file.hpp>
 #include <lockstep/train/trainer.hpp>
@@ -62,14 +47,15 @@ namespace lockstep::inline LOCKSTEP_ABI::app {
 template <class Options>
 class Training : public detail::Additions {
  public:
-  Training(Options const& options, launch::World& world) : options_(options), world_(world) {}
+  Training(Options const& options, launch::World& world)
+      : options_(options), world_(world), output_(options, world, precision_of(options)) {}
 
   [[nodiscard]] Options const& options() const noexcept { return options_; }
   [[nodiscard]] launch::World& world() const noexcept { return world_; }
   /// The signal that `fit` has answered by ending before it was over; 0: none. Of a rank that got none itself: SIGTERM.
   [[nodiscard]] int stopped_by() const noexcept { return stopped_by_; }
   /// One rank speaks for all.
-  [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
+  [[nodiscard]] bool speaks() const noexcept { return output_.speaks(); }
   [[nodiscard]] data::DataLoaderOptions loader_options() const noexcept {
     return {.batch_size = options_.shard_size(),
             .workers = options_.num_workers,
@@ -144,8 +130,6 @@ class Training : public detail::Additions {
   }
 
  private:
-  static constexpr bool has_precision = requires(Options const& options) { options.precision; };
-
   template <class Model, class Optimizer, class Loader, class Evaluation, class Then>
   train::RunRecord fit_as(Model model, Optimizer const& optimizer, Loader& loader, Evaluation const& evaluation,
                           train::Metadata const& metadata, Then const& then) const {
@@ -174,48 +158,33 @@ class Training : public detail::Additions {
       if (found.stopped)
         note_stop();
       else if (speaks())
-        tell(found, all_reduce);
+        output_.tell(found, all_reduce);
       return found.as_it_is;
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);
     if (options_.dry_run) return rehearse(trainer, loader, evaluation, fit);
     fit.observers = observers_;
-    train::ProgressBar progress(stdout);
-    std::optional<train::MetricsLog> metrics;
-    std::optional<train::CsvLog> table;
-#if defined(LOCKSTEP_TENSORBOARD)
-    std::optional<train::TensorBoard> events;
-#endif
     std::optional<train::KeepBest<decltype(trainer)>> best;
-    std::optional<detail::NotOver> not_over;
+    std::optional<detail::RunLogs> logs;
     if (speaks()) {
       announce(trainer, loader);
-      fit.observers.insert(fit.observers.begin(), &progress);  // what others print stands below its line
-      if (saves()) fit.observers.push_back(&not_over.emplace(file("run.json")));
-      if (saves()) fit.observers.push_back(&metrics.emplace(file("metrics.jsonl")));
-      if (saves()) fit.observers.push_back(&table.emplace(file("metrics.csv")));
-#if defined(LOCKSTEP_TENSORBOARD)
-      if (saves()) fit.observers.push_back(&events.emplace(options_.save_dir));
-#endif
-      if (saves() && !options_.best_by.empty()) fit.observers.push_back(&best.emplace(trainer, best_file(), metadata));
+      logs.emplace(output_).join(fit.observers);
+      if (output_.saves() && !options_.best_by.empty())
+        fit.observers.push_back(&best.emplace(trainer, output_.best_file(), metadata));
     }
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
-    bool const was_over = record.steps > 0 && record.steps == record.resumed();
-    if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
-    if (speaks() && record.loss_scale.skipped > 0)
-      std::printf("note: %lld step%s skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
-                  static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
-                  static_cast<double>(record.loss_scale.scale));
-    if (record.stopped) stop(record);
+    bool const was_over = output_.tell_end(record);
+    if (record.stopped) note_stop();
     if (trace && !was_over) leave(*trace, trainer);
-    if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(best_file()))
-      note("there is no best.safetensors, for the best evaluation came before this run, or this --best-by, did");
+    if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))
+      output_.note(
+          "there is no best.safetensors, for the best evaluation came before this run, or this --best-by, did");
     if (best && !best->put_aside().empty())
-      note("what was the best by something else than --best-by is " + best->put_aside() + " now");
-    if (saves() && !record.stopped && !(was_over && std::filesystem::exists(file("run.json"))))
-      save(record, trainer.layout(), trainer.values());
+      output_.note("what was the best by something else than --best-by is " + best->put_aside() + " now");
+    if (output_.saves() && !record.stopped && !(was_over && std::filesystem::exists(output_.file("run.json"))))
+      output_.save(record, trainer.layout(), trainer.values());
     if (!record.stopped) then(trainer);
     return record;
   }
@@ -225,15 +194,7 @@ class Training : public detail::Additions {
     if (speaks()) announce(trainer, loader);
     fit.dry_run = true;
     auto record = trainer.fit(loader, evaluation, fit);
-    if (!speaks()) return record;
-    std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(loader.samples()),
-                static_cast<long long>(epoch_steps(loader)), static_cast<long long>(fit.schedule.total_steps));
-    if (record.steps > 0) std::printf(", of which %lld are done", static_cast<long long>(record.steps));
-    if (auto const& peak = record.session.peak_bytes_per_device; !peak.empty())
-      std::printf("; %.1f MB on a device for parameters, gradients, optimizer and the first batch's activations",
-                  static_cast<double>(*std::max_element(peak.begin(), peak.end())) / 1e6);
-    std::printf("\nnothing was trained, and nothing written\n");
-    std::fflush(stdout);
+    if (speaks()) output_.tell_rehearsal(record, loader.samples(), epoch_steps(loader), fit.schedule.total_steps);
     return record;
   }
   template <class Loader>
@@ -254,45 +215,33 @@ class Training : public detail::Additions {
     int const signal = world_.stop_request ? world_.stop_request->signal() : 0;
     stopped_by_ = signal != 0 ? signal : SIGTERM;
   }
-  void stop(train::RunRecord const& record) const {
-    note_stop();
-    if (!saves()) return;
-    std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
-                static_cast<long long>(record.steps));
-    std::fflush(stdout);
-  }
   /// @collective
   template <class Trainer>
   void leave(train::Trace const& trace, Trainer& trainer) const {
-    if (trace.empty()) return note("nothing was traced: the run ended before the first step that was to be");
-    train::write_trace(file("trace.json"), trainer, trace);
-    if (!speaks()) return;
-    auto const times = train::layer_times(trace, trainer.layout());
-    train::write_layer_times(file("layers.csv"), times);
-    std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
-                static_cast<long long>(trace.first_step()),
-                static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
-    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks found no room in the trace");
-    std::fflush(stdout);
+    if (trace.empty()) return output_.note("nothing was traced: the run ended before the first step that was to be");
+    train::write_trace(output_.file("trace.json"), trainer, trace);
+    output_.tell(trace, trainer.layout());
   }
 
   [[nodiscard]] train::Checkpoints checkpoints(train::Metadata const& metadata) const {
     train::Checkpoints checkpoints{.metadata = metadata};
-    if (saves()) {
-      checkpoints.folder = file("checkpoints");
+    if (output_.saves()) {
+      checkpoints.folder = output_.file("checkpoints");
       checkpoints.every = options_.checkpoint_every;
       checkpoints.keep = options_.keep_checkpoints;
     }
     bool const automatic = options_.resume == Options::automatic, never = options_.resume == Options::never;
-    if (saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
+    if (output_.saves() && (automatic || world_.restarts > 0))  // ranks that were started anew go on where they were
       checkpoints.resume = train::newest_checkpoint(checkpoints.folder);
     if (checkpoints.resume.empty() && !automatic && !never) checkpoints.resume = options_.resume;
     return checkpoints;
   }
 
-  [[nodiscard]] Precision precision() const noexcept {
-    if constexpr (requires { options_.precision; }) return options_.precision;
-    return Precision::fp32;
+  [[nodiscard]] static std::optional<Precision> precision_of(Options const& options) noexcept {
+    if constexpr (requires { options.precision; })
+      return options.precision;
+    else
+      return std::nullopt;
   }
   /// Policy and communicator know one space.
   template <class Nccl, class F>
@@ -323,76 +272,16 @@ class Training : public detail::Additions {
   }
 
   void announce(auto const& trainer, auto const& loader) const {
-    Index const batch = loader.options().batch_size * options_.shards() / options_.all_devices();
-    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // as of batches by tokens
-    std::printf(
-        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %s%td per rank or device, effective batch "
-        "%s%td, %td parameters\n",
-        options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
-        plural(options_.devices), options_.threads, plural(options_.threads), trainer.policy().engine(), most, batch,
-        most, batch * options_.all_devices() * options_.grad_accum_steps, trainer.layout().parameters());
-    if (options_.reproducible > 0)
-      std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
-                  options_.reproducible, loader.options().batch_size);
-    for (auto const& warning : options_.warnings) note(warning);
-    auto const warmup = warmup_steps(loader), steps = fit_options(loader).schedule.total_steps;
-    if (warmup > steps)
-      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + detail::shortest(options_.warmup_epochs)) +
-           " would be " + std::to_string(warmup) + " steps, and the run has " + std::to_string(steps) +
-           ": the learning rate rises to the last of them, and does not fall");
-    if (options_.warmup_epochs > 0 && warmup == 0)
-      note("--warmup-epochs " + detail::shortest(options_.warmup_epochs) + " is less than half a step: there is none");
-    std::fflush(stdout);
+    output_.announce({.engine = trainer.policy().engine(),
+                      .batch_size = loader.options().batch_size,
+                      .parameters = trainer.layout().parameters(),
+                      .warmup = warmup_steps(loader),
+                      .steps = fit_options(loader).schedule.total_steps});
   }
-  void note(std::string const& what) const {
-    if (!speaks()) return;
-    std::printf("note: %s\n", what.c_str());
-    std::fflush(stdout);
-  }
-  [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
-  [[nodiscard]] std::string file(std::string const& name) const { return options_.save_dir + "/" + name; }
-  [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
-
-  [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
-    return detail::run_labels(options_, name(precision()), record);
-  }
-  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
-    auto labels = this->labels(record);
-    labels.parameters_sha256 = train::parameters_sha256(layout, values);
-    train::write_run_json(file("run.json"), record, labels);
-  }
-
-  /// What --doctor found: printed and, in --save-dir, left as doctor.json.
-  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce) const {
-    auto const& record = found.as_it_is;
-    auto const labels = this->labels(record);
-    auto const here = world_.size > 1 ? world_.local_size : 1;
-    scaling::Diagnosis const diagnosis{
-        .profile = scaling::profile_of(record),
-        .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
-        .replayed_samples_per_second = found.replayed.samples_per_second(),
-        .num_workers = options_.num_workers,
-        .shards_here = here * record.devices,
-        .ranks_here = here,
-        .cores = options_.cores,
-        .on_host = options_.backend == Backend::host,
-        .spares_bfloat16 = has_precision && precision() == Precision::fp32 && multiplies_bfloat16_tiles(),
-        .all_reduce = all_reduce};
-    auto const run = train::run_json(record, labels);
-    auto workload = scaling::SavedRun(run, "doctor").workload();
-    if (found.loader_samples_per_second > 0)
-      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
-    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
-    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
-    if (!saves()) return;
-    train::AtomicFile out(file("doctor.json"));
-    out.write(diagnosis.json(run));
-    out.commit();
-  }
-  static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 
   Options const& options_;
   launch::World& world_;
+  detail::RunOutput output_;
   mutable int stopped_by_ = 0;
   mutable bool fitted_ = false;
 };

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include <lockstep/app/detail/not_over.hpp>
+#include <lockstep/app/detail/run_output.hpp>
+#include <lockstep/train/csv_log.hpp>
+#include <lockstep/train/metrics_log.hpp>
+#include <lockstep/train/observer.hpp>
+#include <lockstep/train/progress_bar.hpp>
+#include <lockstep/train/tensorboard.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// Who tells of a fit as it goes: on the screen, and in the files of --save-dir.
+class RunLogs {
+ public:
+  /// Those that are wanted here. `output` is of the rank that speaks.
+  explicit RunLogs(RunOutput const& output) {
+    if (!output.saves()) return;
+    not_over_.emplace(output.file("run.json"));
+    metrics_.emplace(output.file("metrics.jsonl"));
+    table_.emplace(output.file("metrics.csv"));
+#if defined(LOCKSTEP_TENSORBOARD)
+    events_.emplace(output.folder());
+#endif
+  }
+  RunLogs(RunLogs const&) = delete;
+  RunLogs& operator=(RunLogs const&) = delete;
+
+  /// They hear in this order; what others print stands below the progress bar's line.
+  void join(std::vector<train::Observer*>& observers) {
+    observers.insert(observers.begin(), &progress_);
+    if (not_over_) observers.insert(observers.end(), {&*not_over_, &*metrics_, &*table_});
+#if defined(LOCKSTEP_TENSORBOARD)
+    if (events_) observers.push_back(&*events_);
+#endif
+  }
+
+ private:
+  train::ProgressBar progress_{stdout};
+  std::optional<NotOver> not_over_;
+  std::optional<train::MetricsLog> metrics_;
+  std::optional<train::CsvLog> table_;
+#if defined(LOCKSTEP_TENSORBOARD)
+  std::optional<train::TensorBoard> events_;
+#endif
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <lockstep/app/backend.hpp>
+#include <lockstep/app/detail/parse_number.hpp>
+#include <lockstep/app/detail/run_labels.hpp>
+#include <lockstep/app/examination.hpp>
+#include <lockstep/app/options.hpp>
+#include <lockstep/app/precision.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/launch/world.hpp>
+#include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/parallel/collective_cost.hpp>
+#include <lockstep/scaling/diagnosis.hpp>
+#include <lockstep/scaling/profile_of.hpp>
+#include <lockstep/scaling/saved_run.hpp>
+#include <lockstep/scaling/scaling_report.hpp>
+#include <lockstep/train/atomic_file.hpp>
+#include <lockstep/train/layer_times.hpp>
+#include <lockstep/train/parameters_sha256.hpp>
+#include <lockstep/train/run_json.hpp>
+#include <lockstep/train/run_record.hpp>
+#include <lockstep/train/trace.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// What the rank that speaks for all prints of a run, and leaves in --save-dir.
+class RunOutput {
+ public:
+  /// Both outlive it. `precision`: none where the program has no such flag.
+  RunOutput(Options const& options, launch::World const& world, std::optional<Precision> precision)
+      : options_(options), world_(world), precision_(precision) {}
+
+  [[nodiscard]] bool speaks() const noexcept { return world_.rank == 0; }
+  [[nodiscard]] bool saves() const noexcept { return speaks() && !options_.save_dir.empty(); }
+  [[nodiscard]] std::string const& folder() const noexcept { return options_.save_dir; }
+  [[nodiscard]] std::string file(std::string const& name) const { return folder() + "/" + name; }
+  [[nodiscard]] std::string best_file() const { return file("checkpoints/best.safetensors"); }
+
+  void note(std::string const& what) const {
+    if (!speaks()) return;
+    std::printf("note: %s\n", what.c_str());
+    std::fflush(stdout);
+  }
+
+  /// What is about to begin.
+  struct Beginning {
+    char const* engine;
+    Index batch_size;  ///< of the loader
+    Index parameters;
+    Index warmup;  ///< optimizer steps, as the flags have it
+    Index steps;   ///< of the schedule
+  };
+  void announce(Beginning const& run) const {
+    Index const batch = run.batch_size * options_.shards() / options_.all_devices();
+    auto const* const most = batch == options_.batch_size ? "" : "up to ";  // as of batches by tokens
+    std::printf(
+        "%s: %s, %d rank%s x %d device%s x %d thread%s, engine %s, batch %s%td per rank or device, effective batch "
+        "%s%td, %td parameters\n",
+        options_.program.c_str(), name(options_.parallel), options_.ranks, plural(options_.ranks), options_.devices,
+        plural(options_.devices), options_.threads, plural(options_.threads), run.engine, most, batch, most,
+        batch * options_.all_devices() * options_.grad_accum_steps, run.parameters);
+    if (options_.reproducible > 0)
+      std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
+                  options_.reproducible, run.batch_size);
+    for (auto const& warning : options_.warnings) note(warning);
+    if (run.warmup > run.steps)
+      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + shortest(options_.warmup_epochs)) +
+           " would be " + std::to_string(run.warmup) + " steps, and the run has " + std::to_string(run.steps) +
+           ": the learning rate rises to the last of them, and does not fall");
+    if (options_.warmup_epochs > 0 && run.warmup == 0)
+      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is none");
+    std::fflush(stdout);
+  }
+
+  /// After --dry-run.
+  void tell_rehearsal(train::RunRecord const& record, Index samples, Index epoch_steps, Index steps) const {
+    std::printf("dry run: %lld samples, %lld steps an epoch, %lld in all", static_cast<long long>(samples),
+                static_cast<long long>(epoch_steps), static_cast<long long>(steps));
+    if (record.steps > 0) std::printf(", of which %lld are done", static_cast<long long>(record.steps));
+    if (auto const& peak = record.session.peak_bytes_per_device; !peak.empty())
+      std::printf("; %.1f MB on a device for parameters, gradients, optimizer and the first batch's activations",
+                  static_cast<double>(*std::max_element(peak.begin(), peak.end())) / 1e6);
+    std::printf("\nnothing was trained, and nothing written\n");
+    std::fflush(stdout);
+  }
+
+  /// After a fit. @returns whether it had been over before
+  bool tell_end(train::RunRecord const& record) const {
+    bool const was_over = record.steps > 0 && record.steps == record.resumed();
+    if (speaks() && was_over) std::printf("the run had ended with step %lld\n", static_cast<long long>(record.steps));
+    if (speaks() && record.loss_scale.skipped > 0)
+      std::printf("note: %lld step%s skipped, whose gradients float16 could not hold; the loss scale ends at %g\n",
+                  static_cast<long long>(record.loss_scale.skipped), record.loss_scale.skipped == 1 ? " was" : "s were",
+                  static_cast<double>(record.loss_scale.scale));
+    if (record.stopped && saves()) {
+      std::printf("saved as %s/step_%lld.safetensors; --resume auto goes on\n", file("checkpoints").c_str(),
+                  static_cast<long long>(record.steps));
+      std::fflush(stdout);
+    }
+    return was_over;
+  }
+
+  /// What was traced, which is in trace.json.
+  void tell(train::Trace const& trace, nn::ParameterLayout const& layout) const {
+    if (!speaks()) return;
+    auto const times = train::layer_times(trace, layout);
+    train::write_layer_times(file("layers.csv"), times);
+    std::printf("rank 0's steps %lld to %lld, on average (all layers: layers.csv; when: trace.json):\n%s",
+                static_cast<long long>(trace.first_step()),
+                static_cast<long long>(trace.first_step() + trace.steps() - 1), train::layer_table(times).c_str());
+    if (trace.left_out() > 0) note(std::to_string(trace.left_out()) + " marks found no room in the trace");
+    std::fflush(stdout);
+  }
+
+  void save(train::RunRecord const& record, nn::ParameterLayout const& layout, std::span<float const> values) const {
+    auto labels = this->labels(record);
+    labels.parameters_sha256 = train::parameters_sha256(layout, values);
+    train::write_run_json(file("run.json"), record, labels);
+  }
+
+  /// What --doctor found: printed and, in --save-dir, left as doctor.json.
+  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce) const {
+    auto const& record = found.as_it_is;
+    auto const labels = this->labels(record);
+    auto const here = world_.size > 1 ? world_.local_size : 1;
+    scaling::Diagnosis const diagnosis{.profile = scaling::profile_of(record),
+                                       .loader_samples_per_second = found.loader_samples_per_second * record.world_size,
+                                       .replayed_samples_per_second = found.replayed.samples_per_second(),
+                                       .num_workers = options_.num_workers,
+                                       .shards_here = here * record.devices,
+                                       .ranks_here = here,
+                                       .cores = options_.cores,
+                                       .on_host = options_.backend == Backend::host,
+                                       .spares_bfloat16 = precision_ == Precision::fp32 && multiplies_bfloat16_tiles(),
+                                       .all_reduce = all_reduce};
+    auto const run = train::run_json(record, labels);
+    auto workload = scaling::SavedRun(run, "doctor").workload();
+    if (found.loader_samples_per_second > 0)
+      workload.load_seconds = workload.samples * record.devices / found.loader_samples_per_second;
+    scaling::ScalingReport const report(workload, {}, scaling::ScalingReport::powers_of_two());
+    std::printf("%s\n%s\n\n%s", diagnosis.text().c_str(), labels.says.c_str(), report.text().c_str());
+    if (!saves()) return;
+    train::AtomicFile out(file("doctor.json"));
+    out.write(diagnosis.json(run));
+    out.commit();
+  }
+
+ private:
+  [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
+    return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
+  }
+  static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
+
+  Options const& options_;
+  launch::World const& world_;
+  std::optional<Precision> precision_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
