@@ -304,7 +304,7 @@ TEST_CASE("a program's defaults give way where nothing can come of them; flags t
       checkpoint_every = 8, keep_checkpoints = 2, trace = true, resume = automatic;
       check_replicas_every = 4, shard_optimizer = true, bucket_cap_mb = 2;
       gradient_wire = parallel::WireFormat::bfloat16;
-      clip_norm = 1;
+      clip_norm = 1, lr_min_factor = 0.1;
       lr_schedule = optim::Schedule::Kind::linear;
       init_from = "pretrained";
     }
@@ -335,6 +335,8 @@ TEST_CASE("a program's defaults give way where nothing can come of them; flags t
   CHECK(whole.init_from == "pretrained");
   CHECK(parsed({"--save-dir", "x", "--resume", "b"}).init_from.empty());
   CHECK(parsed({"--clip-norm", "0"}).clip_norm == 0);
+  CHECK(bare.lr_min_factor == 0.1);
+  CHECK(parsed({"--lr-schedule", "constant"}).lr_min_factor == 0);
   for (auto const* flag : {"--patience", "--checkpoint-every", "--check-replicas-every"})
     CHECK_THROWS_WITH_AS(parsed({"--doctor", flag, "5"}), doctest::Contains(flag), ConfigError);
   for (auto const* part :
@@ -387,6 +389,14 @@ TEST_CASE("only ranks have buckets, and only several replicas compare theirs") {
   CHECK(contains(refused({"--check-replicas-every", "10"}),
                  "--check-replicas-every 10 with --parallel single: there is one replica and none to compare it with; "
                  "use --parallel dp or ddp, or leave it out"));
+}
+
+TEST_CASE("only a cosine or a line has an end, and no other schedule takes one") {
+  CHECK(parse({"--lr-min-factor", "0.1"}).lr_min_factor == 0.1);  // of the default, a cosine
+  CHECK(parse({"--lr-schedule", "linear", "--lr-min-factor", "0.1"}).lr_min_factor == 0.1);
+  CHECK(contains(refused({"--lr-schedule", "constant", "--lr-min-factor", "0.1"}),
+                 "--lr-min-factor with another --lr-schedule than cosine or linear: it would change nothing"));
+  CHECK(contains(refused({"--lr-schedule", "inverse-sqrt", "--lr-min-factor", "0.1"}), "leave it out"));
 }
 
 TEST_CASE("products are timed on GPUs, and nowhere else") {

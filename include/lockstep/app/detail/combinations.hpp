@@ -11,6 +11,7 @@
 #include <lockstep/app/parallel.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/launch/engine.hpp>
+#include <lockstep/optim/schedule.hpp>
 #include <lockstep/parallel/wire_format.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::app::detail {
@@ -28,6 +29,7 @@ class Combinations {
     check_bucket_cap();
     check_replica_checks();
     check_timed_products();
+    check_min_factor();
     check_best();
     check_saving();
     check_doctor();
@@ -98,6 +100,14 @@ class Combinations {
         "--timed-products", &Options::timed_products, false,
         "--timed-products with --backend host: it is cuBLASLt that offers several algorithms for a product; leave it "
         "out, or use --backend cuda");
+  }
+
+  void check_min_factor() {
+    using Kind = optim::Schedule::Kind;
+    if (options_.lr_schedule == Kind::cosine || options_.lr_schedule == Kind::linear) return;
+    refuse("--lr-min-factor", &Options::lr_min_factor, 0.0,
+           "--lr-min-factor with another --lr-schedule than cosine or linear: it would change nothing; give one of "
+           "these, or leave it out");
   }
 
   void check_best() {
