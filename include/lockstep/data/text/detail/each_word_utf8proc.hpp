@@ -13,8 +13,9 @@
 namespace lockstep::inline LOCKSTEP_ABI::data::detail {
 
 /// How BERT cuts a text into words before it looks for pieces: at white space, which is dropped, and around each mark
-/// of punctuation and each ideograph, which are words of one character. Control characters, those that Unicode has not
-/// given a meaning, and bytes that are no UTF-8 are dropped. In lower case accents are dropped, too.
+/// of punctuation and each ideograph, which are words of one character. Control characters, those of private use, and
+/// bytes that are no UTF-8 are dropped; those that Unicode has not given a meaning are kept as letters, for a later one
+/// may have. In lower case accents are dropped, too.
 /// @source Devlin et al. 2019, BERT, and the rules published with its code
 class WordCutter {
  public:
@@ -80,7 +81,6 @@ class WordCutter {
       case UTF8PROC_CATEGORY_CF:
       case UTF8PROC_CATEGORY_CS:
       case UTF8PROC_CATEGORY_CO:
-        return Kind::dropped;
         return Kind::dropped;
       default:
         return is_ideograph(c) ? Kind::ideograph : Kind::letter;
