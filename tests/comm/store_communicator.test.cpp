@@ -143,18 +143,23 @@ namespace {
 /// Lets one rank in, and says nothing else.
 class StandingStore {
  public:
-  StandingStore() : door_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  enum class Takes { all, nothing };
+  explicit StandingStore(Takes takes = Takes::all) : door_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(::listen(door_.get(), 1) == 0);  // on a port that the system chooses
-    thread_ = std::thread([this] {
+    thread_ = std::thread([this, takes] {
       launch::detail::File const guest(::accept(door_.get(), nullptr, nullptr));
       auto const welcome =
           launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done), {}, {});
       (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
+      while (takes == Takes::nothing && !over_) ::usleep(1000);
       char all[4096];
       while (::recv(guest.get(), all, sizeof all, 0) > 0) continue;
     });
   }
-  ~StandingStore() { thread_.join(); }
+  ~StandingStore() {
+    over_ = true;
+    thread_.join();
+  }
 
   /// Rank 1 of two, which it let in.
   [[nodiscard]] launch::World world(double silence_seconds) const {
@@ -164,13 +169,18 @@ class StandingStore {
     launch::World out{.rank = 1, .size = 2, .engine = launch::Engine::store};
     out.limits = {.warn_seconds = 0.05, .stall_seconds = 0.5};
     out.segment = launch::SharedSegment::between_threads(2, 7);
-    out.store = std::make_shared<launch::Store>(launch::Store::Options{
-        .port = ntohs(name.sin6_port), .job = 7, .rank = 1, .size = 2, .silence_seconds = silence_seconds});
+    out.store = std::make_shared<launch::Store>(launch::Store::Options{.port = ntohs(name.sin6_port),
+                                                                       .job = 7,
+                                                                       .rank = 1,
+                                                                       .size = 2,
+                                                                       .wait_seconds = 0.5,
+                                                                       .silence_seconds = silence_seconds});
     return out;
   }
 
  private:
   launch::detail::File door_;
+  std::atomic<bool> over_ = false;
   std::thread thread_;
 };
 
@@ -190,6 +200,29 @@ TEST_CASE("a store that stands still is the first rank's, which all wait for: wa
     CHECK(std::string(error.what()).find("(barrier) for rank 0. The limit is over") != std::string::npos);
   }
   CHECK(warning.find("(barrier) for rank 0; still waiting") != std::string::npos);
+}
+
+TEST_CASE("a store that stands still is the first rank's also for who sends it more than it takes") {
+  StandingStore const store(StandingStore::Takes::nothing);
+  auto world = store.world(0.2);
+  std::string warning;
+  world.warn = [&](std::string const& text) { warning += text; };
+  comm::AnyCommunicator c(comm::StoreCommunicator{world});
+  std::vector<float> gradients(std::size_t{1} << 24);
+  std::vector<comm::Piece> pieces;
+  for (std::size_t i = 0; i < 64; ++i)
+    pieces.push_back({lockstep::ElementType::float32, gradients.data() + (i << 18), 1 << 18, comm::Operation::sum, {}});
+  try {
+    for (auto& piece : pieces) c.start(piece);
+    c.finish();
+    FAIL("nobody came");
+  } catch (lockstep::RankStalled const& error) {
+    CHECK(error.rank() == 0);
+    CHECK(std::string(error.what())
+              .find("in operation 0 (all_reduce of 262144 float32 (sum, 0 riders)) for rank 0. "
+                    "The limit is over") != std::string::npos);
+  }
+  CHECK(warning.find("for rank 0; still waiting") != std::string::npos);
 }
 
 TEST_CASE("a rank that is lost is told at once also while a store is asked who is missing") {

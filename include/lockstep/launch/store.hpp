@@ -57,7 +57,15 @@ class Store {
   /// Gives this rank's bytes, at most 1 MiB, to the `members` ranks that do so under the name, which is then free
   /// again.
   void contribute(std::string_view name, std::string_view bytes, int members) {
-    send(detail::StoreCall::gather, name, bytes, members);
+    line_.send(message_of(detail::StoreCall::gather, name, bytes, members));
+  }
+  /// The same. Where a part of it has to wait until the server takes more, `await(done)` is to return when `done()`.
+  template <class Await>
+  void contribute(std::string_view name, std::string_view bytes, int members, Await const& await) {
+    auto const message = message_of(detail::StoreCall::gather, name, bytes, members);
+    std::string_view rest = message;
+    auto const done = [&] { return rest.remove_prefix(line_.offer(rest)), rest.empty(); };
+    if (!done()) await(done);
   }
   /// Whether all have contributed under the name; then `take(Part)` is called for each, by rank. Does not wait.
   /// @throws CommunicationError when the server cannot be reached
@@ -84,7 +92,7 @@ class Store {
   [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,
                                                         Over const& over) {
     if (!line_.takes()) return std::nullopt;
-    send(detail::StoreCall::contributors, name, {});
+    line_.send(message_of(detail::StoreCall::contributors, name, {}));
     std::optional<std::string> answer;
     for (auto const end = deadline_in(line_.address().silence_seconds); !answer && !over();) {
       if (Clock::nanoseconds() >= end) break;
@@ -110,14 +118,14 @@ class Store {
   }
 
  private:
-  void send(detail::StoreCall what, std::string_view key, std::string_view value, int members = 0) {
+  static std::string message_of(detail::StoreCall what, std::string_view key, std::string_view value, int members = 0) {
     if (key.size() > detail::most_store_bytes || value.size() > detail::most_store_bytes)
       throw ConfigError("Store: '" + std::string(key.substr(0, 64)) + "' has " + std::to_string(value.size()) +
                         " bytes; at most " + std::to_string(detail::most_store_bytes) + " can be stored");
-    line_.send(what, key, value, members);
+    return detail::store_message(static_cast<std::uint8_t>(what), key, value, members);
   }
   std::string call(detail::StoreCall what, std::string_view key, std::string_view value) {
-    send(what, key, value);
+    line_.send(message_of(what, key, value));
     if (auto text = answer(deadline_in(line_.address().wait_seconds), key)) return std::move(*text);
     throw CommunicationError("Store: rank " + std::to_string(line_.address().rank) + " has waited in vain for '" +
                              std::string(key) + "' of " + line_.where());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,10 @@ class RankStore {
     for (Index part = 0; part < what.parts(size()); ++part)
       add(static_cast<std::byte const*>(what.in) + (part * what.count + begin) * what.element_bytes(),
           static_cast<std::size_t>(count * what.element_bytes()));
-    store_.contribute(name_of(number, chunk), out_, size());
+    store_.contribute(name_of(number, chunk), out_, size(), [this](auto const& sent) {
+      watch_.until(
+          sent, [this] { return tell(); }, [] { return std::vector{0}; });  // who has the store
+    });
   }
 
   /// Takes the oldest operation one chunk further, once all have given theirs.
@@ -205,9 +209,8 @@ class RankStore {
     try {
       try {
         f();
-      } catch (CollectiveMismatch const&) {
-        throw;
       } catch (CommunicationError const& error) {
+        if (typeid(error) != typeid(CommunicationError)) throw;  // it says who
         watch_.explain(error.what(), tell());
       }
     } catch (CommunicationError const&) {

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -83,6 +85,13 @@ class StoreLine {
       if (sent < 0 && !again) gone(full ? "it takes nothing" : std::strerror(errno));
       if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
+  }
+  /// Sends of it what the system takes without waiting.   @returns how many bytes
+  /// @throws CommunicationError when the server cannot be reached
+  [[nodiscard]] std::size_t offer(std::string_view bytes) {
+    auto const sent = ::send(file_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) gone(std::strerror(errno));
+    return static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
   }
   void send(StoreCall call, std::string_view key, std::string_view value, int members = 0) {
     send(store_message(static_cast<std::uint8_t>(call), key, value, members));
