@@ -58,6 +58,13 @@ TEST_CASE("elementwise_loss: a target that is absent is refused, unless factors 
   TensorView<float const, 1, HostSpace> const by(factors.data(), {3});
   auto const loss = nn::elementwise_loss(context, kernel::SquaredError{}, x, nn::weighed(column, by));
   CHECK(loss.sum == 1 + 16);
+  std::vector<float> const others{1, 2, 1};
+  TensorView<float const, 1, HostSpace> const by_others(others.data(), {3});
+  CHECK_THROWS_WITH_AS(
+      static_cast<void>(nn::elementwise_loss(context, LogCosh{}, x, nn::weighed(column, by_others))),
+      doctest::Contains("log_cosh: row 1 of the batch has none: its std::optional is empty, which would be learned as "
+                        "0.000000; nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves"),
+      RowError);
 }
 
 TEST_CASE("elementwise_loss: one vector per row, one number per row, integers as targets") {

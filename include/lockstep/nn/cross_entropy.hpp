@@ -31,7 +31,8 @@ template <class Space, class Labels>
 void expect_labels(Labels const& labels, CrossEntropyOptions const& options) {
   if constexpr (!is_share<std::remove_cvref_t<decltype(*numbers_of(labels).data)>>)
     expect_present<Space>(
-        "cross_entropy, labels", labels, [&](auto label) { return options.ignored == static_cast<Index>(label); },
+        "cross_entropy, labels", labels,
+        [&](auto row) { return options.ignored == static_cast<Index>(numbers_of(labels)(row)); },
         "what the collate writes there, data::PadCollate{.value = -1}, is left out as {.ignored = -1}");
 }
 

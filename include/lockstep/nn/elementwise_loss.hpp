@@ -155,7 +155,8 @@ template <class Target, class Factors>
 [[nodiscard]] Weighed<Target, Factors> weighed(Target const& target, Factors const& factors) {
   return {target, factors};
 }
-/// @throws ShapeError when there are more or fewer factors than rows or tokens
+/// @throws ShapeError when there are more or fewer factors than rows or tokens; RowError for a row without a target
+/// whose factor is not 0
 template <class Context, class Rule, class Prediction, class Target, class Factors>
 [[nodiscard]] LossOf<Context> elementwise_loss(Context& context, Rule const& rule, Prediction const& prediction,
                                                Weighed<Target, Factors> const& weighed, double factor = 1) {
@@ -169,6 +170,9 @@ template <class Context, class Rule, class Prediction, class Target, class Facto
       return std::string(Rule::name) + ": the prediction has " + std::to_string(tokens.layout.slots) +
              " rows and there are " + std::to_string(factors.size()) + " factors; each row needs one";
     });
+    detail::expect_present<typename Context::Space>(
+        Rule::name, weighed.target, [&](auto row) { return row < factors.size() && factors.data[row] == 0; },
+        "nn::weighed(nn::where_present(targets), factors), or a factor of 0, leaves such rows out of the loss");
     return detail::loss_of_target(context, rule, tokens, weighed.target, factor, {factors.data, {factors.size()}});
   };
   if constexpr (requires { prediction.tokens; })

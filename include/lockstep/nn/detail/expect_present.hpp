@@ -10,14 +10,14 @@ namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
 
 /// A std::optional without a number reads as padding does, and would be learned as that number. Nothing is asked of
 /// other columns, nor on a device.
-/// @throws RowError (at Contract::normal, on the host) for a row without a number, unless `is_left_out` of what stands
-/// there; `remedy` says how it would be
+/// @throws RowError (at Contract::normal, on the host) for a row without a number, unless `is_left_out(row)`; `remedy`
+/// says how it would be
 template <class Space, class Column, class IsLeftOut>
 void expect_present(char const* who, Column const& column, IsLeftOut const& is_left_out, char const* remedy) {
   if constexpr (Space::host_accessible && requires { column.present; }) {
     if constexpr (!checks(Contract::normal)) return;
     for (Index row = 0; row < column.present.size(); ++row)
-      if (!column.present(row) && !is_left_out(column.values(row)))
+      if (!column.present(row) && !is_left_out(row))
         throw RowError(std::string(who) + ": row " + std::to_string(row) +
                            " of the batch has none: its std::optional is empty, which would be learned as " +
                            std::to_string(column.values(row)) + "; " + remedy,
