@@ -47,7 +47,8 @@ struct Options {
   /// not touched, for it may draw on a terminal. None: ranks write where this process does. This and `report` are then
   /// called on one thread that does nothing else: one that waits for a reader keeps no signal from the ranks.
   std::function<void(int rank, int stream, std::string const&)> line = {};
-  /// Told in one sentence when a rank has waited for long; called by any rank, on its own thread.
+  /// Told in one sentence when a rank has waited for long, and, a line for each rank, what all did last when one is
+  /// lost; called by any rank, on its own thread.
   std::function<void(std::string const&)> warn = {};
   /// Told in one sentence, in the process that starts the others, who failed first, and why.
   std::function<void(std::string const&)> report = {};
