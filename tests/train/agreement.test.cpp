@@ -277,7 +277,7 @@ TEST_CASE("ranks that would train for other lengths, by other rules or judge oth
       launch::Options ranks;
       ranks.threads = 2;
       launch::run(ranks, [&](launch::World& world) {
-        FitOptions options{.epochs = 2};
+        FitOptions options{.epochs = 2, .schedule = {.kind = optim::Schedule::Kind::linear}};
         if (world.rank == 1) change(options);
         Trainer trainer(classifier(0), optim::AdamW{}, parallel::DistributedDataParallel{comm::connect(world), 4096, 1},
                         7);

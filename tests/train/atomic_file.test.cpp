@@ -83,6 +83,9 @@ TEST_CASE("a place that cannot be written to is named") {
                        "/no/such/folder/a: cannot create the file: No such file or directory; make its folder first; ~ "
                        "is not expanded",
                        DataError);
+  lockstep_test::TemporaryFolder folder;  // told before anything is written
+  CHECK_THROWS_WITH_AS(train::AtomicFile(folder / "."), doctest::Contains("cannot create the file: Is a directory"),
+                       DataError);
 }
 
 TEST_CASE("a limit on the size of files is told, with what raises it; nothing stays behind") {

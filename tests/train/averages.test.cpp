@@ -17,6 +17,7 @@
 #include <lockstep/parallel/single_device.hpp>
 #include <lockstep/train/keep_best.hpp>
 #include <lockstep/train/predictor.hpp>
+#include <lockstep/train/trainer_state.hpp>
 
 #include "../temporary_folder.hpp"
 #include "train/line.hpp"
@@ -106,7 +107,18 @@ TEST_CASE("who hears of an evaluation and evaluates once more, or asks for the a
   };
   trainer.fit(loader, train::Evaluation{again}, {.epochs = 2, .observers = {&observer}});
   CHECK(train::averages(trainer) == asked);
-  CHECK(trainer.values()[0] != asked[0]);
+  TemporaryFolder const folder;
+  auto const path = folder / "state.safetensors";
+  train::save_state(trainer, path);
+  observer.ask = [&](train::EvaluationReport const&) {  // what they would save or change are not the values
+    CHECK_THROWS_WITH_AS(train::save_state(trainer, path), doctest::Contains("the parameters are their averages"),
+                         ConfigError);
+    CHECK_THROWS_AS(train::load_state(trainer, path), ConfigError);
+    CHECK_THROWS_AS(trainer.load(path), ConfigError);
+    CHECK_THROWS_AS(trainer.take(trainer), ConfigError);
+  };
+  trainer.fit(loader, train::Evaluation{again}, {.observers = {&observer}});
+  CHECK(trainer.values()[0] != train::averages(trainer)[0]);
 }
 
 TEST_CASE("averages are alike under every policy, with a sharded optimizer too, and outlast a pause") {

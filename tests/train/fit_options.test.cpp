@@ -30,6 +30,11 @@ TEST_CASE("options that no run can have are refused before anything is trained")
   refuses({.schedule = {.warmup_steps = -5}}, "fit: schedule.warmup_steps is -5; it must be at least 0");
   refuses({.schedule = {.min_factor = 1.5}},
           "fit: schedule.min_factor is 1.500000; it must be at least 0 and at most 1");
+  refuses({.schedule = {.min_factor = 0.5}}, doctest::Contains("only cosine and linear end there"));
+  refuses({.schedule = {.kind = optim::Schedule::Kind::linear,
+                        .min_factor = 0.5,
+                        .rule = [](Index, Index) { return 1.0; }}},
+          doctest::Contains("without a rule"));
   refuses({.schedule = {.warmup_steps = 5, .total_steps = 4}},
           "fit: schedule.warmup_steps is 5; it must be at most schedule.total_steps, which is 4 and counts them, too");
   refuses({.epochs = 3, .schedule = {.warmup_steps = 7}},

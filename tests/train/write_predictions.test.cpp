@@ -145,6 +145,7 @@ TEST_CASE("cells are numbers, texts, and what holds several of these") {
     return text.substr(text.find('\n') + 1);
   };
   CHECK(line({"a"}, 0.1f) == "0.1\n");
+  CHECK(line({"a"}, "") == "\"\"\n");  // an empty line would be no row
   CHECK(line({"a"}, "say \"no\"") == "\"say \"\"no\"\"\"\n");
   CHECK(line({"a", "b", "c"}, std::array<int, 3>{3, -1, 7}) == "3,-1,7\n");
   CHECK(line({"a", "b", "c", "d"}, std::tuple{true, std::vector<bfloat16>{bfloat16(0.5f), bfloat16(2.0f)}, 1e-9}) ==

@@ -26,10 +26,16 @@ class [[nodiscard]] AtomicFile {
   /// @throws DataError when the place cannot be written to; names the path and the system's reason
   explicit AtomicFile(std::string path) : path_(target_of(std::move(path))), temporary_(path_ + beside()) {
     if (path_.empty()) throw DataError("a file is to be written, and its path is empty; name one");
+    struct ::stat found {};
+    bool const exists = ::stat(path_.c_str(), &found) == 0;
+    if (exists && S_ISDIR(found.st_mode)) {
+      errno = EISDIR;
+      fail("create");
+    }
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file_ < 0) fail("create");
-    struct ::stat found {};  // whoever may read the file that it replaces may read it
-    if (::stat(path_.c_str(), &found) == 0) static_cast<void>(::fchmod(file_, found.st_mode & 07777));
+    // Whoever may read the file that it replaces may read it.
+    if (exists) static_cast<void>(::fchmod(file_, found.st_mode & 07777));
   }
   ~AtomicFile() {
     if (file_ < 0) return;

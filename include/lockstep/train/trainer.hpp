@@ -97,7 +97,7 @@ class Trainer {
     std::array<double, 1> here{};
     session_.all_reduce(here);  // once all are here, the first rank has written what it was told to save before
     train::Metadata metadata;
-    change_numbers([&](std::span<float> values, std::span<float> buffers) {
+    change_numbers("load", [&](std::span<float> values, std::span<float> buffers) {
       metadata = train::load_parameters(path, layout_, values, buffers, names);
     });
     if constexpr (requires { session_.check_replicas(0); }) session_.check_replicas(0);
@@ -115,7 +115,7 @@ class Trainer {
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
             double share = 1) {
-    change_numbers([&](std::span<float> values, std::span<float> buffers) {
+    change_numbers("take", [&](std::span<float> values, std::span<float> buffers) {
       train::detail::take_parameters({other.layout(), other.values(), other.buffers()}, {layout_, values, buffers},
                                      prefix, in_other, share);
     });
@@ -184,10 +184,12 @@ class Trainer {
   /// The mean loss and the metrics over all samples of the evaluation's loader, each counted once, in evaluation mode,
   /// with the averages of an optim::Averaged; of several evaluations one after the other, in one report.
   /// @collective with DistributedDataParallel
-  /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others
+  /// @throws DataError when there are no samples, or they weigh nothing, CollectiveMismatch when ranks have others,
+  /// ConfigError when two of its numbers have one name
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation) {
+    train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
     train::detail::WithAverages const averaged(any_session_, averages_in_place_);
     return evaluate_all(evaluation);
@@ -214,20 +216,23 @@ class Trainer {
   friend struct train::detail::TrainerParts;
   template <class Evaluation>
   train::EvaluationReport evaluate_all(Evaluation const& evaluation) {
-    return train::detail::joined(
-        evaluation, [&](auto const& each) { return evaluate(each, train::detail::steps_of(each, split())); });
+    return train::detail::joined(evaluation, [&](std::string const& prefix, auto const& each) {
+      return evaluate(prefix, each, train::detail::steps_of(prefix, each, split()));
+    });
   }
   /// Over so many of its first steps.
   template <class Loader, class... Metrics>
-  train::EvaluationReport evaluate(train::Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
+  train::EvaluationReport evaluate(std::string const& prefix, train::Evaluation<Loader, Metrics...> const& evaluation,
+                                   Index steps) {
     session_.share_buffers();
     start(evaluation.loader, 0, 0, 1);
-    return train::detail::evaluate(session_, split(), evaluation, steps);
+    return train::detail::evaluate(session_, split(), prefix, evaluation, steps);
   }
 
   /// f(values, buffers) changes copies of them, which all replicas then take.
   template <class F>
-  void change_numbers(F const& f) {
+  void change_numbers(char const* what, F const& f) {
+    train::detail::TrainerParts::expect_values(*this, what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
     f(std::span<float>(values), std::span<float>(buffers));
@@ -331,7 +336,8 @@ class Trainer {
     start(loader, epoch, plan.begin(record.steps), epoch + 1);
     train::BatchFeed feed(loader, session_, 1);
     micro_step(feed, epoch, true, false, options, record, [](auto...) {});
-    train::detail::each_evaluation(evaluation, [&](std::string const&, auto const& each) { evaluate(each, 1); });
+    train::detail::each_evaluation(evaluation,
+                                   [&](std::string const& prefix, auto const& each) { evaluate(prefix, each, 1); });
     record.session.peak_bytes_per_device = session_.report().peak_bytes_per_device;
   }
 

@@ -121,10 +121,13 @@ inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& l
 /// Saves all that a trainer goes on from, for a loop of your own: parameters and buffers, for `Trainer::load` and a
 /// Predictor too, the optimizer's moments, how many steps were made, and the loss scale. The first rank writes; the
 /// file is there whole or not at all. Where the data goes on is up to your loop: `metadata` can say so.
-/// @collective with DistributedDataParallel   @throws DataError when the file cannot be written
+/// @collective with DistributedDataParallel
+/// @throws DataError when the file cannot be written; ConfigError within an evaluation by the averages of an
+/// optim::Averaged
 template <class Model, class Optimizer, class Policy>
 void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata metadata = {}) {
   using Parts = detail::TrainerParts;
+  Parts::expect_values(trainer, "save_state");
   detail::save_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0, Parts::done(trainer),
                      Parts::seed(trainer), path, std::move(metadata));
 }
@@ -136,6 +139,7 @@ void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& p
 template <class Model, class Optimizer, class Policy>
 void load_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path) {
   using Parts = detail::TrainerParts;
+  Parts::expect_values(trainer, "load_state");
   Parts::done(trainer) = detail::load_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0,
                                             Parts::seed(trainer), path);
 }

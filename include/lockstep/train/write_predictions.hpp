@@ -43,15 +43,15 @@ void expect_all_samples(Loader const& loader) {
 }
 }  // namespace detail
 
-/// Writes a CSV file with a row for each sample of a loader, in the order of the dataset whatever the sampler, and a
-/// header of `columns`. row(prediction, batch, k) gives the cells of row k of a batch: a number, a text, or a
-/// std::tuple, std::array or std::vector of these; on the host, and by several threads where there are several devices.
-/// The model predicts as in an evaluation, by the averages of an optim::Averaged, and makes no loss: a sample's label
-/// may be anything. Floating-point numbers are written with the fewest digits that read back as the same bits. The file
-/// is there whole or not at all; the first rank writes it.
+/// Writes a CSV file with a row for each sample that a loader delivers in an epoch, which is all unless its sampler
+/// draws some, once each and in the order of the dataset, and a header of `columns`. row(prediction, batch, k) gives
+/// the cells of row k of a batch: a number, a text, or a std::tuple, std::array or std::vector of these; on the host,
+/// and by several threads where there are several devices. The model predicts as in an evaluation, by the averages of
+/// an optim::Averaged, and makes no loss: a sample's label may be anything. Floating-point numbers are written with the
+/// fewest digits that read back as the same bits. The file is there whole or not at all; the first rank writes it.
 /// @collective with DistributedDataParallel: each rank predicts its part
-/// @throws DataError when the file cannot be written; ConfigError when a row has more or fewer cells than there are
-/// columns, or the loader's tail is drop; what the model throws
+/// @throws DataError, on the first rank, when the file cannot be written; ConfigError when a row has more or fewer
+/// cells than there are columns, or the loader's tail is drop; what the model throws
 template <class Model, class Optimizer, class Policy, class Loader, class Row>
 void write_predictions(std::string const& path, Trainer<Model, Optimizer, Policy>& trainer, Loader& loader,
                        std::vector<std::string> const& columns, Row const& row) {

@@ -55,40 +55,53 @@ class Counted {
   std::vector<BestValue> best_;
 };
 
+/// Which of several evaluations it is whose names have the prefix, as in " (test)"; "" of the first.
+[[nodiscard]] inline std::string which(std::string const& prefix) {
+  return prefix.empty() ? "" : " (" + prefix.substr(0, prefix.size() - 1) + ")";
+}
+
 /// A mean over nothing would look like a perfect one.
 /// @returns the evaluation's steps, at least 1
 template <class Loader, class... Metrics>
-Index steps_of(Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
+Index steps_of(std::string const& prefix, Evaluation<Loader, Metrics...> const& evaluation, data::Split const& split) {
   auto const steps = evaluation.loader.steps(split);
   if (steps == 0)
     throw DataError(
-        "evaluate: there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
+        "evaluate" + which(prefix) +
+        ": there is nothing to evaluate on: " + std::to_string(evaluation.loader.samples()) +
         " samples give no step; look at what the dataset found, leave the loader's `tail` at exact, or pass "
         "no evaluation");
   return steps;
 }
 
+/// Numbers are told, and logged, by their names.
+inline void check_names(Counted const& counted, char const* what) {
+  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
+  for (auto const& name : counted.names()) {
+    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+      throw ConfigError(std::string(what) + ": a metric is called \"" + name +
+                        "\", as another one or a number that is logged beside it; give it another name()");
+    taken.push_back(name);
+  }
+}
+
 /// Before anything is trained.
 template <class Loader, class Evaluation>
 void check_loaders(Loader const& loader, Evaluation const& evaluation, data::Split const& split) {
-  each_evaluation(evaluation, [&](std::string const&, auto const& each) {
+  each_evaluation(evaluation, [&](std::string const& prefix, auto const& each) {
     if (static_cast<void const*>(&each.loader) == &loader)
       throw ConfigError(
           "fit: the loader that trains evaluates too, and a loader delivers for one of the two at a time; make a "
           "second one, if need be of the same dataset");
-    steps_of(each, split);
+    steps_of(prefix, each, split);
   });
 }
 /// Likewise; `there_is_one`: the fit was given an evaluation.
 inline void check_evaluation(Counted const& counted, bool there_is_one, FitOptions const& options) {
   std::string known = "loss";
   bool judges = options.judge_by == known;
-  std::vector<std::string> taken(log_columns.begin(), log_columns.end());
+  check_names(counted, "fit");
   for (auto const& name : counted.names()) {
-    if (std::find(taken.begin(), taken.end(), name) != taken.end())
-      throw ConfigError("fit: a metric is called \"" + name +
-                        "\", as another one or a number that is logged beside it; give it another name()");
-    taken.push_back(name);
     judges = judges || name == options.judge_by;
     known += ", " + name;
   }

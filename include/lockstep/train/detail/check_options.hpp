@@ -26,6 +26,12 @@ inline void check_options(FitOptions const& options) {
   if (!(options.schedule.min_factor >= 0 && options.schedule.min_factor <= 1))
     throw ConfigError("fit: schedule.min_factor is " + std::to_string(options.schedule.min_factor) +
                       "; it must be at least 0 and at most 1");
+  if (auto const kind = options.schedule.kind;
+      options.schedule.min_factor > 0 &&
+      (options.schedule.rule || (kind != optim::Schedule::Kind::cosine && kind != optim::Schedule::Kind::linear)))
+    throw ConfigError("fit: schedule.min_factor is " + std::to_string(options.schedule.min_factor) +
+                      ", and only cosine and linear end there: it would change nothing; give one of them as "
+                      "schedule.kind, without a rule, or leave it out");
   at_least(0, "check_replicas_every", options.check_replicas_every);
   at_least(0, "evaluate_every_epochs", options.evaluate_every_epochs), at_least(0, "patience", options.patience);
   at_least(0, "evaluate_every_steps", options.evaluate_every_steps);

@@ -12,6 +12,7 @@
 #include <lockstep/core/tree_sum.hpp>
 #include <lockstep/data/split.hpp>
 #include <lockstep/nn/loss.hpp>
+#include <lockstep/train/detail/check_evaluation.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/observer.hpp>
@@ -60,11 +61,11 @@ void check_sizes(std::tuple<Metrics...>& metrics, std::vector<std::size_t> const
 
 /// A mean over what weighs nothing would look like a perfect one, too.
 /// @throws DataError
-inline void check_evaluated(nn::Loss<HostSpace> const& loss, double samples) {
+inline void check_evaluated(std::string const& prefix, nn::Loss<HostSpace> const& loss, double samples) {
   if (loss.weight != 0) return;
   throw DataError(
-      "evaluate: the losses over " + std::to_string(static_cast<Index>(samples)) + " samples come to the sum " +
-      std::to_string(loss.sum) +
+      "evaluate" + which(prefix) + ": the losses over " + std::to_string(static_cast<Index>(samples)) +
+      " samples come to the sum " + std::to_string(loss.sum) +
       " and the weight 0, so there is no mean to judge by; a loss returns both: the sum over the batch, and "
       "as its weight how many samples or elements it is of. Labels that are all ignored, or of classes whose "
       "weight is 0, have none; look at those to evaluate on, or pass no evaluation");
@@ -74,7 +75,7 @@ inline void check_evaluated(nn::Loss<HostSpace> const& loss, double samples) {
 /// all others.
 /// @collective with DistributedDataParallel   @throws DataError when all of the loader's steps weigh nothing
 template <class Session, class Loader, class... Metrics>
-[[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split,
+[[nodiscard]] EvaluationReport evaluate(Session& session, data::Split const& split, std::string const& prefix,
                                         Evaluation<Loader, Metrics...> const& evaluation, Index steps) {
   auto const shards = split.count;
   std::vector<EvaluationPart<Metrics...>> parts(static_cast<std::size_t>(shards), {{}, 0, evaluation.metrics});
@@ -100,7 +101,7 @@ template <class Session, class Loader, class... Metrics>
   session.all_reduce(totals);
   auto next = totals.begin();
   parts[0].each_total([&](double& t) { t = *next++; });
-  if (steps == evaluation.loader.steps(split)) check_evaluated(parts[0].loss, parts[0].samples);
+  if (steps == evaluation.loader.steps(split)) check_evaluated(prefix, parts[0].loss, parts[0].samples);
 
   EvaluationReport report;
   report.samples = static_cast<Index>(parts[0].samples);
@@ -110,12 +111,13 @@ template <class Session, class Loader, class... Metrics>
   return report;
 }
 
-/// evaluate(evaluation) of each, in the first one's report: the numbers of the others are metrics of it, by their name.
+/// evaluate(prefix, evaluation) of each, in the first one's report: the numbers of the others are metrics of it, by
+/// their name.
 template <class Evaluation, class Evaluate>
 [[nodiscard]] EvaluationReport joined(Evaluation const& evaluations, Evaluate const& evaluate) {
   EvaluationReport all;
   each_evaluation(evaluations, [&](std::string const& prefix, auto const& evaluation) {
-    auto report = evaluate(evaluation);
+    auto report = evaluate(prefix, evaluation);
     if (prefix.empty()) {
       all = std::move(report);
       return;

@@ -72,7 +72,7 @@ class TableRows {
         throw ConfigError("write_predictions: the row of sample " + std::to_string(samples[k]) + " has " +
                           std::to_string(line.cells()) + " cells, and there are " + std::to_string(columns_->size()) +
                           " columns (" + header() + "); name one for each");
-      add(samples[k], line.text());
+      add(samples[k], line.text().empty() ? "\"\"" : line.text());  // who reads tables takes an empty line for none
     }
   }
   [[nodiscard]] std::string const& bytes() const noexcept { return bytes_; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <string>
 
-#include <lockstep/core/version.hpp>
+#include <lockstep/core/error.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::train::detail {
 
@@ -26,6 +27,15 @@ struct TrainerParts {
   template <class Trainer>
   [[nodiscard]] static bool& averages_in_place(Trainer& trainer) noexcept {
     return trainer.averages_in_place_;
+  }
+  /// Before `what` is done with the parameters.
+  /// @throws ConfigError while an observer hears of an evaluation by averages, which stand in their place
+  template <class Trainer>
+  static void expect_values(Trainer const& trainer, char const* what) {
+    if (trainer.averages_in_place_)
+      throw ConfigError(std::string(what) +
+                        ": an evaluation is under way in which the parameters are their averages; do it in an "
+                        "observer's step, or after the fit");
   }
   /// Of the last step's loss, over all shards.
   template <class Trainer>
