@@ -3,11 +3,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "block.hpp"
 #include "device.hpp"
@@ -19,9 +24,54 @@ namespace cuda_emulation {
 inline constexpr std::size_t most_argument_bytes = 4096;
 
 template <class T>
-[[nodiscard]] char const* name_of() {
+[[nodiscard]] constexpr char const* name_of() {
   return __PRETTY_FUNCTION__;
 }
+
+/// An argument, and where it lies among the values of all: so that what is done with arguments is compiled once, and
+/// not for each kernel.
+struct Argument {
+  std::size_t bytes, at;
+  std::size_t alignment;  // of what it points to
+  bool is_unique;         // std::has_unique_object_representations_v
+  char const* name;       // of its type
+};
+
+template <class T>
+[[nodiscard]] constexpr Argument describe(std::size_t& end) {
+  using Pointed = std::conditional_t<std::is_pointer_v<T> && !std::is_void_v<std::remove_pointer_t<T>>,
+                                     std::remove_pointer_t<T>, std::byte>;
+  auto const at = (end + alignof(T) - 1) / alignof(T) * alignof(T);
+  end = at + sizeof(T);
+  return {sizeof(T), at, alignof(Pointed), std::has_unique_object_representations_v<T>, name_of<T>()};
+}
+
+template <class Numbers, class... Parameters>
+struct Signature;
+template <std::size_t... number, class... Parameters>
+struct Signature<std::index_sequence<number...>, Parameters...> {
+  static constexpr auto arguments = [] {
+    [[maybe_unused]] std::size_t end = 0;
+    return std::array<Argument, sizeof...(Parameters)>{describe<Parameters>(end)...};
+  }();
+  static void call(void (*kernel)(), [[maybe_unused]] std::byte const* values) {
+    reinterpret_cast<void (*)(Parameters...)>(kernel)(
+        *reinterpret_cast<Parameters const*>(values + arguments[number].at)...);
+  }
+};
+
+/// A kernel, whatever it takes.
+struct Kernel {
+  template <class... Parameters>
+  explicit Kernel(void (*kernel)(Parameters...))
+      : function(reinterpret_cast<void (*)()>(kernel)),
+        call(Signature<std::index_sequence_for<Parameters...>, Parameters...>::call),
+        arguments(Signature<std::index_sequence_for<Parameters...>, Parameters...>::arguments) {}
+
+  void (*function)();
+  void (*call)(void (*function)(), std::byte const* values);
+  std::span<Argument const> arguments;
+};
 
 /// Whether an address is one of this process: neither of device memory nor of page-locked host memory, which GPUs read.
 [[nodiscard]] inline bool is_pageable(std::uintptr_t address) {
@@ -33,29 +83,31 @@ template <class T>
   return ::msync(reinterpret_cast<void*>(address / page * page), page, MS_ASYNC) == 0;  // fails where nothing is mapped
 }
 
-template <class T>
-void check_argument(std::size_t number, T value) {
-  auto const refuse = [&](std::string const& why) {
-    refuse_to_go_on("argument " + std::to_string(number) + " of a kernel " + why + ": " + name_of<T>());
-  };
-  if constexpr (std::is_pointer_v<T> && !std::is_void_v<std::remove_pointer_t<T>>)
-    if (reinterpret_cast<std::uintptr_t>(value) % alignof(std::remove_pointer_t<T>) != 0) refuse("is not aligned");
-  if constexpr (std::has_unique_object_representations_v<T>) {  // what lies in padding may look like anything
-    std::uintptr_t words[(sizeof value + sizeof(std::uintptr_t) - 1) / sizeof(std::uintptr_t)] = {};
-    std::memcpy(words, &value, sizeof value);
-    std::size_t at = 0;
-    for (auto const word : words) {
-      if (is_pageable(word)) refuse("has the address of host memory at byte " + std::to_string(at));
-      at += sizeof word;
-    }
-  }
+/// Copies them to where they lie together.
+[[nodiscard]] inline std::vector<std::byte> values_of(std::span<Argument const> arguments, void const* const* each) {
+  if (arguments.empty()) return {};
+  std::vector<std::byte> values(arguments.back().at + arguments.back().bytes);
+  for (auto const& argument : arguments) std::memcpy(&values[argument.at], *each++, argument.bytes);
+  return values;
 }
 
 /// Looks through all of them, for what only the host can read.
-template <class... Parameters>
-void check_arguments(Parameters const&... values) {
-  std::size_t number = 0;
-  (check_argument<Parameters>(number++, values), ...);
+inline void check_arguments(std::span<Argument const> arguments, std::byte const* values) {
+  for (auto const& argument : arguments) {
+    auto const refuse = [&](std::string const& why) {
+      auto const number = static_cast<std::size_t>(&argument - arguments.data());
+      refuse_to_go_on("argument " + std::to_string(number) + " of a kernel " + why + ": " + argument.name);
+    };
+    auto const word = [&](std::size_t at) {
+      std::uintptr_t read = 0;
+      std::memcpy(&read, values + argument.at + at, std::min(sizeof read, argument.bytes - at));
+      return read;
+    };
+    if (argument.alignment > 1 && word(0) % argument.alignment != 0) refuse("is not aligned");
+    if (!argument.is_unique) continue;  // what lies in padding may look like anything
+    for (std::size_t at = 0; at < argument.bytes; at += sizeof(std::uintptr_t))
+      if (is_pageable(word(at))) refuse("has the address of host memory at byte " + std::to_string(at));
+  }
 }
 
 }  // namespace cuda_emulation

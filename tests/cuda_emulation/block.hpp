@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,12 +43,10 @@ class Machine {
     return machine;
   }
 
-  template <class Body>
-  void run(Three grid, Three block_size, Body& body) {
+  void run(Three grid, Three block_size, std::function<void()> const& body) {
     std::lock_guard const lock(mutex_);
     blocks = grid;
     threads = block_size;
-    call_ = [](void* b) { (*static_cast<Body*>(b))(); };
     body_ = &body;
     backwards_ = !backwards_;
     auto const count = std::uint64_t{grid.x} * grid.y;
@@ -146,7 +145,7 @@ class Machine {
   /// A fiber runs one thread of one block after another.
   [[noreturn]] void live() {
     for (;;) {
-      call_(body_);
+      (*body_)();
       fibers_[current_]->finished = true;
       leave();
     }
@@ -177,8 +176,7 @@ class Machine {
   std::uint64_t progress_ = 0;
   unsigned current_ = 0;
   bool backwards_ = true;
-  void (*call_)(void*) = nullptr;
-  void* body_ = nullptr;
+  std::function<void()> const* body_ = nullptr;
 };
 
 }  // namespace cuda_emulation

@@ -10,9 +10,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -153,10 +154,9 @@ inline bool spoils_capture_of(cudaStream_t stream) {
 inline cudaError_t refused_in_capture() { return refuse(cudaErrorStreamCaptureUnsupported); }
 /// The default stream is the current device's.
 inline bool of_current_device(cudaStream_t stream) { return !stream || stream->device == current_device; }
-template <class F>
-cudaError_t queue(cudaStream_t stream, F&& run) {
+inline cudaError_t queue(cudaStream_t stream, std::function<void()> run) {
   if (!of_current_device(stream)) return refuse(cudaErrorInvalidResourceHandle);
-  return wake(), Device::instance().push(stream, {std::forward<F>(run), nullptr}), cudaSuccess;
+  return wake(), Device::instance().push(stream, {std::move(run), nullptr}), cudaSuccess;
 }
 /// Whether that many bytes from here on are one block's, where it is a block's at all.
 inline bool in_one_block(std::optional<Memory::Block> const& block, void const* at, std::size_t bytes) {
@@ -387,18 +387,21 @@ inline bool is_of_another_device(void const* address) {
   auto const block = Memory::instance().find(address);
   return on_device(block) && (block->device != &Device::instance() || block->number != current_device);
 }
-/// Whether an argument has such an address, as a pointer or within a view. What lies in padding may look like one: it
-/// is zeroed first, or, where the compiler cannot, what has padding is passed over.
-template <class T>
-bool reaches_another_device(T argument) {
+/// What lies in padding may look like an address: it is zeroed first, in a copy, as g++ 12 takes more for padding than
+/// is, or, where the compiler cannot, what has padding is passed over.
 #if defined(__has_builtin) && __has_builtin(__builtin_clear_padding)
-  __builtin_clear_padding(&argument);
+#define LOCKSTEP_CLEAR_PADDING(value) __builtin_clear_padding(&(value))
+inline constexpr bool padding_is_cleared = true;
 #else
-  if constexpr (!std::has_unique_object_representations_v<T>) return false;
+#define LOCKSTEP_CLEAR_PADDING(value) static_cast<void>(value)
+inline constexpr bool padding_is_cleared = false;
 #endif
-  void const* words[sizeof(T) / sizeof(void*) + 1] = {};
-  std::memcpy(words, &argument, sizeof argument / sizeof(void*) * sizeof(void*));
-  return std::any_of(std::begin(words), std::end(words), is_of_another_device);
+/// Whether an argument has such an address, as a pointer or within a view.
+inline bool reaches_another_device(Argument const& argument, void const* cleared) {
+  if (!argument.is_unique && !padding_is_cleared) return false;
+  std::vector<void const*> words(argument.bytes / sizeof(void*));
+  if (!words.empty()) std::memcpy(words.data(), cleared, words.size() * sizeof(void*));
+  return std::any_of(words.begin(), words.end(), is_of_another_device);
 }
 
 /// A library's handle is used, and destroyed, while the device is current for which it was made.
@@ -421,9 +424,8 @@ class OfDevice {
 }  // namespace cuda_emulation
 
 namespace cuda_emulation {
-template <class... Parameters>
-void load(void (*kernel)(Parameters...)) {
-  auto const address = reinterpret_cast<std::uintptr_t>(kernel);
+inline void load(Kernel const& kernel) {
+  auto const address = reinterpret_cast<std::uintptr_t>(kernel.function);
   if (Device::instance().loads_beside_another_device(current_device, address)) ++loads_beside_peers;
 }
 }  // namespace cuda_emulation
@@ -434,36 +436,44 @@ struct cudaFuncAttributes {
 template <class... Parameters>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
   cuda_emulation::wake();
-  cuda_emulation::load(kernel);
+  cuda_emulation::load(cuda_emulation::Kernel(kernel));
   return *attributes = {}, cudaSuccess;
 }
 
+namespace cuda_emulation {
+
 /// Grids of two dimensions, and no dynamic shared memory. An address of another device, which a GPU meets later, is met
 /// at once.
-template <class... Parameters, class... Arguments>
+inline cudaError_t launch(cudaLaunchConfig_t const& config, Kernel const& kernel, std::vector<std::byte> const& values,
+                          void const* const* cleared) {
+  auto const& grid = config.gridDim;
+  auto const& block = config.blockDim;
+  bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z == 1 && block.x > 0 &&
+                     block.y > 0 && std::uint64_t{block.x} * block.y <= most_threads && block.z == 1;
+  if (!valid) return refuse(cudaErrorInvalidConfiguration);
+  if (config.dynamicSmemBytes > 0) return refuse(cudaErrorInvalidValue);
+  for (auto const& argument : kernel.arguments)
+    if (reaches_another_device(argument, *cleared++)) return refuse(cudaErrorIllegalAddress);
+  check_arguments(kernel.arguments, values.data());
+  load(kernel);
+  return queue(config.stream, [=] {
+    check_arguments(kernel.arguments, values.data());  // a recording may be older than its memory
+    Machine::instance().run(grid, block, [&] { kernel.call(kernel.function, values.data()); });
+  });
+}
+
+}  // namespace cuda_emulation
+
+template <class... Parameters>
 cudaError_t cudaLaunchKernelEx(cudaLaunchConfig_t const* config, void (*kernel)(Parameters...),
-                               Arguments&&... arguments) {
+                               std::type_identity_t<Parameters>... arguments) {
   static_assert((std::is_trivially_copy_constructible_v<Parameters> && ...), "arguments are copied byte by byte");
   static_assert((std::size_t{0} + ... + sizeof(Parameters)) <= cuda_emulation::most_argument_bytes);
-  auto const& grid = config->gridDim;
-  auto const& block = config->blockDim;
-  bool const valid = grid.x > 0 && grid.x < 1u << 31 && grid.y > 0 && grid.y < 1u << 16 && grid.z == 1 && block.x > 0 &&
-                     block.y > 0 && std::uint64_t{block.x} * block.y <= cuda_emulation::most_threads && block.z == 1;
-  if (!valid) return cuda_emulation::refuse(cudaErrorInvalidConfiguration);
-  if (config->dynamicSmemBytes > 0) return cuda_emulation::refuse(cudaErrorInvalidValue);
-  std::tuple<Parameters...> const values(std::forward<Arguments>(arguments)...);
-  if (std::apply([](auto const&... each) { return (cuda_emulation::reaches_another_device(each) || ...); }, values))
-    return cuda_emulation::refuse(cudaErrorIllegalAddress);
-  auto const check = [values] {
-    std::apply([](auto const&... each) { cuda_emulation::check_arguments<Parameters...>(each...); }, values);
-  };
-  check();
-  cuda_emulation::load(kernel);
-  return cuda_emulation::queue(config->stream, [=] {
-    check();  // a recording may be older than its memory
-    auto body = [&] { std::apply(kernel, values); };
-    cuda_emulation::Machine::instance().run(grid, block, body);
-  });
+  cuda_emulation::Kernel const erased(kernel);
+  void const* const each[] = {&arguments..., nullptr};
+  auto const values = cuda_emulation::values_of(erased.arguments, each);
+  (LOCKSTEP_CLEAR_PADDING(arguments), ...);
+  return cuda_emulation::launch(*config, erased, values, each);
 }
 
 inline void __syncthreads(char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
