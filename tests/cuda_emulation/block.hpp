@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "device.hpp"
 
@@ -30,12 +29,20 @@ inline constexpr unsigned warp_size = 32, most_threads = 1024;
 struct Site {
   char const* file = "";
   int line = 0;
-  bool operator==(Site const& other) const noexcept { return line == other.line && !std::strcmp(file, other.file); }
+  bool operator==(Site const& other) const noexcept {
+    return line == other.line && (file == other.file || !std::strcmp(file, other.file));
+  }
 };
 
 class Machine {
  public:
   Three thread{0, 0, 0}, block{0, 0, 0}, threads, blocks;
+
+  ~Machine() {
+    for (unsigned i = 0; i < made_; ++i) delete fibers_[i];
+  }
+  Machine(Machine const&) = delete;
+  Machine& operator=(Machine const&) = delete;
 
   /// One after the other: what a kernel shares within a block lies in static memory.
   static Machine& instance() {
@@ -80,6 +87,8 @@ class Machine {
   [[nodiscard]] unsigned lane() const noexcept { return current_ % warp_size; }
 
  private:
+  Machine() = default;
+
   static constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 
   struct Fiber {
@@ -96,12 +105,13 @@ class Machine {
   [[nodiscard]] unsigned count() const noexcept { return threads.x * threads.y; }
 
   void run_block() {
-    while (fibers_.size() < count()) add_fiber();
-    for (unsigned i = 0; i < count(); ++i) fibers_[i]->finished = false;
-    for (unsigned left = count(); left > 0;) {
+    auto const threads_in_all = count();
+    while (made_ < threads_in_all) add_fiber();
+    for (unsigned i = 0; i < threads_in_all; ++i) fibers_[i]->finished = false;
+    for (unsigned left = threads_in_all; left > 0;) {
       auto const before = progress_;
-      for (unsigned i = 0; i < count(); ++i) {
-        current_ = backwards_ ? count() - 1 - i : i;
+      for (unsigned i = 0; i < threads_in_all; ++i) {
+        current_ = backwards_ ? threads_in_all - 1 - i : i;
         auto& fiber = *fibers_[current_];
         if (fiber.finished) continue;
         thread = {current_ % threads.x, current_ / threads.x, 0};
@@ -124,8 +134,7 @@ class Machine {
   }
 
   void add_fiber() {
-    fibers_.push_back(std::make_unique<Fiber>());
-    auto& fiber = *fibers_.back();
+    auto& fiber = *(fibers_[made_++] = new Fiber);
     getcontext(&fiber.start);
     fiber.start.uc_stack.ss_sp = fiber.stack.get();
     fiber.start.uc_stack.ss_size = stack_bytes;
@@ -170,7 +179,8 @@ class Machine {
 
   std::mutex mutex_;
   jmp_buf scheduler_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;
+  Fiber* fibers_[most_threads] = {};  // plain pointers: each wait goes through them, in tests without optimisation, too
+  unsigned made_ = 0;                 // of these
   Barrier block_barrier_, warp_barriers_[most_threads / warp_size];
   std::uint64_t exchanged_[most_threads] = {};
   std::uint64_t progress_ = 0;
