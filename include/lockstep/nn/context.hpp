@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -28,6 +28,7 @@
 #include <lockstep/nn/detail/earlier_tokens.hpp>
 #include <lockstep/nn/detail/loss_scale.hpp>
 #include <lockstep/nn/detail/not_visited.hpp>
+#include <lockstep/nn/detail/operation.hpp>
 #include <lockstep/nn/detail/staged.hpp>
 #include <lockstep/nn/detail/tape.hpp>
 #include <lockstep/nn/detail/tokens_of.hpp>
@@ -162,22 +163,8 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     static_assert((std::is_same_v<P, Parameter> && ...), "Lockstep: on_backward takes std::tie of nn::Parameters");
     static_assert(std::is_trivially_destructible_v<F>, "Lockstep: a backward closure holds views and references only");
     if (!recording()) return;
-    if (!replaying_) std::apply([&](auto const&... p) { (expect_use(p), ...); }, parameters);
-    struct Closure {
-      F f;
-      GradientSlot<Scalar>* output;
-      std::tuple<P const*...> parameters;
-    };
-    auto* closure = tape_.template make<Closure>(
-        f, output.slot, std::apply([](auto const&... p) { return std::tuple<P const*...>{&p...}; }, parameters));
-    ++output.slot->producers;
-    tape_.push({closure, [](void* self, Context& context) {
-                  auto& c = *static_cast<Closure*>(self);
-                  if (c.output->data) c.f(context);
-                  context.memory_.give_back(*c.output);
-                  std::apply([&](auto const*... p) { (context.used(*p), ...); }, c.parameters);
-                }});
-    if (tracer_) std::apply([&](auto const&... p) { registered(typeid(F).name(), {p.ordinal...}); }, parameters);
+    push({tape_.template make<F>(f), [](void* self, Context& context) { (*static_cast<F*>(self))(context); }},
+         output.slot, detail::addresses(parameters), typeid(F).name());
   }
 
   /// For a closure that names no parameters, as it fills their gradients in an order of its own: forward expects one
@@ -342,8 +329,21 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
     memory_.rewind(mark.memory), tape_.rewind(mark.tape);
   }
 
-  void registered(char const* type, std::initializer_list<int> ordinals) {
-    tracer_.registered(tape_.size() - 1, type, ordinals, replaying_);
+  using Operation = detail::Operation<Context, Scalar>;
+  /// An operation that a closure of the type is backward of.
+  void push(typename detail::Tape<Context>::Entry const& backward, GradientSlot<Scalar>* output,
+            detail::Parameters parameters, char const* type) {
+    for (auto const* p : parameters)
+      if (!replaying_) expect_use(*p);
+    ++output->producers;
+    tape_.push({tape_.template make<Operation>(backward, output, tape_.copy(parameters)),
+                [](void* self, Context& context) { context.run(*static_cast<Operation*>(self)); }});
+    if (tracer_) tracer_.registered(tape_.size() - 1, type, parameters, replaying_);
+  }
+  void run(Operation const& operation) {
+    if (operation.output->data) operation.backward.run(operation.backward.closure, *this);
+    memory_.give_back(*operation.output);
+    for (auto const* p : operation.parameters) used(*p);
   }
   /// Has backward run f again, for the gradient of `output`.
   template <class F, int Rank, int... Ranks>
@@ -362,7 +362,7 @@ class Context : public detail::LossScale<Scalar_>, public detail::EarlierTokens<
                   context.replay(c.f, c.random, c.output->data);
                   context.memory_.give_back(*c.output);
                 }});
-    if (tracer_) registered(typeid(F).name(), {});
+    if (tracer_) tracer_.registered(tape_.size() - 1, typeid(F).name(), {}, replaying_);
   }
   /// Forward and backward of what was put off; `gradient` is that of its output.
   template <class F>

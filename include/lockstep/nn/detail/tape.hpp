@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,12 @@ class Tape {
   template <class T, class... Arguments>
   [[nodiscard]] T* make(Arguments&&... arguments) {
     return new (memory_.take(sizeof(T))) T{std::forward<Arguments>(arguments)...};
+  }
+  template <class T>
+  [[nodiscard]] std::span<T const> copy(std::span<T const> from) {
+    auto* const to = reinterpret_cast<T*>(memory_.take(from.size_bytes()));
+    std::uninitialized_copy(from.begin(), from.end(), to);
+    return {to, from.size()};
   }
   void push(Entry const& entry) { entries_.push_back(entry); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include <lockstep/core/timeline.hpp>
@@ -35,10 +35,10 @@ class Tracer {
     begin(now());
   }
   void took(Index bytes) noexcept { bytes_ += bytes; }
-  /// The tape's entry `entry` was registered, with a closure of that type and parameters of these ordinals.
-  void registered(std::size_t entry, char const* type, std::initializer_list<int> ordinals, bool again) {
+  /// The tape's entry `entry` was registered, with a closure of that type and these parameters.
+  void registered(std::size_t entry, char const* type, std::span<Parameter const* const> parameters, bool again) {
     Operation here{type};
-    for (int const ordinal : ordinals) here.include(ordinal);
+    for (auto const* parameter : parameters) here.include(parameter->ordinal);
     if (bytes_ == 0 && joins_)
       join(here);
     else

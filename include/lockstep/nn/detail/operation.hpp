@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <span>
+#include <tuple>
+
+#include <lockstep/nn/detail/tape.hpp>
+#include <lockstep/nn/parameter.hpp>
+#include <lockstep/nn/variable.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::nn::detail {
+
+using Parameters = std::span<Parameter const* const>;
+
+/// An operation of the forward pass, as backward needs it: what it runs, and for what.
+template <class Context, class Scalar>
+struct Operation {
+  typename Tape<Context>::Entry backward;
+  GradientSlot<Scalar>* output;
+  Parameters parameters;
+};
+
+/// Of what a std::tie refers to.
+template <class... P>
+[[nodiscard]] std::array<Parameter const*, sizeof...(P)> addresses(std::tuple<P const&...> const& parameters) {
+  return std::apply([](auto const&... p) { return std::array<Parameter const*, sizeof...(P)>{&p...}; }, parameters);
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::nn::detail
