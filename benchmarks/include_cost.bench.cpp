@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a translation unit pays for our umbrella, and for that of PyTorch: processor seconds and peak memory of the
-// compiler. The compilations alternate, so that both see the same machine.
+// What a translation unit pays for our umbrella, and for that of PyTorch, and what a whole small trainer does:
+// processor seconds and peak memory of the compiler. The compilations alternate, so that both see the same machine.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -51,12 +51,28 @@ std::optional<std::string> torch_flags() {
   return std::nullopt;
 }
 
-/// A command that compiles a translation unit which includes this header and nothing else.
-std::string compile(fs::path const& folder, std::string const& header, std::string const& flags) {
+std::string compile(fs::path const& source, fs::path const& object, std::string const& flags) {
+  return std::string(LOCKSTEP_COMPILER) + " -std=c++20 -O2 " + flags + " -c " + source.string() + " -o " +
+         object.string();
+}
+
+/// A translation unit that includes this header and nothing else.
+fs::path including(fs::path const& folder, std::string const& header) {
   auto const source = folder / (header.substr(0, header.find('/')) + ".cpp");
   std::ofstream(source) << "#include <" << header << ">\nint main() {}\n";
-  return std::string(LOCKSTEP_COMPILER) + " -std=c++20 -O2 " + flags + " -c " + source.string() + " -o " +
-         source.string() + ".o";
+  return source;
+}
+
+/// The program that README begins with.
+fs::path program_of_readme(fs::path const& folder) {
+  std::ifstream readme(LOCKSTEP_SOURCE_DIR "/README.md");
+  auto const source = folder / "points.cpp";
+  std::ofstream program(source);
+  bool inside = false;
+  for (std::string line; std::getline(readme, line) && !(inside && line == "```"); inside = inside || line == "```cpp")
+    if (inside) program << line << '\n';
+  if (!inside) throw std::runtime_error("README.md has no block of C++");
+  return source;
 }
 
 }  // namespace
@@ -69,18 +85,21 @@ int main() {
   }
   auto const folder = fs::temp_directory_path() / ("lockstep_include_cost_" + std::to_string(getpid()));
   fs::create_directory(folder);
-  auto const ours = compile(folder, "lockstep/lockstep.hpp", "-I" LOCKSTEP_SOURCE_DIR "/include");
-  auto const theirs = compile(folder, "torch/torch.h", *flags);
-
-  constexpr int rounds = 5;
-  std::vector<double> faster, smaller;
-  for (int round = 0; round < rounds; ++round) {
-    auto const us = cost_of(ours), them = cost_of(theirs);
-    faster.push_back(them.seconds / us.seconds);
-    smaller.push_back(them.megabytes / us.megabytes);
-  }
-  fs::remove_all(folder);
+  auto const object = folder / "object.o";
   Ratios ratios("include_cost");
-  ratios.report("umbrella, seconds", "pytorch", Spread::of(faster), "5 compilations of either, processor time");
-  ratios.report("umbrella, peak memory", "pytorch", Spread::of(smaller), "5 compilations of either");
+  auto const compare = [&](std::string const& what, int rounds, fs::path const& ours, fs::path const& theirs) {
+    auto const says = std::to_string(rounds) + " compilations of either";
+    std::vector<double> faster, smaller;
+    for (int round = 0; round < rounds; ++round) {
+      auto const us = cost_of(compile(ours, object, "-I" LOCKSTEP_SOURCE_DIR "/include")),
+                 them = cost_of(compile(theirs, object, *flags));
+      faster.push_back(them.seconds / us.seconds);
+      smaller.push_back(them.megabytes / us.megabytes);
+    }
+    ratios.report(what + ", seconds", "pytorch", Spread::of(faster), says + ", processor time");
+    ratios.report(what + ", peak memory", "pytorch", Spread::of(smaller), says);
+  };
+  compare("umbrella", 5, including(folder, "lockstep/lockstep.hpp"), including(folder, "torch/torch.h"));
+  compare("README's program", 3, program_of_readme(folder), LOCKSTEP_SOURCE_DIR "/benchmarks/peers/points.cpp");
+  fs::remove_all(folder);
 }
