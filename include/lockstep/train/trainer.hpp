@@ -92,7 +92,7 @@ class Trainer {
   /// an encoder that was saved by itself.
   /// @collective with DistributedDataParallel: every rank loads the same
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
-  /// others, ConfigError when nothing of the model is named
+  /// others, ConfigError when nothing of the model is named, or within an evaluation by averages
   train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
     std::array<double, 1> here{};
     session_.all_reduce(here);  // once all are here, the first rank has written what it was told to save before
@@ -111,7 +111,7 @@ class Trainer {
   /// way: of every step's parameters with 0.001, say, this becomes a moving average.
   /// @collective with DistributedDataParallel, where the optimizer is an optim::Averaged
   /// @throws ConfigError when the other model lacks one of the names, nothing of this one has the prefix or the share
-  /// is not in [0, 1], ShapeError when two shapes differ
+  /// is not in [0, 1], or within an evaluation by averages, ShapeError when two shapes differ
   template <class AnyModel, class AnyOptimizer, class AnyPolicy>
   void take(Trainer<AnyModel, AnyOptimizer, AnyPolicy> const& other, std::string_view prefix, std::string_view in_other,
             double share = 1) {

@@ -13,7 +13,6 @@
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
 #include <lockstep/optim/loss_scaler.hpp>
-#include <lockstep/optim/optimizer.hpp>
 #include <lockstep/parallel/policy.hpp>
 #include <lockstep/train/checkpoint.hpp>
 #include <lockstep/train/detail/any_session.hpp>
