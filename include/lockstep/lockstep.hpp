@@ -4,6 +4,7 @@
 /// Everything of core to scaling that needs a C++ compiler and Linux, and nothing else.
 
 #include <lockstep/core/bfloat16.hpp>
+#include <lockstep/core/checksum.hpp>
 #include <lockstep/core/clock.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/element_type.hpp>

@@ -76,18 +76,3 @@ TEST_CASE("zeros of different sign are different bits, and it may be rank 0 that
       3, [](auto& values, auto const& layout, int rank) { last_of(values, layout, 2) = rank == 0 ? -0.0f : 0.0f; });
   CHECK(said.starts_with("after step 12 the parameter \"third\" of rank 1, rank 2 is not rank 0's"));
 }
-
-TEST_CASE("every bit, every length and every order counts in a fingerprint") {
-  std::vector<std::byte> bytes(100);
-  auto const of = [&](std::size_t count) { return parallel::detail::fingerprint(std::span(bytes).first(count)); };
-  std::vector<parallel::detail::Fingerprint> seen;
-  for (std::size_t count : {0u, 1u, 31u, 32u, 33u, 64u, 99u, 100u}) seen.push_back(of(count));  // of zeros
-  for (std::size_t bit = 0; bit < 800; ++bit) {
-    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-    seen.push_back(of(100));
-    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-  }
-  for (std::size_t half : {0u, 1u})
-    for (std::size_t i = 0; i < seen.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) REQUIRE(seen[i].half[half] != seen[j].half[half]);
-}

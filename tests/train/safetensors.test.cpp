@@ -76,6 +76,37 @@ TEST_CASE("the file follows the format: length, header, tensors in forward order
   CHECK(third == 1.0f / 3);
 }
 
+TEST_CASE("a bit that has changed since is noticed, wherever it is, and nothing is loaded") {
+  TemporaryFolder folder;
+  auto const saved = filled();
+  train::save_parameters(folder / "p", saved.layout, saved.values, {{"text", std::string(40, '0')}});
+  auto const bytes = lockstep_test::read_file(folder / "p");
+  Arena<Model> loaded;
+  for (std::size_t bit = 0; bit < 8 * 8 * sizeof(float); ++bit) {
+    auto damaged = bytes;
+    auto& byte = damaged[bytes.size() - 1 - bit / 8];
+    byte = static_cast<char>(byte ^ 1 << (bit % 8));
+    lockstep_test::write_file(folder / "p", damaged);
+    REQUIRE_THROWS_WITH_AS(train::load_parameters(folder / "p", loaded.layout, loaded.values),
+                           doctest::Contains("p: its tensors do not have the checksum that they were saved with"),
+                           DataError);
+  }
+  CHECK(loaded.values == std::vector<float>(loaded.values.size(), 0.0f));
+}
+
+TEST_CASE("a program that changes tensors leaves the checksum out") {
+  TemporaryFolder folder;
+  auto const saved = filled();
+  train::save_parameters(folder / "p", saved.layout, saved.values);
+  auto bytes = lockstep_test::read_file(folder / "p");
+  bytes.back() = 0x40;
+  bytes.replace(bytes.find("lockstep.checksum"), 8, "anothers");
+  lockstep_test::write_file(folder / "p", bytes);
+  Arena<Model> loaded;
+  train::load_parameters(folder / "p", loaded.layout, loaded.values);
+  CHECK(loaded.values[static_cast<std::size_t>(loaded.model.bias.offset) + 1] == 2);
+}
+
 TEST_CASE("another model's parameters are refused by name, and nothing is changed") {
   TemporaryFolder folder;
   auto const saved = filled();

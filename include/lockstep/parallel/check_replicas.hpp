@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/core/checksum.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
-#include <lockstep/parallel/detail/fingerprint.hpp>
 #include <lockstep/parallel/detail/of_bytes.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::parallel {
@@ -18,19 +18,18 @@ using ReplicaArenas = std::vector<float const*>;
 namespace detail {
 
 /// 128 bits for each parameter in each arena; of padding nothing.
-[[nodiscard]] inline std::vector<Fingerprint> fingerprints(nn::ParameterLayout const& layout,
-                                                           ReplicaArenas const& arenas) {
-  std::vector<Fingerprint> out;
+[[nodiscard]] inline std::vector<Checksum> checksums(nn::ParameterLayout const& layout, ReplicaArenas const& arenas) {
+  std::vector<Checksum> out;
   for (auto const* arena : arenas)
     for (auto const& entry : layout.entries())
-      out.push_back(fingerprint(std::as_bytes(std::span(arena + entry.offset, static_cast<std::size_t>(entry.size)))));
+      out.push_back(checksum(std::as_bytes(std::span(arena + entry.offset, static_cast<std::size_t>(entry.size)))));
   return out;
 }
 
-/// `all` holds the fingerprints of every replica, one behind the other; `place` is what a replica is called, and `why`
+/// `all` holds the checksums of every replica, one behind the other; `place` is what a replica is called, and `why`
 /// what may have changed one alone.
 /// @throws CollectiveMismatch when they are not all the first one's
-inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Fingerprint const> all, std::size_t replicas,
+inline void refuse_parted(nn::ParameterLayout const& layout, std::span<Checksum const> all, std::size_t replicas,
                           std::string const& place, std::string const& why, Index step) {
   auto const each = all.size() / replicas;
   for (std::size_t i = 0; i < each; ++i) {
@@ -61,9 +60,9 @@ void check_replicas(Communicator& communicator, nn::ParameterLayout const& layou
                     Index step) {
   auto const ranks = static_cast<std::size_t>(communicator.size());
   if (ranks == 1) return;
-  auto const mine = detail::fingerprints(layout, arenas);
-  auto const whole = detail::fingerprint(std::as_bytes(std::span(mine)));
-  std::vector<detail::Fingerprint> all(ranks);
+  auto const mine = detail::checksums(layout, arenas);
+  auto const whole = checksum(std::as_bytes(std::span(mine)));
+  std::vector<Checksum> all(ranks);
   detail::all_gather_bytes(communicator, &whole, all.data(), sizeof whole);
   bool alike = true;
   for (auto const& other : all) alike = alike && other == all[0];

@@ -120,10 +120,10 @@ struct DataParallel {
     /// @throws CollectiveMismatch when they have parted: names the first parameter that differs, and the devices
     void check_replicas(Index step) {
       auto const each_has = layout_.entries().size();
-      std::vector<detail::Fingerprint> all(replicas_.size() * each_has);
+      std::vector<Checksum> all(replicas_.size() * each_has);
       on_devices([&](int device, DeviceReplica& replica) {
         replica.device().enter();
-        auto const mine = detail::fingerprints(layout_, ReplicaArenas(1, replica.values().data()));
+        auto const mine = detail::checksums(layout_, ReplicaArenas(1, replica.values().data()));
         std::copy(mine.begin(), mine.end(), all.data() + static_cast<std::size_t>(device) * each_has);
       });
       detail::refuse_parted(layout_, all, replicas_.size(), "device", "a device's numbers were changed by themselves",

@@ -54,6 +54,10 @@ class [[nodiscard]] AtomicFile {
     }
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Puts the text where as many bytes were written already, from byte `at` on.
+  void overwrite(::off_t at, std::string_view text) {
+    if (::pwrite(file_, text.data(), text.size(), at) != static_cast<::ssize_t>(text.size())) fail("write");
+  }
 
   void commit() {
     if (::fsync(file_) != 0) fail("sync");

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <lockstep/core/checksum.hpp>
 #include <lockstep/core/contract.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
@@ -67,11 +68,18 @@ void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buff
   }
 }
 
+/// Of what Lockstep itself keeps in the metadata.
+inline bool is_ours(std::string_view key) noexcept { return key.starts_with("lockstep."); }
+
+/// The checksum of the tensors' bytes, in the order of the file.
+inline constexpr std::string_view checksum_key = "lockstep.checksum";
+
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                               float const* buffers, Moments<float const> const& moments, Metadata const& metadata) {
   json::Writer header;
-  header.begin_object().key("__metadata__").begin_object();
+  std::string const unknown(32, '0');  // the checksum, until all bytes are written
+  header.begin_object().key("__metadata__").begin_object().member(checksum_key, unknown);
   for (auto const& [name, text] : metadata) header.member(name, text);
   header.end_object();
   std::size_t begin = 0;
@@ -91,16 +99,20 @@ inline void write_safetensors(std::string const& path, nn::ParameterLayout const
   std::uint64_t const length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
+  Checksummer sum;
   for_tensors(layout, values, buffers, moments, [&](std::string const&, auto const& entry, float const* elements) {
-    file.write(std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size))));
+    auto const bytes = std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size)));
+    sum.update(bytes);
+    file.write(bytes);
   });
+  file.overwrite(static_cast<::off_t>(sizeof length + text.find(unknown)), to_string(sum.value()));
   file.commit();
 }
 
 }  // namespace detail
 
 /// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
-/// or not at all.
+/// or not at all. It has a checksum, by which whoever loads it notices that a bit has changed.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
 /// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
 inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
@@ -114,8 +126,9 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 /// ("lockstep."). Tensors that the model does not have are passed over. `names` says which of the model's are read, and
 /// how the file calls them.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
-/// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
-/// shape; ShapeError when an arena has another size than the layout; ConfigError when `names` has none of the model's
+/// @throws DataError when the file cannot be read, is malformed, or has another checksum than it says, or a parameter
+/// or buffer is missing or has another shape; ShapeError when an arena has another size than the layout; ConfigError
+/// when `names` has none of the model's
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                          std::span<float> buffers = {}, NamesInFile const& names = {});
 
@@ -162,8 +175,10 @@ struct SafetensorsFile {
                       " bytes; a safetensors file begins with the 8-byte length of its header");
     if (!read(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
     if (length > size - sizeof length)
-      throw DataError(path + ": its header claims " + std::to_string(length) + " bytes, but only " +
-                      std::to_string(size - sizeof length) + " follow; the file is cut off or no safetensors file");
+      throw DataError(
+          path + ": its header claims " + std::to_string(length) + " bytes, but only " +
+          std::to_string(size - sizeof length) +
+          " follow; the file is cut off, so take another, such as the checkpoint before it, or no safetensors file");
     std::string text(length, '\0');
     if (part == SafetensorsPart::all) data.resize(size - sizeof length - length);
     if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
@@ -181,7 +196,7 @@ struct SafetensorsFile {
   /// The same without what Lockstep itself keeps there.
   [[nodiscard]] Metadata texts() const {
     auto out = metadata();
-    std::erase_if(out, [](auto const& text) { return text.first.starts_with("lockstep."); });
+    std::erase_if(out, [](auto const& text) { return is_ours(text.first); });
     return out;
   }
 
@@ -190,7 +205,8 @@ struct SafetensorsFile {
             Moments<float> const& moments, NamesInFile const& names = {}) const {
     std::string unnamed;  // the first of them
     bool any = false;
-    for (bool const copies : {false, true})
+    for (bool const copies : {false, true}) {
+      if (copies) check_sum(path);
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         auto const in_file = names(name);
         if (in_file.empty()) {
@@ -201,7 +217,19 @@ struct SafetensorsFile {
         auto const found = tensor(path, in_file, entry);
         if (copies) found.copy({elements, static_cast<std::size_t>(entry.size)});
       });
+    }
     if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
+  }
+
+  /// A file of others has no checksum.
+  void check_sum(std::string const& path) const {
+    for (auto const& [name, text] : metadata())
+      if (name == checksum_key && text != to_string(checksum(std::as_bytes(std::span(data)))))
+        throw DataError(path +
+                        ": its tensors do not have the checksum that they were saved with: a disk or a copy has "
+                        "changed bits, so take another, such as the checkpoint before it; or a program has, "
+                        "which then must leave out the metadata's " +
+                        std::string(checksum_key));
   }
 
   /// A tensor in the file.
@@ -293,7 +321,7 @@ inline std::string load_text(std::string const& path, std::string_view name) {
       path, [&] { return detail::SafetensorsFile(path, detail::SafetensorsPart::header).metadata(); });
   for (auto const& [each, text] : texts) {
     if (each == name) return text;
-    names += (names.empty() ? "" : ", ") + each;
+    if (!detail::is_ours(each)) names += (names.empty() ? "" : ", ") + each;
   }
   throw DataError(path + ": no text \"" + std::string(name) + "\" was saved with the parameters; " +
                   (names.empty() ? "none was" : "there are: " + names));
