@@ -388,6 +388,15 @@ TEST_CASE("what is too long, or no message, ends the connection") {
   CHECK(news_until(news, 1) == "1 lost, ");
 }
 
+TEST_CASE("a text that a rank sent without an end has one") {
+  std::string const bytes(1000, 'x');
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes).message) ==
+        std::string(sizeof(launch::detail::StoreEnd::message) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreJoin>(bytes).host) ==
+        std::string(sizeof(launch::detail::StoreJoin::host) - 1, 'x'));
+  CHECK(std::string_view(launch::detail::from_store<launch::detail::StoreEnd>(bytes.substr(0, 10)).message) == "xx");
+}
+
 TEST_CASE("what answers nothing is told apart from a store that nobody opened") {
   OtherServer const silent;
   CHECK_THROWS_WITH_AS(Store({"127.0.0.1", silent.port(), 7, 1, 2, 0.1, 5, 0.1}),

@@ -74,6 +74,20 @@ TEST_CASE("bfloat16 is named where the processor has tiles for it and computing 
   CHECK_FALSE(contains(said(diagnosis), "bf16"));
 }
 
+TEST_CASE("oneDNN is named where convolutions lack it and computing is most of a step, with no figure") {
+  auto diagnosis = fed();
+  CHECK_FALSE(contains(said(diagnosis), "onednn"));
+  diagnosis.spares_onednn = true;
+  auto const last = diagnosis.remedies().back();
+  CHECK(contains(last.says, "lockstep::onednn linked to the program"));
+  CHECK(last.gain == 0);
+  auto waits = starved();
+  waits.spares_onednn = true;
+  CHECK_FALSE(contains(said(waits), "onednn"));
+  diagnosis.on_host = false;
+  CHECK_FALSE(contains(said(diagnosis), "onednn"));
+}
+
 TEST_CASE("a loader that gives next to nothing, or nothing that was measured") {
   auto diagnosis = starved();
   diagnosis.loader_samples_per_second = 1e-8;  // 22 thousand million workers

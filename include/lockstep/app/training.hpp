@@ -158,7 +158,7 @@ class Training : public detail::Additions {
       if (found.stopped)
         note_stop();
       else if (speaks())
-        output_.tell(found, all_reduce);
+        output_.tell(found, all_reduce, trainer.layout());
       return found.as_it_is;
     }
     if (speaks()) fit.checkpoints = checkpoints(metadata);

@@ -41,6 +41,9 @@ struct Convolution<HostSpace> : detail::OfSpace<HostSpace> {
 #endif
 
  public:
+  /// Whether float is oneDNN's.
+  static constexpr bool by_onednn = !std::is_same_v<EngineFor<float>, detail::PortableConvolution<float>>;
+
   /// What a caller keeps between calls so that nothing is made anew: the last shapes' plans. Not thread-safe.
   template <class T, class Engine = EngineFor<T>>
   class Plans {

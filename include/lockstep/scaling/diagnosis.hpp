@@ -27,6 +27,7 @@ struct Diagnosis {
   int cores = 1;                             ///< that they share
   bool on_host = true;                       ///< models run on these cores, not on a GPU
   bool spares_bfloat16 = false;              ///< fp32, where --precision bf16 has its own, far faster, instructions
+  bool spares_onednn = false;                ///< fp32, with convolutions by ourselves, where oneDNN would be faster
   parallel::CollectiveCost all_reduce = {};  ///< over all ranks, backward left out; zeros where it was not measured
 
   /// The best first; what gives less than 2 % is left out.
@@ -58,6 +59,9 @@ struct Diagnosis {
       add(1 / (1 - lag) - 1, "the others wait for rank " + std::to_string(profile.slowest.rank) + ", whose " +
                                  profile.slowest.phase + " takes longest: look at what else its host does");
     detail::sort(out);
+    if (on_host && spares_onednn && compute_ms >= step_ms / 2)
+      out.push_back(
+          {0, "lockstep::onednn linked to the program (Debian: libdnnl-dev): convolutions are oneDNN's then"});
     if (on_host && spares_bfloat16 && compute_ms >= step_ms / 2)
       out.push_back({0, "--precision bf16: this processor multiplies it in tiles (AMX); wide linear maps gain most"});
     if (on_host && threads() > cores)

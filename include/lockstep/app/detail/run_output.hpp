@@ -13,6 +13,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/kernel/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
 #include <lockstep/parallel/collective_cost.hpp>
@@ -69,12 +70,7 @@ class RunOutput {
       std::printf("reproducible: every micro-step has %d shards of %td, and bits do not depend on ranks or devices\n",
                   options_.reproducible, run.batch_size);
     for (auto const& warning : options_.warnings) note(warning);
-    if (run.warmup > run.steps)
-      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + shortest(options_.warmup_epochs)) +
-           " would be " + std::to_string(run.warmup) + " steps, and the run has " + std::to_string(run.steps) +
-           ": the learning rate rises to the last of them, and does not fall");
-    if (options_.warmup_epochs > 0 && run.warmup == 0)
-      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is none");
+    if (!options_.evaluate) note_warmup(run);
     std::fflush(stdout);
   }
 
@@ -125,7 +121,8 @@ class RunOutput {
   }
 
   /// What --doctor found: printed and, in --save-dir, left as doctor.json.
-  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce) const {
+  void tell(Examination const& found, parallel::CollectiveCost const& all_reduce,
+            nn::ParameterLayout const& layout) const {
     auto const& record = found.as_it_is;
     auto const labels = this->labels(record);
     auto const here = world_.size > 1 ? world_.local_size : 1;
@@ -138,6 +135,8 @@ class RunOutput {
                                        .cores = options_.cores,
                                        .on_host = options_.backend == Backend::host,
                                        .spares_bfloat16 = precision_ == Precision::fp32 && multiplies_bfloat16_tiles(),
+                                       .spares_onednn = precision_.value_or(Precision::fp32) == Precision::fp32 &&
+                                                        !kernel::Convolution<HostSpace>::by_onednn && convolves(layout),
                                        .all_reduce = all_reduce};
     auto const run = train::run_json(record, labels);
     auto workload = scaling::SavedRun(run, "doctor").workload();
@@ -154,6 +153,19 @@ class RunOutput {
  private:
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
+  }
+  /// Whether the model has a convolution's weight, of an extent for each dimension besides input and output.
+  static bool convolves(nn::ParameterLayout const& layout) noexcept {
+    return std::any_of(layout.entries().begin(), layout.entries().end(),
+                       [](auto const& entry) { return entry.shape.size() > 2; });
+  }
+  void note_warmup(Beginning const& run) const {
+    if (run.warmup > run.steps)
+      note("--warmup-" + (options_.warmup_steps > 0 ? "steps" : "epochs " + shortest(options_.warmup_epochs)) +
+           " would be " + std::to_string(run.warmup) + " steps, and the run has " + std::to_string(run.steps) +
+           ": the learning rate rises to the last of them, and does not fall");
+    if (options_.warmup_epochs > 0 && run.warmup == 0)
+      note("--warmup-epochs " + shortest(options_.warmup_epochs) + " is less than half a step: there is none");
   }
   static char const* plural(int count) noexcept { return count == 1 ? "" : "s"; }
 

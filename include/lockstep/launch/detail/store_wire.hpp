@@ -46,14 +46,16 @@ inline constexpr std::uint32_t most_store_bytes = 1 << 20, most_store_reply_byte
 struct StoreEnd {
   std::int32_t exit_code = 0, signal = 0;
   char message[480] = {};
+  void end_text() noexcept { message[sizeof message - 1] = '\0'; }
 };
 /// Where a rank runs, how often its launcher has started it anew, and of the first one the run's number.
 struct StoreJoin {
   std::uint64_t job = 0;
   std::int32_t pid = 0, restarts = 0;
   char host[64] = {};
+  void end_text() noexcept { host[sizeof host - 1] = '\0'; }
 };
-/// The bytes of one of these, and back.
+/// The bytes of one of these, and back: of any bytes, whose text then ends.
 template <class T>
 std::string_view store_bytes(T const& plain) noexcept {
   return {reinterpret_cast<char const*>(&plain), sizeof plain};
@@ -62,6 +64,7 @@ template <class T>
 T from_store(std::string_view bytes) noexcept {
   T plain;
   std::memcpy(&plain, bytes.data(), bytes.size() < sizeof plain ? bytes.size() : sizeof plain);
+  plain.end_text();
   return plain;
 }
 
