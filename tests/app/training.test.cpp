@@ -207,6 +207,25 @@ TEST_CASE("what an observer prints of an evaluation stands below the program's o
   CHECK(said.find("of its own") != std::string::npos);
 }
 
+TEST_CASE("a log that somebody removes while the run writes it is missed at its end, and does not end it") {
+  lockstep_test::TemporaryFolder const folder;
+  struct Removes final : train::Observer {
+    std::string path;
+    void step(train::StepReport const&) override { std::filesystem::remove(path); }
+  } removes;
+  removes.path = folder / "metrics.csv";
+  app::Options options;
+  options.threads = 1;
+  options.epochs = 1;
+  options.save_dir = folder.path().string();
+  auto const said = told(options, data::ShuffledSampler{}, &removes);
+  CAPTURE(said);
+  CHECK(said.find("note: " + removes.path + " was removed while the run wrote it, and what it held is lost\n") !=
+        std::string::npos);
+  CHECK(said.find("metrics.jsonl") == std::string::npos);
+  CHECK(std::filesystem::exists(folder / "run.json"));
+}
+
 TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   app::Options options;
   options.program = "training.test";

@@ -176,6 +176,7 @@ class Training : public detail::Additions {
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
     bool const was_over = output_.tell_end(record);
+    if (logs) logs->note_removed();
     if (record.stopped) note_stop();
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -18,11 +19,11 @@ namespace lockstep::inline LOCKSTEP_ABI::app::detail {
 class RunLogs {
  public:
   /// Those that are wanted here. `output` is of the rank that speaks.
-  explicit RunLogs(RunOutput const& output) {
+  explicit RunLogs(RunOutput const& output) : output_(output) {
     if (!output.saves()) return;
     not_over_.emplace(output.file("run.json"));
-    metrics_.emplace(output.file("metrics.jsonl"));
-    table_.emplace(output.file("metrics.csv"));
+    metrics_.emplace(output.file(names[0]));
+    table_.emplace(output.file(names[1]));
 #if defined(LOCKSTEP_TENSORBOARD)
     events_.emplace(output.folder());
 #endif
@@ -39,7 +40,17 @@ class RunLogs {
 #endif
   }
 
+  /// After a fit: training that goes well does not end because somebody has removed a log.
+  void note_removed() const {
+    for (auto const* name : names)
+      if (output_.saves() && !std::filesystem::exists(output_.file(name)))
+        output_.note(output_.file(name) + " was removed while the run wrote it, and what it held is lost");
+  }
+
  private:
+  static constexpr char const* names[]{"metrics.jsonl", "metrics.csv"};
+
+  RunOutput const& output_;
   train::ProgressBar progress_{stdout};
   std::optional<NotOver> not_over_;
   std::optional<train::MetricsLog> metrics_;

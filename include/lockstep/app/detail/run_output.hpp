@@ -135,8 +135,7 @@ class RunOutput {
                                        .cores = options_.cores,
                                        .on_host = options_.backend == Backend::host,
                                        .spares_bfloat16 = precision_ == Precision::fp32 && multiplies_bfloat16_tiles(),
-                                       .spares_onednn = precision_.value_or(Precision::fp32) == Precision::fp32 &&
-                                                        !kernel::Convolution<HostSpace>::by_onednn && convolves(layout),
+                                       .spares_onednn = spares_onednn(layout),
                                        .all_reduce = all_reduce};
     auto const run = train::run_json(record, labels);
     auto workload = scaling::SavedRun(run, "doctor").workload();
@@ -154,10 +153,13 @@ class RunOutput {
   [[nodiscard]] train::RunLabels labels(train::RunRecord const& record) const {
     return run_labels(options_, name(precision_.value_or(Precision::fp32)), record);
   }
-  /// Whether the model has a convolution's weight, of an extent for each dimension besides input and output.
-  static bool convolves(nn::ParameterLayout const& layout) noexcept {
-    return std::any_of(layout.entries().begin(), layout.entries().end(),
-                       [](auto const& entry) { return entry.shape.size() > 2; });
+  /// Whether convolutions are ours that could be oneDNN's: of floats, and not compiled by nvcc, which aborts in its
+  /// header. Their weights have an extent for each dimension, besides those for input and output.
+  [[nodiscard]] bool spares_onednn(nn::ParameterLayout const& layout) const noexcept {
+    return precision_.value_or(Precision::fp32) == Precision::fp32 && !kernel::Convolution<HostSpace>::by_onednn &&
+           !built_with_cuda<> && std::any_of(layout.entries().begin(), layout.entries().end(), [](auto const& entry) {
+             return entry.shape.size() > 2;
+           });
   }
   void note_warmup(Beginning const& run) const {
     if (run.warmup > run.steps)
