@@ -71,48 +71,54 @@ void for_tensors(nn::ParameterLayout const& layout, Number* values, Number* buff
 /// Of what Lockstep itself keeps in the metadata.
 inline bool is_ours(std::string_view key) noexcept { return key.starts_with("lockstep."); }
 
-/// The checksum of the tensors' bytes, in the order of the file.
-inline constexpr std::string_view checksum_key = "lockstep.checksum";
+/// The metadata's JSON with a checksum for each tensor, by its name in the file.
+inline constexpr std::string_view checksums_key = "lockstep.checksums";
 
 /// @source safetensors 0.3: u64 length of a JSON header, the header (padded with blanks), the tensors' bytes
 inline void write_safetensors(std::string const& path, nn::ParameterLayout const& layout, float const* values,
                               float const* buffers, Moments<float const> const& moments, Metadata const& metadata) {
-  json::Writer header;
-  std::string const unknown(32, '0');  // the checksum, until all bytes are written
-  header.begin_object().key("__metadata__").begin_object().member(checksum_key, unknown);
-  for (auto const& [name, text] : metadata) header.member(name, text);
-  header.end_object();
-  std::size_t begin = 0;
   Moments<float const> const unread{
       moments.count, [](void* any, std::size_t) { return static_cast<float const*>(any); }, const_cast<float*>(values)};
-  for_tensors(layout, values, buffers, unread, [&](std::string const& name, auto const& entry, float const*) {
-    auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
-    header.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
-    header.member("data_offsets", std::array{begin, end}).end_object();
-    begin = end;
-  });
-  header.end_object();
-  auto text = header.text();
-  text.append((8 - text.size() % 8) % 8, ' ');
+  std::vector<Checksum> sums(layout.entries().size() * (1 + moments.count) + layout.buffers().size());
+  auto const header = [&] {
+    json::Writer out, checksums;
+    checksums.begin_object();
+    auto sum = sums.begin();
+    for_tensors(layout, values, buffers, unread,
+                [&](std::string const& name, auto const&, float const*) { checksums.member(name, to_string(*sum++)); });
+    out.begin_object().key("__metadata__").begin_object();
+    for (auto const& [name, text] : metadata) out.member(name, text);
+    out.member(checksums_key, checksums.end_object().text()).end_object();
+    std::size_t begin = 0;
+    for_tensors(layout, values, buffers, unread, [&](std::string const& name, auto const& entry, float const*) {
+      auto const end = begin + static_cast<std::size_t>(entry.size) * sizeof(float);
+      out.key(name).begin_object().member("dtype", "F32").member("shape", entry.shape);
+      out.member("data_offsets", std::array{begin, end}).end_object();
+      begin = end;
+    });
+    auto text = out.end_object().text();
+    return text.append((8 - text.size() % 8) % 8, ' ');
+  };
 
   AtomicFile file(path);
+  auto const text = header();
   std::uint64_t const length = text.size();
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
-  Checksummer sum;
+  auto sum = sums.begin();
   for_tensors(layout, values, buffers, moments, [&](std::string const&, auto const& entry, float const* elements) {
     auto const bytes = std::as_bytes(std::span(elements, static_cast<std::size_t>(entry.size)));
-    sum.update(bytes);
+    *sum++ = checksum(bytes);
     file.write(bytes);
   });
-  file.overwrite(static_cast<::off_t>(sizeof length + text.find(unknown)), to_string(sum.value()));
+  file.overwrite(sizeof length, header());  // as long as before, and now the checksums are known
   file.commit();
 }
 
 }  // namespace detail
 
 /// Saves all parameters, and then the model's buffers, by name, in forward order, as float32; the file is there whole
-/// or not at all. It has a checksum, by which whoever loads it notices that a bit has changed.
+/// or not at all. Each tensor has a checksum, by which whoever loads it notices that a bit has changed.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]
 /// @throws DataError when the file cannot be written, ShapeError when an arena has another size than the layout
 inline void save_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float const> values,
@@ -126,9 +132,9 @@ inline void save_parameters(std::string const& path, nn::ParameterLayout const& 
 /// ("lockstep."). Tensors that the model does not have are passed over. `names` says which of the model's are read, and
 /// how the file calls them.
 /// @shape values [layout.size()]   @shape buffers [layout.buffer_size()]; both only changed when all is well
-/// @throws DataError when the file cannot be read, is malformed, or has another checksum than it says, or a parameter
-/// or buffer is missing or has another shape; ShapeError when an arena has another size than the layout; ConfigError
-/// when `names` has none of the model's
+/// @throws DataError when the file cannot be read or is malformed, or a parameter or buffer is missing or has another
+/// shape, or another checksum than it was saved with; ShapeError when an arena has another size than the layout;
+/// ConfigError when `names` has none of the model's
 Metadata load_parameters(std::string const& path, nn::ParameterLayout const& layout, std::span<float> values,
                          std::span<float> buffers = {}, NamesInFile const& names = {});
 
@@ -158,6 +164,7 @@ enum class SafetensorsPart {
 /// A safetensors file's parts, with every offset checked.
 struct SafetensorsFile {
   json::Value header;
+  json::Value checksums = json::Object{};  // none of a file of others
   std::vector<char> data;
 
   explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
@@ -184,6 +191,8 @@ struct SafetensorsFile {
     if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
       throw DataError(path + ": cannot be read to its end");
     header = json::parse(text, path);
+    for (auto const& [name, value] : metadata())
+      if (name == checksums_key) checksums = json::parse(value, path + ": " + name);
   }
 
   [[nodiscard]] Metadata metadata() const {
@@ -205,8 +214,7 @@ struct SafetensorsFile {
             Moments<float> const& moments, NamesInFile const& names = {}) const {
     std::string unnamed;  // the first of them
     bool any = false;
-    for (bool const copies : {false, true}) {
-      if (copies) check_sum(path);
+    for (bool const copies : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         auto const in_file = names(name);
         if (in_file.empty()) {
@@ -215,21 +223,10 @@ struct SafetensorsFile {
         }
         any = true;
         auto const found = tensor(path, in_file, entry);
-        if (copies) found.copy({elements, static_cast<std::size_t>(entry.size)});
+        if (!copies) return check_sum(path, in_file, found.bytes);
+        found.copy({elements, static_cast<std::size_t>(entry.size)});
       });
-    }
     if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
-  }
-
-  /// A file of others has no checksum.
-  void check_sum(std::string const& path) const {
-    for (auto const& [name, text] : metadata())
-      if (name == checksum_key && text != to_string(checksum(std::as_bytes(std::span(data)))))
-        throw DataError(path +
-                        ": its tensors do not have the checksum that they were saved with: a disk or a copy has "
-                        "changed bits, so take another, such as the checkpoint before it; or a program has, "
-                        "which then must leave out the metadata's " +
-                        std::string(checksum_key));
   }
 
   /// A tensor in the file.
@@ -251,6 +248,16 @@ struct SafetensorsFile {
       }
     }
   };
+  void check_sum(std::string const& path, std::string const& name, std::span<std::byte const> bytes) const {
+    auto const* const sum = checksums.find(name);
+    if (sum && sum->string() != to_string(checksum(bytes)))
+      throw DataError(
+          path + ": parameter \"" + name +
+          "\" does not have the checksum that it was saved with: a disk or a copy has changed bits, so take "
+          "another file, such as the checkpoint before it; or a program has, which then must leave out the "
+          "metadata's " +
+          std::string(checksums_key));
+  }
   /// Without extents of 1: what one library calls a scalar, or a map of each place, has some in another.
   [[nodiscard]] static std::vector<Index> without_ones(std::vector<Index> shape) {
     std::erase(shape, Index{1});
