@@ -10,8 +10,10 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -252,6 +254,41 @@ TEST_CASE("a warm-up that is longer than the run is told before it begins") {
   CHECK(says(1).starts_with("note: --warmup-epochs 1 would be 10 steps, and the run has 4: "));
   options.evaluate = true;  // learns nothing
   CHECK(says(1) == "");
+}
+
+namespace {
+struct Weight {
+  nn::Parameter weight;
+  void visit(auto&& each) { each("weight", weight); }
+};
+}  // namespace
+
+TEST_CASE("the doctor misses oneDNN where a model in float has weights as convolutions do") {
+  lockstep_test::TemporaryFolder const folder;
+  app::Options options;
+  options.threads = 1;
+  options.epochs = 1;
+  options.batch_size = 10;
+  launch::World world;
+  app::Examination found;
+  {
+    app::Training const training(options, world);
+    data::DataLoader loader(points(100), data::ShuffledSampler{}, data::PadCollate{}, training.loader_options());
+    found.as_it_is = training.fit(Line{}, optim::SGD{}, loader);
+  }
+  found.as_it_is.phases.forward = 1000;  // seconds: a step is little else
+  found.replayed = found.as_it_is;
+  options.save_dir = folder.path().string();
+  auto const misses = [&](std::vector<Index> shape, std::optional<app::Precision> precision) {
+    Weight model{{std::move(shape), {}}};
+    app::detail::RunOutput(options, world, precision).tell(found, {}, nn::ParameterLayout::of(model));
+    return lockstep_test::read_file(folder / "doctor.json").find("lockstep::onednn") != std::string::npos;
+  };
+  static_assert(!kernel::Convolution<HostSpace>::by_onednn);
+  CHECK(misses({2, 3, 4}, {}));
+  CHECK(misses({2, 3, 4}, app::Precision::fp32));
+  CHECK_FALSE(misses({2, 12}, {}));
+  CHECK_FALSE(misses({2, 3, 4}, app::Precision::bf16));
 }
 
 TEST_CASE("fit trains the model that it is given") {

@@ -28,6 +28,11 @@ TEST_CASE("small parts give keys of their own") {
   CHECK(keys.size() == 10'000);
 }
 
+TEST_CASE("a key has 16 digits, zeros in front too") {
+  CHECK(lockstep::hexadecimal(0) == "0000000000000000");
+  CHECK(lockstep::hexadecimal(0x0123456789abcdef) == "0123456789abcdef");
+}
+
 TEST_CASE("names give keys of their own, the same for ever") {
   static_assert(mix(std::string_view("a")) == mix(std::uint64_t{0xaf63dc4c8601ec8c}));  // FNV-1a of "a"
   CHECK(mix("weight") != mix("bias"));

@@ -33,6 +33,15 @@ TEST_CASE("a file is there whole after commit, and not at all without") {
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("what was written may be replaced before commit") {
+  lockstep_test::TemporaryFolder folder;
+  train::AtomicFile file(folder / "a");
+  file.write("ten bytes.");
+  file.overwrite(4, "marks");
+  file.commit();
+  CHECK(lockstep_test::read_file(folder / "a") == "ten marks.");
+}
+
 TEST_CASE("of two that are written to one place each is whole, and the last one counts") {
   lockstep_test::TemporaryFolder folder;
   auto const path = folder / "a";

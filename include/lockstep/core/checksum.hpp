@@ -21,10 +21,7 @@ struct Checksum {
 
 /// In 32 hexadecimal digits.
 [[nodiscard]] inline std::string to_string(Checksum const& sum) {
-  std::string out;
-  for (auto const half : sum.half)
-    for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[half >> shift & 15];
-  return out;
+  return hexadecimal(sum.half[0]) + hexadecimal(sum.half[1]);
 }
 
 /// The same for ever, so that files may keep it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include <lockstep/core/version.hpp>
@@ -28,6 +29,13 @@ template <class... Rest>
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return mix(hash);
+}
+
+/// In 16 small hexadecimal digits.
+[[nodiscard]] inline std::string hexadecimal(std::uint64_t key) {
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[key >> shift & 15];
+  return out;
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -24,18 +24,12 @@ template <Order O>
   return hash;
 }
 
-inline std::string hexadecimal(std::uint64_t hash) {
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += "0123456789abcdef"[hash >> shift & 15];
-  return out;
-}
-
 }  // namespace detail
 
 /// 16 hexadecimal digits that change when the order does that so many samples are visited in: of some of its places.
 template <Order O>
 [[nodiscard]] std::string order_fingerprint(Index samples, O const& order) {
-  return detail::hexadecimal(detail::hash_of_order(samples, order));
+  return hexadecimal(detail::hash_of_order(samples, order));
 }
 
 /// 16 hexadecimal digits that change when a dataset or the order it is visited in does: of the number of samples, some
@@ -47,7 +41,7 @@ template <Dataset D, Order O>
   if constexpr (HasFingerprint<D>) hash = mix(hash, dataset.fingerprint());
   if constexpr (DrawsSamples<D>)
     if (seed != 0) hash = mix(hash, seed);
-  return detail::hexadecimal(hash);
+  return hexadecimal(hash);
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data

@@ -54,9 +54,10 @@ class [[nodiscard]] AtomicFile {
     }
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Puts the text where as many bytes were written already, from byte `at` on.
+  /// The same in place of what was written from byte `at` on. The last call before `commit`.
   void overwrite(::off_t at, std::string_view text) {
-    if (::pwrite(file_, text.data(), text.size(), at) != static_cast<::ssize_t>(text.size())) fail("write");
+    if (::lseek(file_, at, SEEK_SET) < 0) fail("write");
+    write(text);
   }
 
   void commit() {

@@ -55,7 +55,7 @@ struct StoreJoin {
   char host[64] = {};
   void end_text() noexcept { host[sizeof host - 1] = '\0'; }
 };
-/// The bytes of one of these, and back: of any bytes, whose text then ends.
+/// The bytes of one of these, and back; its text ends within it, whatever the bytes are.
 template <class T>
 std::string_view store_bytes(T const& plain) noexcept {
   return {reinterpret_cast<char const*>(&plain), sizeof plain};
