@@ -45,8 +45,9 @@ double number(json::Value const& value) { return value.is_null() ? std::nan("") 
 // Flags that say where and how a run computes, or what it leaves; the size of its batches shows in its steps.
 constexpr std::string_view no_matter =
     " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
-    "keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers parallel predictions prefetch "
-    "reproducible resume save-dir shard-optimizer threads timed-products trace ";
+    "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
+    "parallel predictions prefetch reproducible resume save-dir shard-optimizer stall-timeout threads timed-products "
+    "trace ";
 
 std::map<std::string, std::string> settings_of(json::Value const& run) {
   std::map<std::string, std::string> all;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,6 +34,7 @@ struct Seen {
   Index width = 0;
   bool directory_at_check = false;
   std::vector<std::pair<std::string, std::string>> alike;
+  launch::WaitLimits limits;
 };
 Seen seen;
 
@@ -45,6 +47,7 @@ void check(Options const& options) {
 int train(app::Training<Options>& training) {
   if (training.world().rank == 0) seen.ranks.push_back(training.world().size);
   if (training.world().rank == 0) seen.alike = training.options().alike;
+  if (training.world().rank == 0) seen.limits = training.world().limits;
   if (training.options().data == "warns") training.world().warn("rank 0: 1 barrier\nrank 1: nothing yet\n");
   if (training.options().data == "fails") throw std::runtime_error("the device is on fire");
   if (training.options().data == "saves") std::ofstream(training.options().save_dir + "/run.json") << "{}";
@@ -126,6 +129,17 @@ TEST_CASE("what may differ from host to host is said by one rank of each, and wh
 
 TEST_CASE("a warning of several lines is said in as many") {
   CHECK(said({"--data", "warns"}, 0) == "program: rank 0: 1 barrier\nprogram: rank 1: nothing yet\n");
+}
+
+TEST_CASE("how long ranks wait for each other is said by flags") {
+  CHECK(run({"--parallel", "ddp", "--devices", "2"}) == 0);
+  CHECK(seen.limits.stall_seconds == launch::WaitLimits{}.stall_seconds);
+  CHECK(seen.limits.silence_seconds == launch::WaitLimits{}.silence_seconds);
+  CHECK(run({"--parallel", "ddp", "--devices", "2", "--stall-timeout", "7.5", "--host-timeout", "30"}) == 0);
+  CHECK(seen.limits.stall_seconds == 7.5);
+  CHECK(seen.limits.silence_seconds == 30);
+  CHECK(run({"--parallel", "ddp", "--devices", "2", "--stall-timeout", "0"}) == 0);
+  CHECK(seen.limits.stall_seconds == std::numeric_limits<double>::infinity());
 }
 
 TEST_CASE("an error while training exits with 1, and what train returns is the exit code") {

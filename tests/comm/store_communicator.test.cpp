@@ -148,8 +148,8 @@ class StandingStore {
     REQUIRE(::listen(door_.get(), 1) == 0);  // on a port that the system chooses
     thread_ = std::thread([this, takes] {
       launch::detail::File const guest(::accept(door_.get(), nullptr, nullptr));
-      auto const welcome =
-          launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done), {}, {});
+      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(launch::detail::StoreReply::done),
+                                                         {}, launch::detail::StoreHello::welcome());
       (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
       while (takes == Takes::nothing && !over_) ::usleep(1000);
       char all[4096];

@@ -53,6 +53,7 @@ int add_up(launch::World& world, long steps) {
     auto const expected = static_cast<float>(world.size * (step % 100) + world.size * (world.size - 1) / 2);
     if (data[elements - 1] != expected) throw std::runtime_error("a wrong sum");
     if (step == 0 && world.rank == 0) say("all ranks have added up");
+    if (step % 1000 == 999 && world.rank == 0 && world.store) say("step " + std::to_string(step + 1));
     if (step % 8 == 0) ::usleep(300);  // idle, for faults that come between operations
   }
   return 0;
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {
     if (flag == "--steps") steps = std::atol(argv[i + 1]);
     if (flag == "--warn") options.limits.warn_seconds = std::atof(argv[i + 1]);
     if (flag == "--join") options.join_seconds = std::atof(argv[i + 1]);
+    if (flag == "--silence") options.limits.silence_seconds = std::atof(argv[i + 1]);
   }
   options.arguments.assign(argv, argv + argc);
   options.warn = [](std::string const& text) { say("warning: " + text); };

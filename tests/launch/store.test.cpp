@@ -167,8 +167,8 @@ TEST_CASE("a rank that ends without a word is lost to all who wait; what is ther
     auto const dies = connected_to(server);
     auto hello = hello_of(launch::detail::StoreHello::right_magic, launch::detail::StoreHello::right_version, 7, 1, 3);
     REQUIRE(::send(dies.get(), hello.data(), hello.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(hello.size()));
-    launch::detail::StoreHead answer;
-    REQUIRE(::recv(dies.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);  // it is in
+    char answer[sizeof(launch::detail::StoreHead) + sizeof(std::uint64_t)];
+    REQUIRE(::recv(dies.get(), answer, sizeof answer, MSG_WAITALL) == sizeof answer);  // it is in
   }
   waiting.join();
   CHECK(lost == 1);
@@ -217,7 +217,8 @@ TEST_CASE("a server that takes nothing for a while is waited for, and not for ev
     std::size_t taken = 0;
     std::thread server([&] {
       launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
-      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {}, {});
+      auto const welcome = launch::detail::store_message(static_cast<std::uint8_t>(StoreReply::done), {},
+                                                         launch::detail::StoreHello::welcome());
       (void)::send(guest.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL);
       ::usleep(400'000);
       std::vector<char> buffer(1 << 20);
@@ -245,11 +246,11 @@ TEST_CASE("a server that stands still does not say who is missing; what it says 
   std::atomic<bool> goes_on{false};
   std::thread server([&] {
     launch::detail::File const guest(::accept(other.door.get(), nullptr, nullptr));
-    auto const say = [&](StoreReply what, std::string const& key, std::string const& value) {
+    auto const say = [&](StoreReply what, std::string_view key, std::string_view value) {
       auto const message = launch::detail::store_message(static_cast<std::uint8_t>(what), key, value);
       (void)::send(guest.get(), message.data(), message.size(), MSG_NOSIGNAL);
     };
-    say(StoreReply::done, {}, {});
+    say(StoreReply::done, {}, launch::detail::StoreHello::welcome());
     while (!goes_on) ::usleep(1000);
     say(StoreReply::done, {}, std::string(sizeof(int), '\0'));  // to who is missing
     say(StoreReply::gathered, "sum", {});
@@ -299,6 +300,21 @@ TEST_CASE("the system watches over the other host, at both ends; a line for news
                                                               : end == file              ? 4000
                                                                                          : 3000));
     }
+}
+
+TEST_CASE("of a host that may be away for long the system asks no more often than it can count") {
+  StoreServer const server({.job = 7, .size = 3});
+  int rank = 0;
+  for (double const seconds : {2.0, 15.0, 3600.0}) {
+    auto address = to(server, rank++, 3);
+    address.silence_seconds = seconds;
+    StoreLine const news(address, StoreLineKind::news);
+    auto const option = [&](int name) { return option_of(news.descriptor(), IPPROTO_TCP, name); };
+    auto const last = option(TCP_KEEPIDLE) + option(TCP_KEEPINTVL) * option(TCP_KEEPCNT);
+    CHECK(last <= seconds);
+    CHECK(last >= 0.8 * seconds - 2);
+    CHECK(option(TCP_USER_TIMEOUT) == static_cast<int>(1000 * seconds));
+  }
 }
 
 TEST_CASE("news tell once of every rank that ended or is lost, also of what was before; not of oneself") {

@@ -66,6 +66,7 @@ class CommonFlags {
   static constexpr int most_shards = 1 << 16;
   static constexpr Index most_samples = Index{1} << 32;
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
+  static constexpr double longest_wait = 3600;
   static constexpr double unbounded = std::numeric_limits<double>::max();
   static constexpr int automatic = 0;  // nproc: as many as there are GPUs to use, or cores
 
@@ -97,6 +98,12 @@ class CommonFlags {
                 "With ranks on several hosts: the first one's; default: MASTER_ADDR, or as srun says");
     command.add("--master-port", options_.master_port, 0, 65535,
                 "A free port of that host; default: MASTER_PORT, or one that follows from the run's name");
+    command.add("--join-timeout", options_.join_timeout, 1, longest_wait,
+                "Seconds that ranks which another launcher has started get to find each other");
+    command.add("--stall-timeout", options_.stall_timeout, 0, unbounded,
+                "Seconds that a rank waits for another that is alive before it gives up; 0: as long as it takes");
+    command.add("--host-timeout", options_.host_timeout, 2, longest_wait,
+                "Seconds that another host may be out of reach before its ranks count as lost");
     command.add("--max-restarts", options_.max_restarts, 0, 1000,
                 "With --nproc: how often all ranks are started anew after one has failed");
     command.add("--local-rank,--local_rank", local_rank_, 0, most_ranks,

@@ -29,7 +29,10 @@ struct Options {
   launch::Engine engine = launch::Engine::process;
   std::string master_address;  ///< of several hosts: the first rank's; empty: as the launcher says
   int master_port = 0;         ///< of it; 0: as the launcher says
-  int max_restarts = 0;        ///< of those, after a failure
+  double join_timeout = 60;    ///< seconds that ranks of another launcher get to find each other
+  double stall_timeout = 600;  ///< seconds that a rank waits for one that is alive; 0: as long as it takes
+  double host_timeout = 15;    ///< seconds that a host may be out of reach before its ranks are lost
+  int max_restarts = 0;        ///< of those that this program starts, after a failure
   int ranks = 1;               ///< of the world: processes, or threads with ddp over devices
   int devices = 1;             ///< replicas inside each rank
   int threads = 1;             ///< for each device

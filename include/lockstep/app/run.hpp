@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -48,6 +49,10 @@ inline launch::Options launch_options(Options const& options, launch::Environmen
   ranks.threads = place.size > 1 ? 1 : options.ranks / options.nproc;
   ranks.arguments = options.command_line;
   ranks.engine = options.engine;
+  ranks.join_seconds = options.join_timeout;
+  ranks.limits.stall_seconds =
+      options.stall_timeout > 0 ? options.stall_timeout : std::numeric_limits<double>::infinity();
+  ranks.limits.silence_seconds = options.host_timeout;
   ranks.master_address = options.master_address;
   ranks.master_port = static_cast<std::uint16_t>(options.master_port);
   if (!options.save_dir.empty() && !options.dry_run) ranks.on_signal = launch::OnSignal::ask;

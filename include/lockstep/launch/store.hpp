@@ -71,22 +71,29 @@ class Store {
   /// @throws CommunicationError when the server cannot be reached
   template <class Take>
   [[nodiscard]] bool gathered(std::string const& name, Take&& take) {
-    while (auto message = line_.next()) static_cast<void>(keep(*message));
-    auto const found = gathered_.find(name);
-    if (found == gathered_.end()) return false;
+    auto found = gathered_.find(name);
+    for (; found == gathered_.end(); found = gathered_.find(name)) {  // no further: behind it the line may have ended
+      auto message = line_.next();
+      if (!message) return false;
+      static_cast<void>(keep(*message));
+    }
     std::string_view rest = found->second;
     while (!rest.empty()) {
       std::int32_t head[2];
+      if (rest.size() < sizeof head) line_.throw_no_store();
       std::memcpy(head, rest.data(), sizeof head);
       rest.remove_prefix(sizeof head);
-      take(Part{head[0], rest.substr(0, static_cast<std::size_t>(head[1]))});
-      rest.remove_prefix(static_cast<std::size_t>(head[1]));
+      auto const [rank, bytes] = head;
+      if (rank < 0 || rank >= line_.address().size || bytes < 0 || rest.size() < static_cast<std::size_t>(bytes))
+        line_.throw_no_store();
+      take(Part{rank, rest.substr(0, static_cast<std::size_t>(bytes))});
+      rest.remove_prefix(static_cast<std::size_t>(bytes));
     }
     gathered_.erase(found);
     return true;
   }
   /// Which of the ranks have not contributed under the name so far; this rank has. None where the server does not say
-  /// so within `silence_seconds`, and whoever runs it stands still, or `over()` came true before.
+  /// so for four seconds (at most `silence_seconds`), and whoever runs it stands still, or `over()` came true before.
   /// @throws CommunicationError when the server cannot be reached
   template <class Over>
   [[nodiscard]] std::optional<std::vector<int>> missing(std::string_view name, std::span<int const> members,
@@ -94,7 +101,8 @@ class Store {
     if (!line_.takes()) return std::nullopt;
     line_.send(message_of(detail::StoreCall::contributors, name, {}));
     std::optional<std::string> answer;
-    for (auto const end = deadline_in(line_.address().silence_seconds); !answer && !over();) {
+    for (auto const end = deadline_in(std::min(line_.address().silence_seconds, detail::most_answer_seconds));
+         !answer && !over();) {
       if (Clock::nanoseconds() >= end) break;
       answer = this->answer(deadline_in(0.02), name);
     }

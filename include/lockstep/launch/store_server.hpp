@@ -32,10 +32,10 @@ namespace lockstep::inline LOCKSTEP_ABI::launch {
 class StoreServer {
  public:
   struct Options {
-    std::uint64_t job = 0;   ///< the run's number, which strangers do not know
-    int size = 1;            ///< ranks
-    std::uint16_t port = 0;  ///< 0: a free one, see `port()`
-    double silence_seconds = 4;
+    std::uint64_t job = 0;        ///< the run's number, which strangers do not know
+    int size = 1;                 ///< ranks
+    std::uint16_t port = 0;       ///< 0: a free one, see `port()`
+    double silence_seconds = 15;  ///< after which a rank whose host cannot be reached is lost
   };
 
   /// @throws ConfigError when the port cannot be had
@@ -134,7 +134,7 @@ class StoreServer {
     }
     Guest guest;
     guest.file = std::move(file);
-    guest.patience = deadline_in(options_.silence_seconds);
+    guest.patience = deadline_in(std::min(options_.silence_seconds, detail::most_answer_seconds));
     guests_.push_back(std::move(guest));
   }
 
@@ -208,7 +208,7 @@ class StoreServer {
     guest.kind = hello.kind;
     guest.patience = no_deadline;
     detail::notice_silence(guest.file.get(), options_.silence_seconds, guest.kind);
-    reply(guest, detail::StoreReply::done, {});
+    reply(guest, detail::StoreReply::done, detail::StoreHello::welcome());
     if (guest.kind == detail::StoreLineKind::news)
       for (auto const& one : news_) reply(guest, one.what, one.value, one.rank);
     return true;

@@ -4,10 +4,12 @@
 
 namespace lockstep::inline LOCKSTEP_ABI::launch {
 
-/// How long a rank waits for others that are alive. One that is gone is noticed at once, whatever these say.
+/// How long a rank waits for others. One whose process is gone is noticed at once, whatever these say.
 struct WaitLimits {
-  double warn_seconds = 10;    ///< then says, once per wait, for whom it waits
-  double stall_seconds = 600;  ///< then gives up with RankStalled; infinity never does
+  double warn_seconds = 10;    ///< for one that is alive: then says, once per wait, for whom it waits
+  double stall_seconds = 600;  ///< for one that is alive: then gives up with RankStalled; infinity never does
+  /// For another host that cannot be reached, be it off or cut off: then its ranks are lost. At least 2.
+  double silence_seconds = 15;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::launch

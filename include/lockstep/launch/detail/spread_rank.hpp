@@ -28,10 +28,11 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 
 /// The store of the first rank, on the first port that is free.
 /// @throws ConfigError when none is
-inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& point, int size) {
+inline void open_store(std::optional<StoreServer>& server, MeetingPoint const& point, StoreAddress const& at) {
   for (auto const port : point.ports) {
     try {
-      server.emplace(StoreServer::Options{.job = point.run, .size = size, .port = port});
+      server.emplace(
+          StoreServer::Options{.job = at.job, .size = at.size, .port = port, .silence_seconds = at.silence_seconds});
       return;
     } catch (ConfigError const&) {
       if (port == point.ports.back()) throw;
@@ -127,10 +128,17 @@ inline int run_spread_rank(Environment const& place, Options const& options, std
                            Lookup variable = {}) {
   auto const point = meeting_point(place, options, variable);
   std::optional<StoreServer> server;
-  StoreAddress at{point.host, 0, point.run, place.rank, place.size, options.join_seconds, options.limits.stall_seconds};
+  auto const& limits = options.limits;
+  StoreAddress at{.host = point.host,
+                  .job = point.run,
+                  .rank = place.rank,
+                  .size = place.size,
+                  .join_seconds = options.join_seconds,
+                  .wait_seconds = limits.stall_seconds,
+                  .silence_seconds = limits.silence_seconds};
   auto on = point;
   if (place.rank == 0) {
-    open_store(server, point, place.size);
+    open_store(server, point, at);
     at.host = "localhost";
     on.ports = {server->port()};
   }

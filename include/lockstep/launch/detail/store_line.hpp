@@ -28,9 +28,9 @@ struct StoreAddress {
   std::uint64_t job = 0;
   int rank = 0;
   int size = 1;
-  double join_seconds = 60;    ///< what the server gets to appear
-  double wait_seconds = 600;   ///< what `get` waits for a value, or the server to take one; infinity: without an end
-  double silence_seconds = 4;  ///< after which a server that cannot be reached is given up
+  double join_seconds = 60;     ///< what the server gets to appear
+  double wait_seconds = 600;    ///< what `get` waits for a value, or the server to take one; infinity: without an end
+  double silence_seconds = 15;  ///< after which a server that cannot be reached is given up
 };
 
 /// The store has answered, and does not let this rank in.
@@ -65,12 +65,13 @@ class StoreLine {
     hello.job = address_.job;
     hello.kind = kind;
     send({reinterpret_cast<char const*>(&hello), sizeof hello});
-    auto const answer = wait(std::max(deadline, deadline_in(address_.silence_seconds)));
+    auto const answer = wait(std::max(deadline, deadline_in(most_answer_seconds)));
     if (!answer)
       throw ConfigError("Store: what listens at " + where() + " has not answered rank " +
                         std::to_string(address_.rank) +
                         "; it is another program, or rank 0 stands still; give the host of rank 0, and a free port");
     if (answer->what == StoreReply::refused) throw StoreRefusal("Store: " + where() + " refuses: " + answer->value);
+    if (answer->value != StoreHello::welcome()) throw_no_store();
   }
 
   [[nodiscard]] StoreAddress const& address() const noexcept { return address_; }
@@ -117,6 +118,11 @@ class StoreLine {
       if (auto message = next()) return message;
       if (!readable(file_.get(), deadline)) return std::nullopt;
     }
+  }
+  /// Says that what came is no answer of a store.
+  [[noreturn]] void throw_no_store() const {
+    throw ConfigError("Store: what answers rank " + std::to_string(address_.rank) + " at " + where() +
+                      " is no store; it is another program: give the host of rank 0, and a free port");
   }
   /// Whether a short message can be sent without waiting.
   [[nodiscard]] bool takes() const noexcept {
@@ -166,8 +172,8 @@ class StoreLine {
     if (in_.size() - taken_ < sizeof head) return std::nullopt;
     std::memcpy(&head, in_.data() + taken_, sizeof head);
     if (head.what < first_store_reply || head.what > last_store_reply || head.key_bytes > most_store_bytes ||
-        head.value_bytes > most_store_reply_bytes)
-      throw ConfigError("Store: what answers at " + where() + " is no store");
+        head.value_bytes > most_store_reply_bytes || head.rank < 0 || head.rank >= address_.size)
+      throw_no_store();
     auto const bytes = sizeof head + head.key_bytes + head.value_bytes;
     if (in_.size() - taken_ < bytes) return std::nullopt;
     auto const at = taken_ + sizeof head;

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -16,10 +17,11 @@ namespace lockstep::inline LOCKSTEP_ABI::launch::detail {
 /// What a rank uses a connection for: to ask, or to say how it fares and hear it of the others.
 enum class StoreLineKind : std::int32_t { calls, news };
 
-/// What a client of the store says first. Integers lie as on all machines that we support: the lowest byte first.
+/// What a client of the store says first; the server's first answer, where it lets it in, is the magic number as a
+/// value. Integers lie as on all machines that we support: the lowest byte first.
 struct StoreHello {
   static constexpr std::uint64_t right_magic = 0x45524f54534b434c;  // "LCKSTORE"
-  static constexpr std::uint32_t right_version = 3;
+  static constexpr std::uint32_t right_version = 4;
 
   std::uint64_t magic = right_magic;
   std::uint32_t version = right_version;
@@ -27,6 +29,10 @@ struct StoreHello {
   std::uint64_t job = 0;
   std::int32_t size = 0;
   StoreLineKind kind = StoreLineKind::calls;
+
+  static std::string_view welcome() noexcept {
+    return {reinterpret_cast<char const*>(&right_magic), sizeof right_magic};
+  }
 };
 
 enum class StoreCall : std::uint8_t { set = 1, get, add, leave, gather, contributors, ended };
@@ -41,6 +47,8 @@ struct StoreHead {
   std::uint32_t key_bytes = 0, value_bytes = 0;
 };
 inline constexpr std::uint32_t most_store_bytes = 1 << 20, most_store_reply_bytes = 1 << 30;
+/// What one that can be reached gets to say who it is, or what it was asked.
+inline constexpr double most_answer_seconds = 4;
 
 /// How a rank ended, as it tells the others.
 struct StoreEnd {
@@ -75,14 +83,15 @@ inline std::string store_message(std::uint8_t what, std::string_view key, std::s
   return out.append(key).append(value);
 }
 
-/// A peer whose host or network is gone is noticed within `seconds`: the system asks an idle one each second. Of a line
-/// for news it also waits no longer for what was sent to arrive; who only does not read looks the same to it, which the
-/// owner of a line for calls may do while it works.
+/// A peer whose host or network is gone is noticed within `seconds`: the system asks an idle one each second, or of
+/// long ones a hundred times. Of a line for news it also waits no longer for what was sent to arrive; who only does not
+/// read looks the same to it, which the owner of a line for calls may do while it works.
 inline void notice_silence(int file, double seconds, StoreLineKind kind) noexcept {
-  int const on = 1, idle = 1, interval = 1, count = seconds < 3 ? 1 : static_cast<int>(seconds) - 2,
+  int const on = 1, whole = static_cast<int>(seconds), interval = 1 + whole / 100,
+            count = std::max(1, whole / interval - 2),
             milliseconds = kind == StoreLineKind::news ? static_cast<int>(seconds * 1000) : 0;
   ::setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  ::setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &interval, sizeof interval);
   ::setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
   ::setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
