@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <malloc.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -54,4 +56,13 @@ TEST_CASE("a batch stays where it is when its owner moves") {
   auto const to = std::move(from);
   CHECK(to.batch()[&Text::label].values(2) == 9);
   CHECK(to.batch().positions()(2) == 2);
+}
+
+TEST_CASE("a few samples take little memory, for all that is taken is cleared") {
+  auto const in_use = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  auto const before = in_use();
+  data::Collated const few{data::PadCollate{}, texts};
+  CHECK(in_use() < before + 65536);
+  data::Collated const many{data::PadCollate{}, std::vector<Text>(2000, texts[0])};
+  CHECK(many.batch()[&Text::ids].values(1999, 2) == 3);
 }

@@ -83,6 +83,20 @@ TEST_CASE("a chunk that holds all is kept, and a little more fits it") {
   CHECK(scratch.capacity_bytes() == 9 * mebibyte);
 }
 
+TEST_CASE("as little is taken of the resource as the owner says, then twice as much, and what is asked for") {
+  int allocations = 0;
+  Scratch<Counting> scratch(Counting{&allocations}, 4096);
+  for (auto const expected : std::vector<std::size_t>{4096, 8192, 16384}) {
+    while (scratch.capacity_bytes() < expected) static_cast<void>(scratch.take(64));
+    CHECK(scratch.capacity_bytes() == expected);
+  }
+  CHECK(allocations == 3);
+  static_cast<void>(scratch.take(mebibyte));
+  CHECK(scratch.capacity_bytes() >= 16384 + mebibyte);
+  scratch.rewind();
+  CHECK_FALSE(scratch.in_pieces());
+}
+
 TEST_CASE("rewinding hands out the same memory again") {
   Scratch<> scratch;
   auto* const first = scratch.take_elements<float>(10);

@@ -25,7 +25,10 @@ class Scratch {
     return (bytes + alignment - 1) / alignment * alignment;
   }
 
-  explicit Scratch(Resource resource = {}) : resource_(std::move(resource)) {}
+  /// `least` bytes at least are asked of the resource at a time. Memory comes zeroed: who takes little, once, has
+  /// little cleared.
+  explicit Scratch(Resource resource = {}, std::size_t least = std::size_t{1} << 20)
+      : resource_(std::move(resource)), least_(least) {}
 
   /// @throws std::bad_alloc (or what the resource throws) when a chunk cannot be had; what was taken stays valid
   [[nodiscard]] std::byte* take(std::size_t bytes) {
@@ -92,12 +95,11 @@ class Scratch {
   [[nodiscard]] std::uint64_t allocations() const noexcept { return allocations_; }
 
  private:
-  static constexpr std::size_t smallest_chunk = std::size_t{1} << 20;
   static constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX);
 
   void grow(std::size_t bytes) {
     if (!chunks_.empty()) bytes += bytes / 8;  // what is taken next, if it is little, and a little more next time
-    chunks_.push_back(resource_.allocate(std::max({bytes, smallest_chunk, capacity_})));
+    chunks_.push_back(resource_.allocate(std::max({bytes, least_, capacity_})));
     ++allocations_;
     capacity_ += chunks_.back().bytes();
     current_ = chunks_.size() - 1;
@@ -105,6 +107,7 @@ class Scratch {
   }
 
   Resource resource_;
+  std::size_t least_;
   std::vector<Block> chunks_;
   std::size_t current_ = 0, used_ = 0, total_ = 0, peak_ = 0, capacity_ = 0;
   std::uint64_t allocations_ = 0;
