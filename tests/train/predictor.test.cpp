@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 #include <lockstep/data/collated.hpp>
@@ -76,6 +79,18 @@ struct Noise {
   auto predict(Context& context, auto const& batch) const {
     auto const x = batch[&Point::x].values;
     return nn::standard_normal_like(context, context.input(x.reshape(Extents<2>{x.extent[0], 1})), batch.positions());
+  }
+};
+
+/// Runs something while it predicts.
+struct Meanwhile {
+  std::function<void()> const* run;
+  void visit(auto&&) {}
+  template <class Context>
+  auto predict(Context& context, auto const& batch) const {
+    (*run)();
+    auto const x = batch[&Point::x].values;
+    return context.input(x.reshape(Extents<2>{x.extent[0], 1}));
   }
 };
 
@@ -195,6 +210,36 @@ TEST_CASE("a predictor of a part takes it by name") {
   train::Predictor whole(Outer{}, outer);
   train::Predictor part(Model{}, outer, "inner.");
   CHECK(part.predict(batch.batch()).value(1, 1) == whole.predict(batch.batch()).value(1, 1));
+}
+
+TEST_CASE("a call that meets another one's is refused, and does the other no harm") {
+  data::Collated const batch{data::PadCollate{}, line::points(3)};
+  std::function<void()> meanwhile;
+  train::Predictor predictor(Meanwhile{&meanwhile}, std::span<float const>());
+  int refused = 0;
+  auto const refuses = [&](auto call) {
+    std::thread([&] {
+      try {
+        call();
+      } catch (ConfigError const& error) {
+        refused += std::string(error.what()).find("one for each thread") != std::string::npos;
+      }
+    }).join();
+  };
+  meanwhile = [&, met = false]() mutable {
+    if (std::exchange(met, true)) return;
+    refuses([&] { static_cast<void>(predictor.predict(batch.batch())); });
+    refuses([&] { static_cast<void>(predictor.begin(batch.batch())); });
+    refuses([&] { static_cast<void>(predictor.next(batch.batch())); });
+    refuses([&] { predictor.set(std::span<float const>()); });
+    refuses([&] { predictor.set(Trainer{Model{}, optim::AdamW{}, parallel::SingleDevice{.threads = 1}}); });
+  };
+  CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
+  CHECK(refused == 5);
+  meanwhile = [] { throw std::runtime_error("the model's own"); };
+  CHECK_THROWS_WITH(static_cast<void>(predictor.predict(batch.batch())), "the model's own");
+  meanwhile = [] {};
+  CHECK(predictor.predict(batch.batch()).value(2, 0) == line::points(3)[2].x);
 }
 
 TEST_CASE("what is drawn in a prediction differs from one to the next, and follows from the seed") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,7 +32,7 @@ enum class Parameters {
 };
 
 /// A model with its parameters that predicts: no trainer, policy, optimizer or communicator. It holds no gradients.
-/// Used by one thread at a time; several predictors may run at once.
+/// Used by one thread at a time; several predictors may run at once.   @throws ConfigError in a call that meets another
 template <class Model>
 class Predictor {
   static_assert(nn::HasParameters<Model>,
@@ -79,6 +80,7 @@ class Predictor {
   /// Takes others, such as those that a trainer has after a few steps more. `next` then begins anew.
   /// @throws ShapeError when an arena is not of this model's size
   void set(std::span<float const> values, std::span<float const> buffers = {}) {
+    Use const use(in_use_);
     check("parameters", values, values_.span());
     check("buffers", buffers, buffers_.span());
     std::copy(values.begin(), values.end(), values_.data());
@@ -91,6 +93,7 @@ class Predictor {
   /// @throws ConfigError when the other model lacks one of the names, ShapeError when two shapes differ
   template <detail::HasNamedNumbers Other>
   void set(Other const& other, std::string_view in_other = {}) {
+    Use const use(in_use_);
     detail::take_parameters({other.layout(), other.values(), other.buffers()},
                             {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
     tokens_ = 0;
@@ -104,6 +107,7 @@ class Predictor {
   /// @throws what the model throws
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
+    Use const use(in_use_);
     context_.keep_no_tokens();
     return run(batch);
   }
@@ -115,6 +119,7 @@ class Predictor {
   /// sequences, such as another attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
+    Use const use(in_use_);
     return go_on(batch, 0);
   }
   /// What the model predicts for one more token of each of those sequences, which is all of them that the batch has: as
@@ -124,6 +129,7 @@ class Predictor {
   /// has one token of each   @throws DataError when there are no more positions
   template <class Batch>
   [[nodiscard]] auto next(Batch const& batch) {
+    Use const use(in_use_);
     expect<ConfigError>(tokens_ > 0, [] {
       return "Predictor: next goes on with the sequences of begin, and there are none; call begin first, and again "
              "after an error";
@@ -137,6 +143,24 @@ class Predictor {
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:
+  /// Of the predictor's memory, by one call.
+  /// @throws ConfigError while there is another
+  class [[nodiscard]] Use {
+   public:
+    explicit Use(bool& in_use) : in_use_(in_use) {
+      expect<ConfigError>(!in_use_.exchange(true, std::memory_order_acquire), [] {
+        return "Predictor: two threads use it at once, and what it predicts lies in its memory until its next call; "
+               "make one for each thread, or hold a lock until the prediction is read";
+      });
+    }
+    ~Use() { in_use_.store(false, std::memory_order_release); }
+    Use(Use const&) = delete;
+    Use& operator=(Use const&) = delete;
+
+   private:
+    std::atomic_ref<bool> in_use_;
+  };
+
   /// Behind so many tokens of each sequence.
   template <class Batch>
   [[nodiscard]] auto go_on(Batch const& batch, Index earlier) {
@@ -188,6 +212,7 @@ class Predictor {
   memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
+  bool in_use_ = false;
   Index tokens_ = 0;  // of each sequence that `next` goes on with
   std::uint64_t seed_ = 0, passes_ = 0;
 };
