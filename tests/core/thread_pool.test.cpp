@@ -3,8 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -179,4 +183,20 @@ TEST_CASE("a thread that the system refuses is an error, and those before it end
 
 TEST_CASE("pools that never ran come and go") {
   for (int i = 0; i < 50; ++i) ThreadPool pool(1 + i % 4);
+}
+
+TEST_CASE("in a fork of the process a pool runs all tasks on its caller, and ends") {
+  auto pool = std::make_unique<ThreadPool>(4);
+  pool->run(100, [](Index) {});
+  auto const child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    Index sum = 0;
+    pool->run(100, [&](Index task) { sum += task; });
+    pool.reset();
+    ::_exit(sum == 4950 ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }

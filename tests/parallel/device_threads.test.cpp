@@ -3,7 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 using namespace lockstep;
@@ -43,4 +48,24 @@ TEST_CASE("of several exceptions the lowest device's comes out, after all device
   CHECK(done == std::vector<int>{1, 1, 1});
   threads.run([&](int device) { done[static_cast<std::size_t>(device)] = 2; });
   CHECK(done == std::vector<int>{2, 2, 2});
+}
+
+TEST_CASE("in a fork of the process they say that it lacks them, and end") {
+  auto threads = std::make_unique<parallel::DeviceThreads>(4);
+  threads->run([](int) {});
+  auto const child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    bool told = false;
+    try {
+      threads->run([](int) {});
+    } catch (ConfigError const& error) {
+      told = std::string(error.what()).find("make trainers after the fork") != std::string::npos;
+    }
+    threads.reset();
+    ::_exit(told ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }

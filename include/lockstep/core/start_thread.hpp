@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/version.hpp>
@@ -33,6 +35,15 @@ template <class Body>
     throw ConfigError(message + "; ask for fewer, or raise the limit of threads (ulimit -u, or a container's) or of " +
                       "address space (ulimit -v)");
   }
+}
+
+/// Waits for the end of threads that the process `starter` has started. A fork of it lacks them, and lets go of them.
+inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept {
+  if (::getpid() != starter) {
+    static_cast<void>(new std::vector<std::thread>(std::move(threads)));  // none of them can be joined or destroyed
+    return;
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -21,7 +23,8 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// A fixed group of threads that share loops. The thread that calls `run` is one of them, so a pool of n starts n - 1.
 /// A run that begins while another is under way (from inside a task, or from another thread) executes on its caller
-/// alone. Thread-safe; usable again after an exception. The destructor joins.
+/// alone, as does every run in a fork of the process. Thread-safe; usable again after an exception. The destructor
+/// joins.
 class ThreadPool {
  public:
   /// @throws ConfigError when `threads` is below 1 or the system refuses a thread; none is left behind
@@ -143,7 +146,7 @@ class ThreadPool {
     stop_.store(true, std::memory_order_relaxed);
     start_.add(1);
     start_.wake();
-    for (auto& worker : workers_) worker.join();
+    join_threads(workers_, starter_);
   }
 
   Signal<> start_;                                       // counts runs
@@ -155,6 +158,7 @@ class ThreadPool {
   std::mutex error_mutex_;
   std::exception_ptr error_;
   Index error_task_ = 0;
+  ::pid_t const starter_ = ::getpid();
   std::vector<std::thread> workers_;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <unistd.h>
+
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -8,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <lockstep/core/contract.hpp>
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/start_thread.hpp>
 #include <lockstep/core/wait.hpp>
 
@@ -37,7 +41,7 @@ class DeviceThreads {
   [[nodiscard]] int devices() const noexcept { return static_cast<int>(errors_.size()); }
 
   /// Calls f(device) for every device at the same time and returns when all are done. Nothing is allocated.
-  /// @throws what the lowest device that throws throws
+  /// @throws what the lowest device that throws throws; ConfigError in a fork, which lacks the threads
   template <class F>
   void run(F&& f) {
     call_ = [](void const* body, int device) {
@@ -49,6 +53,11 @@ class DeviceThreads {
 
  private:
   void run() {
+    expect<ConfigError>(threads_.empty() || ::getpid() == starter_, [&] {
+      return "DataParallel: process " + std::to_string(starter_) + " has started the threads of its " +
+             std::to_string(devices()) + " devices, and its fork, process " + std::to_string(::getpid()) +
+             ", does not have them; make trainers after the fork";
+    });
     running_.store(static_cast<std::uint32_t>(threads_.size()));
     start_.add(1);
     start_.wake();
@@ -81,7 +90,7 @@ class DeviceThreads {
     stop_.store(true, std::memory_order_relaxed);
     start_.add(1);
     start_.wake();
-    for (auto& thread : threads_) thread.join();
+    join_threads(threads_, starter_);
   }
 
   Signal<> start_;    // counts runs
@@ -90,6 +99,7 @@ class DeviceThreads {
   void (*call_)(void const*, int) = nullptr;
   void const* body_ = nullptr;
   std::vector<std::exception_ptr> errors_;
+  ::pid_t const starter_ = ::getpid();
   std::vector<std::thread> threads_;
 };
 
