@@ -145,7 +145,9 @@ class Supervisor {
       } else if (known) {
         control_.end(rank, exited ? info.si_status : 0, exited ? 0 : info.si_status);
       } else if (!control_.over(rank)) {
-        control_.end(rank, 1, 0, "ended in an unknown way, for this process was started with SIGCHLD ignored");
+        control_.end(
+            rank, 1, 0,
+            "ended in an unknown way, for this process ignores SIGCHLD, or waits for all its children elsewhere");
       }
     }
   }
