@@ -172,7 +172,9 @@ TEST_CASE("a predictor gives what the trainer's evaluation sees, from a file or 
   for (std::size_t i = 0; i < expected.size(); ++i)
     CHECK(std::abs(static_cast<float>(rounded.value.data[i]) - expected[i]) <= 3 * 4 * 0x1p-8f);
 
+  auto const* const model = &loaded.model();
   auto moved = std::move(loaded);
+  CHECK(&moved.model() == model);  // or what is kept for its layers would be made anew, and the old never given back
   CHECK(moved.predict(batch.batch()).value(3, 1) == expected[7]);
 
   // It follows a trainer that goes on.

@@ -139,7 +139,7 @@ class Predictor {
 
   /// The texts that were saved with the parameters; empty without a file.
   [[nodiscard]] Metadata const& metadata() const noexcept { return metadata_; }
-  [[nodiscard]] Model const& model() const noexcept { return model_; }
+  [[nodiscard]] Model const& model() const noexcept { return *model_; }
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:
@@ -185,12 +185,12 @@ class Predictor {
                   "Lockstep: the model has no predict(context, batch) const for this batch type; see "
                   "docs/reference/model.md");
     context_.begin_micro_batch(nn::Mode::evaluation, mix(seed_, passes_++));
-    return model_.predict(context_, batch);
+    return model_->predict(context_, batch);
   }
 
   Predictor(Model model, int threads)
-      : model_(std::move(model)),
-        layout_(nn::ParameterLayout::of(model_)),
+      : model_(std::make_unique<Model>(std::move(model))),
+        layout_(nn::ParameterLayout::of(*model_)),
         pool_(std::make_unique<ThreadPool>(threads)),
         values_(layout_.size()),
         buffers_(layout_.buffer_size()),
@@ -206,7 +206,7 @@ class Predictor {
     });
   }
 
-  Model model_;
+  std::unique_ptr<Model> model_;  // stays where it is when this moves: the context keeps things by layers' addresses
   nn::ParameterLayout layout_;
   std::unique_ptr<ThreadPool> pool_;
   memory::Buffer<float> values_, buffers_;
