@@ -2,10 +2,13 @@
 // Trainers that are stepped by their user, and those that fit several times.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -540,4 +543,45 @@ TEST_CASE("what is frozen does not count in the norm, used in training as it may
     return all[0];
   };
   CHECK(norm(Partly{}, 30) < norm(Whole{}, 30));
+}
+
+TEST_CASE("a call that meets another thread's is refused, and one within a call of its own thread is not") {
+  lockstep_test::TemporaryFolder const folder;
+  auto training = loader(8, 4), other = loader(8, 4);
+  data::Collated const batch{data::PadCollate{}, points(4)};
+  Trainer trainer{Net{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}},
+      alone{Net{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+  struct Meanwhile final : train::Observer {
+    explicit Meanwhile(std::function<void()> f) : call(std::move(f)) {}
+    void step(train::StepReport const&) override { call(); }
+    std::function<void()> call;
+  };
+  int refused = 0;
+  auto const refuses = [&](auto call) {
+    std::thread([&] {
+      try {
+        call();
+      } catch (ConfigError const& error) {
+        refused += std::string(error.what()).find("Trainer: two threads use it at once") != std::string::npos;
+      }
+    }).join();
+  };
+  Meanwhile observer([&] {
+    refuses([&] { trainer.step(batch); });
+    refuses([&] { trainer.fit(other); });
+    refuses([&] { static_cast<void>(trainer.evaluate(train::Evaluation{other})); });
+    refuses([&] { trainer.save(folder / "p"); });
+    refuses([&] { trainer.load(folder / "p"); });
+    refuses([&] { trainer.take(alone); });
+    trainer.save(folder / "p");
+    static_cast<void>(trainer.evaluate(train::Evaluation{other}));
+  });
+  trainer.fit(training, {.epochs = 1, .observers = {&observer}});
+  CHECK(refused == 12);
+  auto again = loader(8, 4);
+  alone.fit(again, {.epochs = 1});
+  CHECK(std::equal(trainer.values().begin(), trainer.values().end(), alone.values().begin()));
+  refused = 0;
+  refuses([&] { trainer.step(batch); });  // in turn
+  CHECK(refused == 0);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +18,7 @@
 #include <lockstep/nn/initialize.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
+#include <lockstep/train/detail/one_thread.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
 #include <lockstep/train/load_averages.hpp>
 #include <lockstep/train/safetensors.hpp>
@@ -80,7 +80,7 @@ class Predictor {
   /// Takes others, such as those that a trainer has after a few steps more. `next` then begins anew.
   /// @throws ShapeError when an arena is not of this model's size
   void set(std::span<float const> values, std::span<float const> buffers = {}) {
-    Use const use(in_use_);
+    auto const turn = call();
     check("parameters", values, values_.span());
     check("buffers", buffers, buffers_.span());
     std::copy(values.begin(), values.end(), values_.data());
@@ -93,7 +93,7 @@ class Predictor {
   /// @throws ConfigError when the other model lacks one of the names, ShapeError when two shapes differ
   template <detail::HasNamedNumbers Other>
   void set(Other const& other, std::string_view in_other = {}) {
-    Use const use(in_use_);
+    auto const turn = call();
     detail::take_parameters({other.layout(), other.values(), other.buffers()},
                             {layout_, values_.span(), buffers_.span()}, {}, in_other, 1);
     tokens_ = 0;
@@ -107,7 +107,7 @@ class Predictor {
   /// @throws what the model throws
   template <class Batch>
   [[nodiscard]] auto predict(Batch const& batch) {
-    Use const use(in_use_);
+    auto const turn = call();
     context_.keep_no_tokens();
     return run(batch);
   }
@@ -119,7 +119,7 @@ class Predictor {
   /// sequences, such as another attention or nn::mean_pool   @throws ShapeError when the sequences' lengths differ
   template <class Batch>
   [[nodiscard]] auto begin(Batch const& batch) {
-    Use const use(in_use_);
+    auto const turn = call();
     return go_on(batch, 0);
   }
   /// What the model predicts for one more token of each of those sequences, which is all of them that the batch has: as
@@ -129,7 +129,7 @@ class Predictor {
   /// has one token of each   @throws DataError when there are no more positions
   template <class Batch>
   [[nodiscard]] auto next(Batch const& batch) {
-    Use const use(in_use_);
+    auto const turn = call();
     expect<ConfigError>(tokens_ > 0, [] {
       return "Predictor: next goes on with the sequences of begin, and there are none; call begin first, and again "
              "after an error";
@@ -143,23 +143,10 @@ class Predictor {
   [[nodiscard]] nn::ParameterLayout const& layout() const noexcept { return layout_; }
 
  private:
-  /// Of the predictor's memory, by one call.
-  /// @throws ConfigError while there is another
-  class [[nodiscard]] Use {
-   public:
-    explicit Use(bool& in_use) : in_use_(in_use) {
-      expect<ConfigError>(!in_use_.exchange(true, std::memory_order_acquire), [] {
-        return "Predictor: two threads use it at once, and what it predicts lies in its memory until its next call; "
-               "make one for each thread, or hold a lock until the prediction is read";
-      });
-    }
-    ~Use() { in_use_.store(false, std::memory_order_release); }
-    Use(Use const&) = delete;
-    Use& operator=(Use const&) = delete;
-
-   private:
-    std::atomic_ref<bool> in_use_;
-  };
+  /// What it predicts lies in its memory.
+  [[nodiscard]] detail::OneThread::Call call() {
+    return {user_, "Predictor", "make one for each thread, or hold a lock until the prediction is read"};
+  }
 
   /// Behind so many tokens of each sequence.
   template <class Batch>
@@ -212,7 +199,7 @@ class Predictor {
   memory::Buffer<float> values_, buffers_;
   Context context_;
   Metadata metadata_;
-  bool in_use_ = false;
+  detail::OneThread user_;
   Index tokens_ = 0;  // of each sequence that `next` goes on with
   std::uint64_t seed_ = 0, passes_ = 0;
 };

@@ -31,6 +31,7 @@
 #include <lockstep/train/detail/fit_plan.hpp>
 #include <lockstep/train/detail/fits.hpp>
 #include <lockstep/train/detail/naming_samples.hpp>
+#include <lockstep/train/detail/one_thread.hpp>
 #include <lockstep/train/detail/record_of.hpp>
 #include <lockstep/train/detail/running_fit.hpp>
 #include <lockstep/train/detail/take_parameters.hpp>
@@ -47,7 +48,8 @@ namespace lockstep::inline LOCKSTEP_ABI {
 
 /// Trains a model of the user's own type under a policy: which of `parallel::SingleDevice`, `DataParallel` and
 /// `DistributedDataParallel` it is changes nothing else in the program.
-/// With a DistributedDataParallel all ranks construct and fit alike; observers belong to one of them.
+/// With a DistributedDataParallel all ranks construct and fit alike; observers belong to one of them. Used by one
+/// thread at a time: while one is in a call that computes, loads or saves, those of others throw ConfigError.
 /// @throws what the loader, the model, the communicator or an observer throws; parameters are those of the last whole
 /// step
 template <class Model, class Optimizer, class Policy>
@@ -94,6 +96,7 @@ class Trainer {
   /// @throws DataError when the file is not one of this model's parameters, CollectiveMismatch when ranks loaded
   /// others, ConfigError when nothing of the model is named, or within an evaluation by averages
   train::Metadata load(std::string const& path, train::NamesInFile const& names = {}) {
+    auto const turn = call();
     std::array<double, 1> here{};
     session_.all_reduce(here);  // once all are here, the first rank has written what it was told to save before
     train::Metadata metadata;
@@ -127,6 +130,7 @@ class Trainer {
   /// Saves parameters, buffers and texts for `load`, which waits for it on all ranks, and a Predictor, on the first
   /// rank.   @throws DataError
   void save(std::string const& path, train::Metadata const& metadata = {}) const {
+    auto const turn = call();
     if (rank() == 0) train::save_parameters(path, layout_, values(), metadata, buffers());
   }
 
@@ -143,6 +147,7 @@ class Trainer {
   template <class Loader, class Evaluation = train::NoEvaluation>
   train::RunRecord fit(Loader& loader, Evaluation const& evaluation = {}, FitOptions const& options = {}) {
     if constexpr (train::detail::fits<Model, typename Session::DeviceReplica, Loader, Evaluation>()) {
+      auto const turn = call();
       return train(loader, evaluation, options);
     } else {
       return {};
@@ -167,6 +172,7 @@ class Trainer {
     auto const all = train::detail::batches_of(batches);
     using Batch = typename decltype(all)::value_type;
     if constexpr (train::detail::learns_from<Model, typename Session::DeviceReplica, Batch>()) {
+      auto const turn = call();
       train::detail::check_step(options, optimizer_, all.size(), policy_.shards());
       train::detail::check_split(batches, split());
       return step_of(batches, std::span<Batch const>(all), options);
@@ -189,6 +195,7 @@ class Trainer {
   template <class Evaluation>
   requires(train::is_evaluation<Evaluation> && !std::is_same_v<Evaluation, train::NoEvaluation>) train::EvaluationReport
       evaluate(Evaluation const& evaluation) {
+    auto const turn = call();
     train::detail::check_names(train::detail::Counted(evaluation), "evaluate");
     if constexpr (train::detail::agrees<Session>) session_.agree(train::detail::agreement_of(evaluation));
     train::detail::WithAverages const averaged(any_session_, averages_in_place_);
@@ -214,6 +221,9 @@ class Trainer {
 
  private:
   friend struct train::detail::TrainerParts;
+  [[nodiscard]] train::detail::OneThread::Call call() const {
+    return {user_, "Trainer", "have one of them make all calls, or take turns by a lock"};
+  }
   template <class Evaluation>
   train::EvaluationReport evaluate_all(Evaluation const& evaluation) {
     return train::detail::joined(evaluation, [&](std::string const& prefix, auto const& each) {
@@ -232,6 +242,7 @@ class Trainer {
   /// f(values, buffers) changes copies of them, which all replicas then take.
   template <class F>
   void change_numbers(char const* what, F const& f) {
+    auto const turn = call();
     train::detail::TrainerParts::expect_values(*this, what);
     auto const copy = [](std::span<float const> from) { return std::vector<float>(from.begin(), from.end()); };
     auto values = copy(session_.values()), buffers = copy(session_.buffers());
@@ -370,6 +381,7 @@ class Trainer {
   bool stepped_ = false;
   double weight_ = 0;               // of the last step's loss
   bool averages_in_place_ = false;  // of the values
+  mutable train::detail::OneThread user_;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::train::detail {
+
+/// Of an object that one thread uses at a time: which thread is in a call, if any. Moves with the object.
+class OneThread {
+ public:
+  /// A call, during which other threads' are refused; those within it are of its thread.
+  class [[nodiscard]] Call {
+   public:
+    /// @throws ConfigError while another thread is in a call: says `who` is used, and the `remedy`
+    Call(OneThread& one, char const* who, char const* remedy) : user_(one.user_) {
+      auto const caller = std::this_thread::get_id();
+      std::thread::id user;
+      outermost_ = user_.compare_exchange_strong(user, caller, std::memory_order_acquire, std::memory_order_relaxed);
+      if (!outermost_ && user != caller)
+        throw ConfigError(std::string(who) + ": two threads use it at once; " + remedy);
+    }
+    ~Call() {
+      if (outermost_) user_.store(std::thread::id(), std::memory_order_release);
+    }
+    Call(Call const&) = delete;
+    Call& operator=(Call const&) = delete;
+
+   private:
+    std::atomic_ref<std::thread::id> user_;
+    bool outermost_;
+  };
+
+ private:
+  std::thread::id user_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::train::detail
