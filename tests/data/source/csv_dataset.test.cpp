@@ -359,6 +359,23 @@ TEST_CASE("the wrong number of columns is told with the line on which the row be
   CHECK(error_of("1,a,b\nword\n") == doctest::Contains(":2: has 1 column where 3"));
 }
 
+TEST_CASE(
+    "each of very many rows that cannot be read is told with its line") {  // minutes, if each counted from the start
+  std::string bytes;
+  for (int i = 0; i < 40000; ++i) bytes += "word,\"a\nb\",c\n";
+  BothWays<News> const rows(put("wrong.csv", bytes), {.header = data::CsvHeader::none});
+  for (auto const* each : {&rows.held, &rows.read})
+    for (Index i = each->size(); i-- > 0;) {
+      std::string told;
+      try {
+        static_cast<void>(each->get(i));
+      } catch (DataError const& error) {
+        told = error.what();
+      }
+      REQUIRE(told.find(".csv:" + std::to_string(2 * i + 1) + ": column 1: ") != std::string::npos);
+    }
+}
+
 TEST_CASE("quotes that do not close, and text after a quote") {
   CHECK(error_of("1,a,b\n2,\"c,d\n3,e,f\n") ==
         doctest::Contains(":2: a quoted field begins here and never ends: \"\"c,d"));

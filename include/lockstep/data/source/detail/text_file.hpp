@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
@@ -62,16 +64,22 @@ class TextFile {
 
   /// @throws DataError "file:line: what"; lines are counted here only
   [[noreturn]] void fail(std::size_t at, std::string const& what) const {
-    constexpr std::size_t block = std::size_t{1} << 16;
-    std::ptrdiff_t line = 1;
-    for (std::size_t from = 0; from < at; from += block) {
-      auto const part = read(from, std::min(at, from + block));
-      line += std::count(part.begin(), part.end(), '\n');
-    }
-    throw DataError(path() + ":" + std::to_string(line) + ": " + what);
+    throw DataError(path() + ":" + std::to_string(1 + line_ends_before(at)) + ": " + what);
   }
 
  private:
+  /// Goes through the file once, however often it is asked: rows that are skipped may be many.
+  [[nodiscard]] std::ptrdiff_t line_ends_before(std::size_t at) const {
+    constexpr std::size_t block = 4096;
+    auto const in = [this](std::size_t from, std::size_t end) {
+      auto const part = read(from, end);
+      return std::count(part.begin(), part.end(), '\n');
+    };
+    std::lock_guard const lock(counting_);
+    for (auto n = line_ends_.size(); n <= at / block; ++n)
+      line_ends_.push_back(line_ends_.back() + in((n - 1) * block, n * block));
+    return line_ends_[at / block] + in(at / block * block, at);
+  }
   void expect_text(std::string_view part, std::size_t at) const {
     auto const control = [](char c) {
       return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
@@ -91,6 +99,8 @@ class TextFile {
   std::uint64_t hash_;
   bool is_held_;
   std::string held_;
+  mutable std::mutex counting_;
+  mutable std::vector<std::ptrdiff_t> line_ends_{0};  // before each block, as far as anybody has asked
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
