@@ -234,4 +234,31 @@ TEST_CASE("a hard link has the bytes of the member that it names") {
   CHECK_THROWS_WITH_AS(archive.open(link("1.jpg", "0.jpg") + end),
                        doctest::Contains("holds \"1.jpg\" as a hard link to \"0.jpg\", which does not come before it"),
                        DataError);
+  auto const later = archive.open(member("1.a", "first") + link("2.a", "1.a") + member("3.a", "then") +
+                                  link("4.a", "3.a") + link("5.a", "2.a") + end);
+  REQUIRE(later.size() == 5);
+  CHECK(text(later.get(3).at("a")) == "then");
+  CHECK(text(later.get(4).at("a")) == "first");
+}
+
+TEST_CASE("of very many members and hard links, each is found, and one that comes again") {
+  Archive const archive;
+  auto const name = [](int i) { return "frame." + std::to_string(i) + ".png"; };
+  std::string bytes;
+  for (int i = 0; i < 20000; ++i) bytes += member(name(i), "");
+  auto header = member("", "", '1');
+  for (int i = 0; i < 20000; ++i) {
+    auto const to = name(i);
+    header.replace(157, to.size() + 1, to + '\0');
+    auto const from = "other." + std::to_string(i);
+    header.replace(0, from.size() + 1, from + '\0');
+    sign(header);
+    bytes += header;
+  }
+  auto const tar = archive.open(bytes + end);
+  REQUIRE(tar.size() == 2);
+  CHECK(tar.get(0).parts.size() == 20000);
+  CHECK(tar.get(1).parts.back().extension == "19999");
+  CHECK_THROWS_WITH_AS(archive.open(bytes + member(name(7), "") + end),
+                       doctest::Contains("holds \"frame.7.png\" twice"), DataError);
 }

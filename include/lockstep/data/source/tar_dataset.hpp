@@ -77,15 +77,11 @@ class TarDataset {
         samples->keys.push_back(key);
         samples->members.emplace_back();
       }
-      auto& parts = samples->members[found->second];
-      auto const extension = dot == std::string_view::npos ? std::string() : std::string(name.substr(dot + 1));
-      for (auto const& part : parts)
-        if (part.name == extension)
-          file_->fail("holds \"" + member.name + "\" twice; each member of a sample comes once");
-      member.name = extension;
-      parts.push_back(std::move(member));
+      member.name.erase(0, std::min(key.size() + 1, member.name.size()));
+      samples->members[found->second].push_back(std::move(member));
     }
     if (samples->keys.empty()) file_->fail("holds no file; it must hold at least one sample");
+    for (std::size_t i = 0; i < samples->keys.size(); ++i) expect_once(samples->keys[i], samples->members[i]);
     samples_ = std::move(samples);
   }
 
@@ -110,6 +106,15 @@ class TarDataset {
     std::vector<std::vector<detail::TarMember>> members;  // of each sample, by extension
   };
 
+  void expect_once(std::string const& key, std::vector<detail::TarMember> const& members) const {
+    std::vector<std::string_view> extensions;
+    for (auto const& member : members) extensions.push_back(member.name);
+    std::sort(extensions.begin(), extensions.end());
+    auto const twice = std::adjacent_find(extensions.begin(), extensions.end());
+    if (twice == extensions.end()) return;
+    file_->fail("holds \"" + key + (twice->empty() ? "" : ".") + std::string(*twice) +
+                "\" twice; each member of a sample comes once");
+  }
   /// Says which archive an index is of.
   [[nodiscard]] std::string head() const {
     return "lockstep tar index 2 " + std::to_string(file_->size()) + " " + std::to_string(file_->modified_ns()) + " " +

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
 #include <lockstep/data/source/detail/data_file.hpp>
@@ -57,8 +58,11 @@ class TarWalk {
   }
   void hard_link(std::string const& header) {
     if (next_link_.empty()) next_link_ = field(header, 157, 100);
-    for (auto at = members_.rbegin(); at != members_.rend(); ++at)
-      if (at->name == next_link_) return members_.push_back({name(header), at->offset, at->bytes});
+    for (; named_ < members_.size(); ++named_) by_name_[members_[named_].name] = named_;  // the last of a name counts
+    if (auto const found = by_name_.find(next_link_); found != by_name_.end()) {
+      auto const& target = members_[found->second];
+      return members_.push_back({name(header), target.offset, target.bytes});
+    }
     file_.fail("holds \"" + name(header) + "\" as a hard link to \"" + next_link_ +
                "\", which does not come before it; write the archive with --hard-dereference");
   }
@@ -132,6 +136,8 @@ class TarWalk {
   bool has_size_ = false;
   std::string next_name_, next_link_;
   std::vector<TarMember> members_;
+  std::unordered_map<std::string, std::size_t> by_name_;  // of the first `named_` members, where there are hard links
+  std::size_t named_ = 0;
 };
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data::detail
