@@ -77,6 +77,17 @@ TEST_CASE("without replacement none comes twice, and the first goes by weight") 
   check_counts(first, weights, epochs);
 }
 
+TEST_CASE("without replacement fewer samples are the first of all") {
+  data::WeightedSampler sampler{.weights = std::vector<double>(100, 1), .replacement = Replacement::without, .seed = 3};
+  auto const all = sampler.over(Dataset{100});
+  for (Index const samples : {1, 50, 99}) {
+    sampler.samples = samples;
+    auto const some = sampler.over(Dataset{100});
+    REQUIRE(some.size() == samples);
+    for (Index p = 0; p < samples; ++p) REQUIRE(some.in(2)(p) == all.in(2)(p));
+  }
+}
+
 TEST_CASE("the order is a function of seed, epoch and position") {
   for (auto replacement : {Replacement::with, Replacement::without}) {
     auto const make = [&](std::uint64_t seed) {

@@ -129,7 +129,10 @@ struct WeightedSampler {
         if (weight > 0)
           times.emplace_back(-std::log(1 - detail::unit(bits[0], bits[1])) / weight, static_cast<Index>(i));
       }
-      std::partial_sort(times.begin(), times.begin() + size_, times.end());
+      // Not std::partial_sort, which is a heap sort: of very many times it would be slow.
+      auto const drawn = times.begin() + size_;
+      std::nth_element(times.begin(), drawn, times.end());
+      std::sort(times.begin(), drawn);
       table.reserve(static_cast<std::size_t>(size_));
       for (Index p = 0; p < size_; ++p) table.push_back(times[static_cast<std::size_t>(p)].second);
     }
