@@ -18,6 +18,7 @@
 #include <lockstep/core/kept_objects.hpp>
 #include <lockstep/core/keyed_permutation.hpp>
 #include <lockstep/core/mix.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/parse_real.hpp>
 #include <lockstep/core/philox.hpp>

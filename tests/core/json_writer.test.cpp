@@ -147,6 +147,13 @@ TEST_CASE("nan and infinity are refused by name") {
   CHECK(list.text() == "[null,null,0.5]");
 }
 
+TEST_CASE("of very many members, one that is written again is refused") {
+  Writer writer;
+  writer.begin_object();
+  for (int i = 0; i < 100000; ++i) writer.member("name" + std::to_string(i), i);
+  CHECK_THROWS_WITH_AS(writer.key("name7"), doctest::Contains("\"name7\" is written twice"), Error);
+}
+
 TEST_CASE("calls out of place are refused") {
   auto const fails = [](auto&& call, char const* said) {
     Writer writer;

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 using namespace lockstep;
 
@@ -48,6 +50,14 @@ struct Nameless {
 struct Twice {
   nn::Parameter a{{1}, {}};
   void visit(auto&& each) { each("a", a), each("b", a); }
+};
+struct Many {
+  std::vector<nn::Parameter> layers = std::vector<nn::Parameter>(30000, {{1}, {}});
+  std::size_t again = 0;
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < layers.size(); ++i) each(std::to_string(i), layers[i]);
+    if (again > 0) each("again", layers[again]);
+  }
 };
 }  // namespace
 
@@ -100,6 +110,16 @@ TEST_CASE("a parameter without a name is refused: no file could name it") {
   Nameless model;
   CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(model)), doctest::Contains("has an empty name"),
                        ConfigError);
+}
+
+TEST_CASE("of very many parameters each has its place, and one that is visited twice is found") {
+  Many model;
+  auto const layout = nn::ParameterLayout::of(model);
+  CHECK(layout.entries().size() == 30000);
+  CHECK(model.layers[0].offset == 29999 * nn::ParameterLayout::alignment);
+  model.again = 7;
+  CHECK_THROWS_WITH_AS(static_cast<void>(nn::ParameterLayout::of(model)),
+                       doctest::Contains("\"again\" is visited twice"), ConfigError);
 }
 
 TEST_CASE("names that clash and parameters that are visited twice are refused by name") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/safetensors.hpp>
 
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "../temporary_folder.hpp"
@@ -20,6 +23,12 @@ struct Wider {
 struct Other {
   nn::Parameter scale{{1}, {}};
   void visit(auto&& each) { each("scale", scale); }
+};
+struct Many {
+  std::vector<nn::Parameter> layers = std::vector<nn::Parameter>(20000, {{1}, {}});
+  void visit(auto&& each) {
+    for (std::size_t i = 0; i < layers.size(); ++i) each("layer." + std::to_string(i), layers[i]);
+  }
 };
 template <class M>
 struct Arena {
@@ -93,6 +102,16 @@ TEST_CASE("a bit that has changed since is noticed, wherever it is, and nothing 
                            DataError);
   }
   CHECK(loaded.values == std::vector<float>(loaded.values.size(), 0.0f));
+}
+
+TEST_CASE("very many parameters are saved and loaded") {  // minutes, if each name were looked for among all
+  TemporaryFolder folder;
+  Arena<Many> saved;
+  for (std::size_t i = 0; i < saved.values.size(); ++i) saved.values[i] = i % 16 == 0 ? static_cast<float>(i) : 0;
+  train::save_parameters(folder / "p", saved.layout, saved.values);
+  Arena<Many> loaded;
+  train::load_parameters(folder / "p", loaded.layout, loaded.values);
+  CHECK(loaded.values == saved.values);
 }
 
 TEST_CASE("a program that changes tensors leaves the checksums out") {

@@ -12,7 +12,7 @@
 
 #include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
-#include <lockstep/core/mix.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/core/parse_real.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::json {
@@ -77,21 +77,13 @@ class Parser {
     refuse_twice(out, starts);
     return out;
   }
-  /// By a table of at least twice as many places as names, for a file may have very many. (std::unordered_set would
-  /// cost every compilation 11 MB.)
   void refuse_twice(Object const& members, std::vector<std::size_t> const& starts) {
-    std::size_t places = 8;
-    while (places < 2 * members.size()) places *= 2;
-    std::vector<std::size_t> known(places);  // which member, counted from 1, has its name there
+    auto const name_of = [&](std::size_t i) -> std::string_view { return members[i].first; };
+    NameTable known;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      auto const& name = members[i].first;
-      auto place = mix(std::string_view(name)) & (places - 1);
-      for (; known[place] != 0; place = (place + 1) & (places - 1)) {
-        if (members[known[place] - 1].first != name) continue;
-        at_ = starts[i];
-        fail("the member \"" + name + "\" is there twice");
-      }
-      known[place] = i + 1;
+      if (known.add(name_of) == NameTable::none) continue;
+      at_ = starts[i];
+      fail("the member \"" + members[i].first + "\" is there twice");
     }
   }
 

@@ -12,6 +12,7 @@
 
 #include <lockstep/core/detail/utf8.hpp>
 #include <lockstep/core/json_value.hpp>
+#include <lockstep/core/name_table.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::json {
 
@@ -39,9 +40,10 @@ class Writer {
     if (levels_.empty() || levels_.back().closing != '}' || named_)
       throw Error("json::Writer: the name \"" + std::string(name) +
                   "\" is out of place; names belong to objects, one a value");
-    for (auto const& other : levels_.back().names)
-      if (other == name) throw Error("json::Writer: the member \"" + std::string(name) + "\" is written twice");
-    levels_.back().names.emplace_back(name);
+    auto& level = levels_.back();
+    level.names.emplace_back(name);
+    if (level.known.add([&](std::size_t i) -> std::string_view { return level.names[i]; }) != NameTable::none)
+      throw Error("json::Writer: the member \"" + std::string(name) + "\" is written twice");
     separate(true);
     quote(name);
     text_ += layout_ == Layout::compact ? ":" : ": ";
@@ -111,6 +113,7 @@ class Writer {
   struct Level {
     char closing;
     std::vector<std::string> names;
+    NameTable known;
     bool empty = true;
     bool broken = false;  // over several lines
   };
@@ -118,7 +121,7 @@ class Writer {
   Writer& open(char opening) {
     before_value(opening == '{');
     text_ += opening;
-    levels_.push_back({opening == '{' ? '}' : ']', {}, true, false});
+    levels_.push_back({opening == '{' ? '}' : ']', {}, {}, true, false});
     return *this;
   }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/nn/buffer.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/nn/parameter.hpp>
@@ -115,27 +119,26 @@ class ParameterLayout {
   }
 
   void check(Found const& found) const {
-    struct Named {
-      std::string const* name;
-      void const* address;
+    auto const name_of = [this](std::size_t i) -> std::string const& {
+      return i < entries_.size() ? entries_[i].name : buffers_[i - entries_.size()].name;
     };
-    std::vector<Named> all;
-    for (std::size_t i = 0; i < entries_.size(); ++i) all.push_back({&entries_[i].name, found.parameters[i]});
-    for (std::size_t i = 0; i < buffers_.size(); ++i) all.push_back({&buffers_[i].name, found.buffers[i]});
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      auto const& name = *all[i].name;
-      if (name.empty())
+    NameTable known;
+    std::vector<std::pair<void const*, std::size_t>> visited;
+    for (auto const* parameter : found.parameters) visited.emplace_back(parameter, visited.size());
+    for (auto const* buffer : found.buffers) visited.emplace_back(buffer, visited.size());
+    for (std::size_t i = 0; i < visited.size(); ++i) {
+      if (name_of(i).empty())
         throw ConfigError(
             "model: a parameter or buffer has an empty name; give it one in visit(), by which files know it");
-      for (std::size_t j = 0; j < i; ++j) {
-        if (*all[j].name == name)
-          throw ConfigError("model: two parameters or buffers are named \"" + name +
-                            "\"; give the layers in visit() different names");
-        if (all[j].address == all[i].address)
-          throw ConfigError("model: \"" + name +
-                            "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
-      }
+      if (known.add(name_of) != NameTable::none)
+        throw ConfigError("model: two parameters or buffers are named \"" + name_of(i) +
+                          "\"; give the layers in visit() different names");
     }
+    std::sort(visited.begin(), visited.end());
+    for (std::size_t k = 1; k < visited.size(); ++k)
+      if (visited[k].first == visited[k - 1].first)
+        throw ConfigError("model: \"" + name_of(visited[k].second) +
+                          "\" is visited twice; to share it, visit it once and pass it to the functions that use it");
   }
 
   std::vector<Entry> entries_, buffers_;

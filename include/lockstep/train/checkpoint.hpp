@@ -209,7 +209,7 @@ auto load_state_of(std::string const& path, nn::ParameterLayout const& layout, s
     auto const moment = [](void* to, std::size_t i) {
       return static_cast<parallel::SessionState*>(to)->moments(i).data();
     };
-    auto const held = file.header.object().size() - 1,  // beside the metadata
+    auto const held = file.header.value.object().size() - 1,  // beside the metadata
         tensors = (1 + state.states()) * layout.entries().size() + layout.buffers().size();
     if (held > tensors)
       throw DataError(path + ": holds " + std::to_string(held) + " tensors, and the model with its optimizer has " +

@@ -19,6 +19,7 @@
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/json.hpp>
 #include <lockstep/core/json_writer.hpp>
+#include <lockstep/core/name_table.hpp>
 #include <lockstep/core/nearest.hpp>
 #include <lockstep/core/tensor_view.hpp>
 #include <lockstep/core/widen.hpp>
@@ -161,10 +162,25 @@ enum class SafetensorsPart {
   all,     ///< the tensors' bytes as well
 };
 
+/// A JSON object of which many members are asked for.
+struct ManyMembers {
+  json::Value value;
+  NameTable table = {};
+
+  explicit ManyMembers(json::Value object) : value(std::move(object)) {
+    for (std::size_t i = 0; i < value.object().size(); ++i) table.add(*this);
+  }
+  [[nodiscard]] std::string_view operator()(std::size_t i) const { return value.object()[i].first; }
+  [[nodiscard]] json::Value const* find(std::string_view name) const {
+    auto const i = table.find(name, *this);
+    return i == NameTable::none ? nullptr : &value.object()[i].second;
+  }
+};
+
 /// A safetensors file's parts, with every offset checked.
 struct SafetensorsFile {
-  json::Value header;
-  json::Value checksums = json::Object{};  // none of a file of others
+  ManyMembers header{json::Object{}};
+  ManyMembers checksums{json::Object{}};  // none of a file of others
   std::vector<char> data;
 
   explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
@@ -190,9 +206,9 @@ struct SafetensorsFile {
     if (part == SafetensorsPart::all) data.resize(size - sizeof length - length);
     if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
       throw DataError(path + ": cannot be read to its end");
-    header = json::parse(text, path);
+    header = ManyMembers(json::parse(text, path));
     for (auto const& [name, value] : metadata())
-      if (name == checksums_key) checksums = json::parse(value, path + ": " + name);
+      if (name == checksums_key) checksums = ManyMembers(json::parse(value, path + ": " + name));
   }
 
   [[nodiscard]] Metadata metadata() const {
@@ -298,11 +314,11 @@ struct SafetensorsFile {
     auto const is_part = [](std::string_view part, std::string_view whole) {
       return part.size() < whole.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
     };
-    for (auto const& [other, tensor] : header.object())
+    for (auto const& [other, tensor] : header.value.object())
       if (is_part(other, name) || is_part(name, other))
         return ", with \"" + std::string(other) + "\": load(path, prefix, in_file) takes the one for the other";
     std::vector<std::string> names;
-    for (auto const& [other, tensor] : header.object())
+    for (auto const& [other, tensor] : header.value.object())
       if (other != "__metadata__") names.emplace_back(other);
     if (names.empty()) return {};
     return "; of those that it has \"" + nearest(name, names) +
