@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
 #include <lockstep/train/detail/class_decisions.hpp>
 #include <lockstep/train/metric.hpp>
@@ -18,9 +19,9 @@ namespace lockstep::inline LOCKSTEP_ABI::train {
 template <class Sample, class Label>
 class ConfusionMatrix {
  public:
-  /// @throws ConfigError when there are fewer than two classes
+  /// @throws ConfigError when there are fewer than two classes, or more than 4096
   ConfusionMatrix(Label Sample::*label, Index classes, std::optional<Index> ignored = {})
-      : decisions_("ConfusionMatrix", label, classes, ignored), counts_(static_cast<std::size_t>(classes * classes)) {}
+      : decisions_("ConfusionMatrix", label, classes, ignored), counts_(counts_of(classes)) {}
 
   /// @shape prediction [rows, …, classes], a Variable on the host, or a Sequence of such tokens, with a label for each
   /// row, place or slot
@@ -42,6 +43,14 @@ class ConfusionMatrix {
   [[nodiscard]] static constexpr char const* name() noexcept { return "confusion"; }
 
  private:
+  static std::size_t counts_of(Index classes) {
+    constexpr Index most = 4096;
+    if (classes > most)
+      throw ConfigError("ConfusionMatrix: there are " + std::to_string(classes) + " classes; it counts pairs of " +
+                        std::to_string(most) + " at most: take F1, or write_predictions for single samples");
+    return static_cast<std::size_t>(classes * classes);
+  }
+
   detail::ClassDecisions<Sample, Label> decisions_;
   std::vector<double> counts_;  // [label, predicted]
 };
