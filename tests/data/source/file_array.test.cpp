@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/data/source/file_array.hpp>
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -137,6 +139,14 @@ TEST_CASE("a missing file, a closed one, a folder, and the fingerprint") {
   CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "none"), doctest::Contains("cannot be opened"), DataError);
   CHECK_THROWS_WITH_AS(data::detail::DataFile(folder.path().string()),
                        doctest::Contains("is a directory; give a file in it"), DataError);
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  auto few = before;
+  few.rlim_cur = 0;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  CHECK_THROWS_WITH_AS(data::detail::DataFile(folder / "closed"),
+                       doctest::Contains("Too many open files; raise how many may be open (ulimit -n)"), DataError);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   auto const print = [&](std::string const& bytes, std::vector<Index> shape) {
     return data::FileArray(file_of(folder / "a", bytes), f4, std::move(shape), 0).fingerprint();
   };

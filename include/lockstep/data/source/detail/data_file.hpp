@@ -25,7 +25,11 @@ class DataFile {
   /// @throws DataError when it cannot be opened or is no regular file
   explicit DataFile(std::string path) : path_(std::move(path)), file_(path_) {
     if (file_.get() < 0) {
-      throw DataError(path_ + ": cannot be opened: " + system_message(errno) + "; check the path and its permissions");
+      auto const error = errno;
+      throw DataError(path_ + ": cannot be opened: " + system_message(error) +
+                      (error == EMFILE || error == ENFILE
+                           ? "; raise how many may be open (ulimit -n), or join small files to larger ones"
+                           : "; check the path and its permissions"));
     }
     struct ::stat status {};
     if (::fstat(file_.get(), &status) != 0) throw DataError(path_ + ": cannot be examined: " + system_message(errno));
