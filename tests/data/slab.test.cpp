@@ -52,6 +52,18 @@ TEST_CASE("plans stay where they are and are used again after a rewind") {
   CHECK(slab.take(100) == memory);
 }
 
+TEST_CASE("a small batch takes little memory, and a larger one as much as it needs") {
+  data::Slab slab;
+  CHECK(slab.capacity_bytes() == 0);
+  static_cast<void>(slab.take(100));
+  CHECK(slab.capacity_bytes() == 4096);
+  static_cast<void>(slab.take(100'000));
+  slab.rewind();
+  CHECK(slab.capacity_bytes() < 120'000);
+  static_cast<void>(slab.take(100'000));
+  CHECK_FALSE(slab.in_pieces());
+}
+
 TEST_CASE("zeros of memory that a rewind lets go of are not taken for zeros of what comes in its place") {
   Reused::Place place;
   data::Slab slab(Reused{&place});

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstddef>
 #include <numeric>
 #include <vector>
 
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/in_memory_dataset.hpp>
 #include <lockstep/data/slab.hpp>
-#include <lockstep/memory/resource.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
@@ -38,11 +36,9 @@ class Collated {
   [[nodiscard]] Batch const& batch() const noexcept { return batch_; }
 
  private:
-  static constexpr std::size_t least_bytes = 4096;  // a sample to predict for, or a token, is less than that
-
   std::vector<Index> positions_;
   std::vector<SampleExtent<Sample>> extents_;
-  Slab slab_{memory::HostResource{}, least_bytes};
+  Slab slab_;
   Batch batch_;
 };
 

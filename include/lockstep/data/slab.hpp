@@ -14,7 +14,8 @@ namespace lockstep::inline LOCKSTEP_ABI::data {
 /// The memory of one batch, reused from batch to batch: a bump arena, and segment plans with their storage.
 class Slab : public memory::Scratch<memory::AnyHostResource> {
  public:
-  using memory::Scratch<memory::AnyHostResource>::Scratch;
+  /// A loader has many: where batches are of a few bytes, a page each will do.
+  explicit Slab(memory::AnyHostResource resource = {}) : Scratch(resource, std::size_t{1} << 12) {}
 
   /// A plan to build, valid until `rewind`; its storage is that of an earlier batch's.
   [[nodiscard]] SegmentPlan& take_segment_plan() {
