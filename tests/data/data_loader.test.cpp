@@ -226,6 +226,19 @@ TEST_CASE("the global sequence does not depend on ranks, workers, devices or the
   CHECK(seen == expected);
 }
 
+TEST_CASE("very many devices of a process get their batches, whoever makes them") {
+  constexpr int shards = 20'000;
+  for (int workers : {0, 3}) {
+    data::DataLoader loader{Direct{2 * shards}, data::SequentialSampler{}, data::PadCollate{}, {.workers = workers}};
+    loader.start({0, shards, shards}, 0, 0, 1);
+    for (Index step = 0; step < 2; ++step) {
+      auto const held = loader.next();
+      for (int shard = 0; shard < shards; ++shard)
+        REQUIRE(held.batches()[static_cast<std::size_t>(shard)][&Sample::label].values(0) == step * shards + shard);
+    }
+  }
+}
+
 TEST_CASE("a start in the middle delivers the rest, whatever came before") {
   data::DataLoader loader{
       in_memory(50), data::ShuffledSampler{.seed = 2}, data::PadCollate{}, {.batch_size = 4, .workers = 2}};

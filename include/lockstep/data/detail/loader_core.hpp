@@ -236,7 +236,8 @@ class LoaderCore {
 
   Job claim() noexcept {
     for (auto* slot : queue_) {
-      for (auto& shard : slot->shards) {
+      for (; slot->open < slot->shards.size(); ++slot->open) {
+        auto& shard = slot->shards[slot->open];
         auto const total = shard.total();
         if (shard.claimed == total) continue;
         auto const begin = shard.claimed;
@@ -273,6 +274,7 @@ class LoaderCore {
     } else {
       (options().on_failure == OnFailure::skip ? stats_.skipped : stats_.substituted) += maker_.mend(job);
     }
+    job.slot->reopen(shard);
     if (shard.phase == Phase::write || shard.restarts > 0) work_.notify_all();
     if (shard.phase == Phase::done && --job.slot->unfinished == 0) ready_.notify_all();
   }

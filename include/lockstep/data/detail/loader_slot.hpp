@@ -189,6 +189,7 @@ struct LoaderSlot {
   Index bytes = 0;           // that the slabs have needed, as far as is known
   Index expected_bytes = 0;  // while it is queued: it may need as much as others did
   int unfinished = 0;        // shards
+  std::size_t open = 0;      // before this one, no shard has anything to claim
   bool held = false;
   bool whole = false;  // was delivered, and can be again
 
@@ -206,9 +207,14 @@ struct LoaderSlot {
     if (again && whole) return;
     whole = false;
     unfinished = split.count;
+    open = 0;
     for (int i = 0; i < split.count; ++i) {
       shards[static_cast<std::size_t>(i)].begin(split.first + i, layout.rows(step, split.first + i));
     }
+  }
+  /// The shard may have something to claim again.
+  void reopen(LoaderShard<D, C> const& shard) noexcept {
+    open = std::min(open, static_cast<std::size_t>(&shard - shards.data()));
   }
   [[nodiscard]] bool ready() const noexcept { return unfinished == 0; }
   /// Rows whose samples there are, those that failed among them.
