@@ -247,13 +247,13 @@ TEST_CASE("a port that another run has is passed by, by the store and by who loo
   auto const free_port = StoreServer(StoreServer::Options{}).port();
   launch::detail::MeetingPoint const point{"localhost", {stranger.port(), free_port}, 5};
   std::optional<StoreServer> server;
-  launch::detail::open_store(server, point, 2);
+  launch::detail::StoreAddress const at{.job = 5, .rank = 1, .size = 2, .join_seconds = 5};
+  launch::detail::open_store(server, point, at);
   REQUIRE(server);
   CHECK(server->port() == free_port);
-  launch::detail::StoreAddress const at{.job = 5, .rank = 1, .size = 2, .join_seconds = 5};
   CHECK(launch::detail::find_store(at, point).address().port == free_port);
   std::optional<StoreServer> none;
-  CHECK_THROWS_WITH_AS(launch::detail::open_store(none, point, 2),
+  CHECK_THROWS_WITH_AS(launch::detail::open_store(none, point, at),
                        doctest::Contains(("port " + std::to_string(free_port)).c_str()), lockstep::ConfigError);
 }
 

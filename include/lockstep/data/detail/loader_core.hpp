@@ -236,7 +236,7 @@ class LoaderCore {
 
   Job claim() noexcept {
     for (auto* slot : queue_) {
-      for (; slot->open < slot->shards.size(); ++slot->open) {
+      for (; slot->open != slot->shards.size(); ++slot->open) {
         auto& shard = slot->shards[slot->open];
         auto const total = shard.total();
         if (shard.claimed == total) continue;
