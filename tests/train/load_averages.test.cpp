@@ -83,6 +83,14 @@ TEST_CASE("averages are those that evaluations were made by, of a checkpoint and
     CHECK(logits({model(), checkpoint}) == logits({model(), values}));
     CHECK(logits({model(), folder / "best.safetensors"}) == logits({model(), averages}));
     CHECK(train::Predictor<TextClassifier>(model(), checkpoint, Parameters::averages).metadata()[0].second == "texts");
+
+    auto damaged = read_file(checkpoint);
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);  // of what a parameter is ahead of its average
+    write_file(folder / "damaged", damaged);
+    std::vector<float> found(averages.size(), 7);
+    CHECK_THROWS_WITH_AS(train::load_averages(folder / "damaged", layout, found), doctest::Contains("the checksum"),
+                         DataError);
+    CHECK(found == std::vector<float>(averages.size(), 7));
   }
 }
 

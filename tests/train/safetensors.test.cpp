@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/train/safetensors.hpp>
 
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -112,6 +115,23 @@ TEST_CASE("very many parameters are saved and loaded") {  // minutes, if each na
   Arena<Many> loaded;
   train::load_parameters(folder / "p", loaded.layout, loaded.values);
   CHECK(loaded.values == saved.values);
+}
+
+TEST_CASE("of a file no more is held than the tensors that are asked for") {
+  TemporaryFolder folder;
+  Arena<Other> other;
+  constexpr std::uint64_t rest = std::uint64_t{1} << 40;  // more than there is memory, and not on the disk
+  auto const header =
+      "{\"scale\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"rest\":{\"dtype\":\"F32\","
+      "\"shape\":[" +
+      std::to_string(rest / 4) + "],\"data_offsets\":[4," + std::to_string(rest + 4) + "]}}";
+  auto bytes = file_of(header, 4, header.size());
+  float const value = 3;
+  std::memcpy(&bytes[bytes.size() - 4], &value, 4);
+  lockstep_test::write_file(folder / "p", bytes);
+  std::filesystem::resize_file(folder / "p", bytes.size() + rest);
+  train::load_parameters(folder / "p", other.layout, other.values);
+  CHECK(other.values[0] == 3);
 }
 
 TEST_CASE("a program that changes tensors leaves the checksums out") {

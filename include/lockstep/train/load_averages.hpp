@@ -54,8 +54,9 @@ inline Metadata load_averages(std::string const& path, nn::ParameterLayout const
     while (!entries.empty() && file.header.find(name_of(states, entries[0].name))) ++states;
     std::vector<float> ahead(values.size());
     for (auto const& entry : entries)
-      file.tensor(path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry)
-          .copy(std::span(ahead).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
+      file.read_tensor(
+          path, name_of(std::max<std::size_t>(states, 1) - 1, entry.name), entry,
+          std::span(ahead).subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size)));
     file.read(path, layout, values.data(), buffers.data(), {});
     for (std::size_t i = 0; i < ahead.size(); ++i) values[i] -= ahead[i];
     return file.texts();

@@ -157,11 +157,6 @@ auto naming_file(std::string const& path, F const& f) {
   }
 }
 
-enum class SafetensorsPart {
-  header,  ///< names, shapes and texts
-  all,     ///< the tensors' bytes as well
-};
-
 /// A JSON object of which many members are asked for.
 struct ManyMembers {
   json::Value value;
@@ -177,15 +172,14 @@ struct ManyMembers {
   }
 };
 
-/// A safetensors file's parts, with every offset checked.
+/// A safetensors file: its header, and its tensors one by one, with every offset checked.
 struct SafetensorsFile {
+  std::unique_ptr<std::FILE, CloseFile> file;
   ManyMembers header{json::Object{}};
   ManyMembers checksums{json::Object{}};  // none of a file of others
-  std::vector<char> data;
+  Index data_begin = 0, data_bytes = 0;
 
-  explicit SafetensorsFile(std::string const& path, SafetensorsPart part = SafetensorsPart::all) {
-    std::unique_ptr<std::FILE, CloseFile> const file(std::fopen(path.c_str(), "rbe"));
-    auto const read = [&](void* to, std::size_t bytes) { return std::fread(to, 1, bytes, file.get()) == bytes; };
+  explicit SafetensorsFile(std::string const& path) : file(std::fopen(path.c_str(), "rbe")) {
     if (!file || std::fseek(file.get(), 0, SEEK_END) != 0)
       throw DataError(path + ": cannot be opened for reading: " + std::strerror(errno) +
                       "; check the path and its permissions");
@@ -196,16 +190,16 @@ struct SafetensorsFile {
     if (size < sizeof length)
       throw DataError(path + ": " + std::to_string(size) +
                       " bytes; a safetensors file begins with the 8-byte length of its header");
-    if (!read(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
+    if (!take(&length, sizeof length)) throw DataError(path + ": cannot be read; is it a file?");
     if (length > size - sizeof length)
       throw DataError(
           path + ": its header claims " + std::to_string(length) + " bytes, but only " +
           std::to_string(size - sizeof length) +
           " follow; the file is cut off, so take another, such as the checkpoint before it, or no safetensors file");
     std::string text(length, '\0');
-    if (part == SafetensorsPart::all) data.resize(size - sizeof length - length);
-    if (!read(text.data(), text.size()) || !read(data.data(), data.size()))
-      throw DataError(path + ": cannot be read to its end");
+    if (!take(text.data(), text.size())) throw DataError(path + ": cannot be read to its end");
+    data_begin = static_cast<Index>(sizeof length + length);
+    data_bytes = static_cast<Index>(size) - data_begin;
     header = ManyMembers(json::parse(text, path));
     for (auto const& [name, value] : metadata())
       if (name == checksums_key) checksums = ManyMembers(json::parse(value, path + ": " + name));
@@ -225,12 +219,14 @@ struct SafetensorsFile {
     return out;
   }
 
-  /// Copies the tensors that are named into their arenas, which only change when all is well.
+  /// Reads the tensors that are named into their arenas, which only change when all can be read and is well: so each is
+  /// read twice, and no more than one of them held beside the arenas.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const {
     std::string unnamed;  // the first of them
     bool any = false;
-    for (bool const copies : {false, true})
+    std::vector<float> room;
+    for (bool const keeps : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         auto const in_file = names(name);
         if (in_file.empty()) {
@@ -238,32 +234,41 @@ struct SafetensorsFile {
           return;
         }
         any = true;
-        auto const found = tensor(path, in_file, entry);
-        if (!copies) return check_sum(path, in_file, found.bytes);
-        found.copy({elements, static_cast<std::size_t>(entry.size)});
+        auto const size = static_cast<std::size_t>(entry.size);
+        if (room.size() < size) room.resize(size);
+        read_tensor(path, in_file, entry, {keeps ? elements : room.data(), size});
       });
     if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
   }
 
+  /// Reads the tensor of that name and the entry's shape.   @shape out [entry.size]
+  void read_tensor(std::string const& path, std::string const& name, nn::ParameterLayout::Entry const& entry,
+                   std::span<float> out) const {
+    auto const found = tensor(path, name, entry);
+    std::vector<std::byte> other(found.type == "F32" ? 0 : found.bytes);
+    auto const bytes = found.type == "F32" ? std::as_writable_bytes(out) : std::span(other);
+    if (::fseeko(file.get(), found.begin, SEEK_SET) != 0 || !take(bytes.data(), bytes.size()))
+      throw DataError(path + ": cannot be read to its end");
+    check_sum(path, name, bytes);
+    if (found.type == "F16") widen<float16>(bytes, out);
+    if (found.type == "BF16") widen<bfloat16>(bytes, out);
+    if (found.type == "F64") narrow(bytes, out);
+  }
+
   /// A tensor in the file.
   struct Tensor {
-    std::span<std::byte const> bytes;
+    Index begin;
+    std::size_t bytes;
     std::string_view type;
-
-    void copy(std::span<float> out) const {
-      if (type == "F16") return widen<float16>(bytes, out);
-      if (type == "BF16") return widen<bfloat16>(bytes, out);
-      if (type == "F64") return narrow(out);
-      std::memcpy(out.data(), bytes.data(), bytes.size());
-    }
-    void narrow(std::span<float> out) const {
-      for (std::size_t i = 0; i < out.size(); ++i) {
-        double number = 0;
-        std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
-        out[i] = static_cast<float>(number);
-      }
-    }
   };
+  [[nodiscard]] bool take(void* to, std::size_t bytes) const { return std::fread(to, 1, bytes, file.get()) == bytes; }
+  static void narrow(std::span<std::byte const> bytes, std::span<float> out) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      double number = 0;
+      std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
+      out[i] = static_cast<float>(number);
+    }
+  }
   void check_sum(std::string const& path, std::string const& name, std::span<std::byte const> bytes) const {
     auto const* const sum = checksums.find(name);
     if (sum && sum->string() != to_string(checksum(bytes)))
@@ -300,13 +305,12 @@ struct SafetensorsFile {
     auto const bytes = entry.size * (type == "F64" ? 8 : type == "F32" ? 4 : 2);
     auto const place = what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
     if (begin < 0 || end < begin || end - begin != bytes)
-      throw DataError(place + " of " + std::to_string(data.size()) + "; " + std::to_string(bytes) +
+      throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
                       " bytes inside the file are needed");
-    if (end > static_cast<Index>(data.size()))
-      throw DataError(place + ", and the file ends with " + std::to_string(data.size()) +
+    if (end > data_bytes)
+      throw DataError(place + ", and the file ends with " + std::to_string(data_bytes) +
                       ": it is cut off; take another, such as the checkpoint before it");
-    return {std::as_bytes(std::span(data).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(bytes))),
-            type};
+    return {data_begin + begin, static_cast<std::size_t>(bytes), type};
   }
 
   /// What is to be done where the file has the tensor as a part of another model, or by itself.
@@ -340,8 +344,7 @@ inline Metadata load_parameters(std::string const& path, nn::ParameterLayout con
 
 inline std::string load_text(std::string const& path, std::string_view name) {
   std::string names;
-  auto const texts = detail::naming_file(
-      path, [&] { return detail::SafetensorsFile(path, detail::SafetensorsPart::header).metadata(); });
+  auto const texts = detail::naming_file(path, [&] { return detail::SafetensorsFile(path).metadata(); });
   for (auto const& [each, text] : texts) {
     if (each == name) return text;
     if (!detail::is_ours(each)) names += (names.empty() ? "" : ", ") + each;
