@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@ TEST_CASE("files keep checksums, so that they are the same for ever") {
   CHECK(to_string(checksum({})) == "d55ccd4aeb3ccafbeb3143c7092c5f37");
   CHECK(to_string(checksum(bytes("lockstep"))) == "413f880b5eae22b008a28cc22b1979bc");
   CHECK(to_string(checksum(bytes(std::string(1000, 'x')))) == "56fb82dd0e2238bbef2cd3c55df4ba24");
+}
+
+TEST_CASE("pieces have the checksum of all") {
+  std::string const text(1000, 'x');
+  lockstep::RunningChecksum running;
+  for (std::size_t at = 0; at < text.size(); at += 96)
+    running.add(bytes(text).subspan(at, std::min<std::size_t>(96, text.size() - at)));
+  CHECK(running.sum() == checksum(bytes(text)));
 }
 
 TEST_CASE("every bit, every length and every order counts") {

@@ -23,6 +23,10 @@ struct Wider {
   nn::Parameter weight{{2, 4}, {}}, bias{{2}, {}};
   void visit(auto&& each) { each("weight", weight), each("bias", bias); }
 };
+struct Long {
+  nn::Parameter all{{150'001}, {}};
+  void visit(auto&& each) { each("all", all); }
+};
 struct Other {
   nn::Parameter scale{{1}, {}};
   void visit(auto&& each) { each("scale", scale); }
@@ -115,6 +119,31 @@ TEST_CASE("very many parameters are saved and loaded") {  // minutes, if each na
   Arena<Many> loaded;
   train::load_parameters(folder / "p", loaded.layout, loaded.values);
   CHECK(loaded.values == saved.values);
+}
+
+TEST_CASE("of a tensor that is read in pieces every element comes to its place") {
+  TemporaryFolder folder;
+  Arena<Long> saved, loaded;
+  for (std::size_t i = 0; i < 150'001; ++i) saved.values[i] = static_cast<float>(i % 2048);
+  train::save_parameters(folder / "p", saved.layout, saved.values);
+  train::load_parameters(folder / "p", loaded.layout, loaded.values);
+  CHECK(loaded.values == saved.values);
+  auto const load = [&](char const* type, auto number) {
+    std::string data;
+    for (float const value : saved.values) {
+      auto const as = static_cast<decltype(number)>(value);
+      data.append(reinterpret_cast<char const*>(&as), sizeof as);
+    }
+    data.resize(static_cast<std::size_t>(saved.model.all.size()) * sizeof number);
+    auto const header = std::string("{\"all\":{\"dtype\":\"") + type + "\",\"shape\":[150001],\"data_offsets\":[0," +
+                        std::to_string(data.size()) + "]}}";
+    lockstep_test::write_file(folder / "p", file_of(header, 0, header.size()) + data);
+    std::fill(loaded.values.begin(), loaded.values.end(), 0.0f);
+    train::load_parameters(folder / "p", loaded.layout, loaded.values);
+    CHECK(loaded.values == saved.values);
+  };
+  load("F64", double{});
+  load("F16", float16{});
 }
 
 TEST_CASE("of a file no more is held than the tensors that are asked for") {

@@ -24,30 +24,48 @@ struct Checksum {
   return hexadecimal(sum.half[0]) + hexadecimal(sum.half[1]);
 }
 
-/// The same for ever, so that files may keep it.
+/// The checksum of bytes that come in pieces, each but the last of a multiple of 32. The same for ever, so that files
+/// may keep it.
 /// @source the steps of MurmurHash3 (Appleby), in four lanes
-[[nodiscard]] inline Checksum checksum(std::span<std::byte const> bytes) noexcept {
-  // Each lane is a bijection of every word it takes; there are four so that their chains overlap.
-  std::uint64_t lanes[4] = {1, 2, 3, 4};
-  auto const* from = bytes.data();
-  for (auto left = bytes.size(); left > 0;) {
-    auto const count = std::min(left, sizeof lanes);
-    std::uint64_t words[4] = {};
-    std::memcpy(words, from, count);
-    for (int k = 0; k < 4; ++k) {
-      // Scrambled first: else a high bit of one word would be told from a low bit of the next one by nothing.
-      auto const word = std::rotl(words[k] * 0x87c37b91114253d5u, 31) * 0x4cf5ad432745937fu;
-      lanes[k] = std::rotl(lanes[k] ^ word, 27) * 5 + 0x52dce729u;
+class RunningChecksum {
+ public:
+  void add(std::span<std::byte const> bytes) noexcept {
+    // Each lane is a bijection of every word it takes; there are four so that their chains overlap.
+    std::uint64_t lanes[4] = {lanes_[0], lanes_[1], lanes_[2], lanes_[3]};
+    auto const* from = bytes.data();
+    for (auto left = bytes.size(); left > 0;) {
+      auto const count = std::min(left, sizeof lanes);
+      std::uint64_t words[4] = {};
+      std::memcpy(words, from, count);
+      for (int k = 0; k < 4; ++k) {
+        // Scrambled first: else a high bit of one word would be told from a low bit of the next one by nothing.
+        auto const word = std::rotl(words[k] * 0x87c37b91114253d5u, 31) * 0x4cf5ad432745937fu;
+        lanes[k] = std::rotl(lanes[k] ^ word, 27) * 5 + 0x52dce729u;
+      }
+      from += count;
+      left -= count;
     }
-    from += count;
-    left -= count;
+    std::copy(lanes, lanes + 4, lanes_);
+    size_ += bytes.size();
   }
-  Checksum sum{{bytes.size(), ~bytes.size()}};
-  for (int k = 0; k < 4; ++k) {
-    sum.half[0] = mix(sum.half[0] ^ lanes[k]);
-    sum.half[1] = mix(sum.half[1] ^ lanes[3 - k]);
+  [[nodiscard]] Checksum sum() const noexcept {
+    Checksum sum{{size_, ~size_}};
+    for (int k = 0; k < 4; ++k) {
+      sum.half[0] = mix(sum.half[0] ^ lanes_[k]);
+      sum.half[1] = mix(sum.half[1] ^ lanes_[3 - k]);
+    }
+    return sum;
   }
-  return sum;
+
+ private:
+  std::uint64_t lanes_[4] = {1, 2, 3, 4};
+  std::uint64_t size_ = 0;
+};
+
+[[nodiscard]] inline Checksum checksum(std::span<std::byte const> bytes) noexcept {
+  RunningChecksum running;
+  running.add(bytes);
+  return running.sum();
 }
 
 }  // namespace lockstep::inline LOCKSTEP_ABI

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -220,12 +221,11 @@ struct SafetensorsFile {
   }
 
   /// Reads the tensors that are named into their arenas, which only change when all can be read and is well: so each is
-  /// read twice, and no more than one of them held beside the arenas.
+  /// read twice, in pieces, and nothing is held beside the arenas.
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const {
     std::string unnamed;  // the first of them
     bool any = false;
-    std::vector<float> room;
     for (bool const keeps : {false, true})
       for_tensors(layout, values, buffers, moments, [&](std::string const& name, auto const& entry, float* elements) {
         auto const in_file = names(name);
@@ -234,44 +234,53 @@ struct SafetensorsFile {
           return;
         }
         any = true;
-        auto const size = static_cast<std::size_t>(entry.size);
-        if (room.size() < size) room.resize(size);
-        read_tensor(path, in_file, entry, {keeps ? elements : room.data(), size});
+        read_tensor(path, in_file, entry, {elements, keeps ? static_cast<std::size_t>(entry.size) : 0});
       });
     if (!any && !unnamed.empty()) throw ConfigError(path + ": " + names.none(unnamed));
   }
 
-  /// Reads the tensor of that name and the entry's shape.   @shape out [entry.size]
+  /// Reads the tensor of that name and the entry's shape, and compares its checksum.
+  /// @shape out [entry.size], or empty: then its bytes are read, and kept nowhere
   void read_tensor(std::string const& path, std::string const& name, nn::ParameterLayout::Entry const& entry,
                    std::span<float> out) const {
+    constexpr std::size_t most = std::size_t{1} << 18;
     auto const found = tensor(path, name, entry);
-    std::vector<std::byte> other(found.type == "F32" ? 0 : found.bytes);
-    auto const bytes = found.type == "F32" ? std::as_writable_bytes(out) : std::span(other);
-    if (::fseeko(file.get(), found.begin, SEEK_SET) != 0 || !take(bytes.data(), bytes.size()))
-      throw DataError(path + ": cannot be read to its end");
-    check_sum(path, name, bytes);
-    if (found.type == "F16") widen<float16>(bytes, out);
-    if (found.type == "BF16") widen<bfloat16>(bytes, out);
-    if (found.type == "F64") narrow(bytes, out);
+    std::vector<std::byte> room(std::min(found.bytes, most));
+    RunningChecksum running;
+    if (::fseeko(file.get(), found.begin, SEEK_SET) != 0) throw DataError(path + ": cannot be read to its end");
+    for (std::size_t at = 0; at < found.bytes; at += room.size()) {
+      auto const piece = std::span(room).first(std::min(room.size(), found.bytes - at));
+      if (!take(piece.data(), piece.size())) throw DataError(path + ": cannot be read to its end");
+      running.add(piece);
+      if (!out.empty()) found.widen(piece, out.subspan(at / found.width, piece.size() / found.width));
+    }
+    check_sum(path, name, running.sum());
   }
 
   /// A tensor in the file.
   struct Tensor {
     Index begin;
-    std::size_t bytes;
+    std::size_t bytes, width;  // of all of it, of an element
     std::string_view type;
+
+    void widen(std::span<std::byte const> piece, std::span<float> out) const {
+      if (type == "F16") return lockstep::widen<float16>(piece, out);
+      if (type == "BF16") return lockstep::widen<bfloat16>(piece, out);
+      if (type == "F64") return narrow(piece, out);
+      std::memcpy(out.data(), piece.data(), piece.size());
+    }
+    static void narrow(std::span<std::byte const> piece, std::span<float> out) {
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        double number = 0;
+        std::memcpy(&number, piece.data() + i * sizeof number, sizeof number);
+        out[i] = static_cast<float>(number);
+      }
+    }
   };
   [[nodiscard]] bool take(void* to, std::size_t bytes) const { return std::fread(to, 1, bytes, file.get()) == bytes; }
-  static void narrow(std::span<std::byte const> bytes, std::span<float> out) {
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      double number = 0;
-      std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
-      out[i] = static_cast<float>(number);
-    }
-  }
-  void check_sum(std::string const& path, std::string const& name, std::span<std::byte const> bytes) const {
+  void check_sum(std::string const& path, std::string const& name, Checksum const& found) const {
     auto const* const sum = checksums.find(name);
-    if (sum && sum->string() != to_string(checksum(bytes)))
+    if (sum && sum->string() != to_string(found))
       throw DataError(
           path + ": parameter \"" + name +
           "\" does not have the checksum that it was saved with: a disk or a copy has changed bits, so take "
@@ -302,7 +311,7 @@ struct SafetensorsFile {
                       ": make it with the sizes of the run that saved it, such as the same vocabulary");
     auto const begin = tensor->at("data_offsets").at(std::size_t{0}).integer(),
                end = tensor->at("data_offsets").at(std::size_t{1}).integer();
-    auto const bytes = entry.size * (type == "F64" ? 8 : type == "F32" ? 4 : 2);
+    Index const width = type == "F64" ? 8 : type == "F32" ? 4 : 2, bytes = entry.size * width;
     auto const place = what + " lies at bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
     if (begin < 0 || end < begin || end - begin != bytes)
       throw DataError(place + " of " + std::to_string(data_bytes) + "; " + std::to_string(bytes) +
@@ -310,7 +319,7 @@ struct SafetensorsFile {
     if (end > data_bytes)
       throw DataError(place + ", and the file ends with " + std::to_string(data_bytes) +
                       ": it is cut off; take another, such as the checkpoint before it");
-    return {data_begin + begin, static_cast<std::size_t>(bytes), type};
+    return {data_begin + begin, static_cast<std::size_t>(bytes), static_cast<std::size_t>(width), type};
   }
 
   /// What is to be done where the file has the tensor as a part of another model, or by itself.
