@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -40,7 +41,8 @@ template <class Body>
 /// Waits for the end of threads that the process `starter` has started. A fork of it lacks them, and lets go of them.
 inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept {
   if (::getpid() != starter) {
-    static_cast<void>(new std::vector<std::thread>(std::move(threads)));  // none of them can be joined or destroyed
+    static_cast<void>(new (std::nothrow)
+                          std::vector<std::thread>(std::move(threads)));  // none can be joined or destroyed
     return;
   }
   for (auto& thread : threads) thread.join();

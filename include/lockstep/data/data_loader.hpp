@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -260,7 +261,7 @@ class DataLoader {
     if (::getpid() == process_)
       core_->stop();
     else
-      static_cast<void>(new std::shared_ptr<Core>(std::move(core_)));
+      static_cast<void>(new (std::nothrow) std::shared_ptr<Core>(std::move(core_)));
   }
   void check(Split const& split, Index epoch, Index last_epoch) const {
     expect_own_process();

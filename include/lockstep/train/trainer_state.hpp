@@ -124,11 +124,11 @@ inline TrainerSteps load_state(AnySession& session, nn::ParameterLayout const& l
 /// @throws DataError when the file cannot be written; ConfigError within an evaluation by the averages of an
 /// optim::Averaged
 template <class Model, class Optimizer, class Policy>
-void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata metadata = {}) {
+void save_state(Trainer<Model, Optimizer, Policy>& trainer, std::string const& path, Metadata const& metadata = {}) {
   using Parts = detail::TrainerParts;
   Parts::expect_values(trainer, "save_state");
   detail::save_state(Parts::any_session(trainer), trainer.layout(), trainer.rank() == 0, Parts::done(trainer),
-                     Parts::seed(trainer), path, std::move(metadata));
+                     Parts::seed(trainer), path, metadata);
 }
 
 /// Goes on from what `save_state` saved, under any policy and with any number of ranks: the next step is the one that
