@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 #include <lockstep/data/collated.hpp>
@@ -37,6 +36,7 @@
 
 #include "../temporary_folder.hpp"
 #include "line.hpp"
+#include "refused_elsewhere.hpp"
 
 using namespace lockstep;
 using line::Point;
@@ -219,15 +219,7 @@ TEST_CASE("a call that meets another one's is refused, and does the other no har
   std::function<void()> meanwhile;
   train::Predictor predictor(Meanwhile{&meanwhile}, std::span<float const>());
   int refused = 0;
-  auto const refuses = [&](auto call) {
-    std::thread([&] {
-      try {
-        call();
-      } catch (ConfigError const& error) {
-        refused += std::string(error.what()).find("one for each thread") != std::string::npos;
-      }
-    }).join();
-  };
+  auto const refuses = [&](auto call) { refused += lockstep_test::refused_elsewhere(call, "one for each thread"); };
   meanwhile = [&, met = false]() mutable {
     if (std::exchange(met, true)) return;
     refuses([&] { static_cast<void>(predictor.predict(batch.batch())); });

@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,6 +38,7 @@
 #include <lockstep/train/trainer.hpp>
 
 #include "../temporary_folder.hpp"
+#include "refused_elsewhere.hpp"
 
 using namespace lockstep;
 
@@ -558,13 +558,7 @@ TEST_CASE("a call that meets another thread's is refused, and one within a call 
   };
   int refused = 0;
   auto const refuses = [&](auto call) {
-    std::thread([&] {
-      try {
-        call();
-      } catch (ConfigError const& error) {
-        refused += std::string(error.what()).find("Trainer: two threads use it at once") != std::string::npos;
-      }
-    }).join();
+    refused += lockstep_test::refused_elsewhere(call, "Trainer: two threads use it at once");
   };
   Meanwhile observer([&] {
     refuses([&] { trainer.step(batch); });

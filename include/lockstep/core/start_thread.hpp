@@ -41,8 +41,8 @@ template <class Body>
 /// Waits for the end of threads that the process `starter` has started. A fork of it lacks them, and lets go of them.
 inline void join_threads(std::vector<std::thread>& threads, ::pid_t starter) noexcept {
   if (::getpid() != starter) {
-    static_cast<void>(new (std::nothrow)
-                          std::vector<std::thread>(std::move(threads)));  // none can be joined or destroyed
+    // None of them can be joined or destroyed.
+    static_cast<void>(new (std::nothrow) std::vector<std::thread>(std::move(threads)));
     return;
   }
   for (auto& thread : threads) thread.join();

@@ -221,7 +221,8 @@ struct SafetensorsFile {
   }
 
   /// Reads the tensors that are named into their arenas, which only change when all can be read and is well: so each is
-  /// read twice, in pieces, and nothing is held beside the arenas.
+  /// read twice, in pieces, and nothing is held beside the arenas. (A file that changes between the two is still
+  /// noticed.)
   void read(std::string const& path, nn::ParameterLayout const& layout, float* values, float* buffers,
             Moments<float> const& moments, NamesInFile const& names = {}) const {
     std::string unnamed;  // the first of them

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <lockstep/core/error.hpp>
+
+namespace lockstep_test {
+
+/// Whether the call throws a ConfigError that says so, when another thread makes it.
+template <class F>
+bool refused_elsewhere(F const& call, std::string_view says) {
+  bool refused = false;
+  std::thread([&] {
+    try {
+      call();
+    } catch (lockstep::ConfigError const& error) {
+      refused = std::string_view(error.what()).find(says) != std::string_view::npos;
+    }
+  }).join();
+  return refused;
+}
+
+}  // namespace lockstep_test
