@@ -65,6 +65,7 @@ struct CtcRow {
   __device__ void backward() const {
     auto const states = path.states();
     auto *from = behind, *to = next;
+    Team::meet();  // all have read where forward() came to
     for (auto s = Team::member(); s < states; s += Team::size) from[s] = s + 2 >= states ? Sum{0} : ctc_never<Sum>;
     for (auto t = tokens; t-- > 0;) {
       auto const* const here = x + t * classes;

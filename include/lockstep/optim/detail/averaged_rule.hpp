@@ -27,7 +27,8 @@ class AveragedRule {
   template <std::size_t bytes>
   [[gnu::always_inline]] constexpr void operator()(Vectors<bytes> vectors, Index n, T* values, T const* gradients,
                                                    std::array<T*, states_of_rule + 1> state) const {
-    for (Index at = 0; at < n; at += tile) update(vectors, std::min(tile, n - at), at, values, gradients, state);
+    for (Index at = 0; at < n; at += tile)
+      update(vectors, std::min(Index{tile}, n - at), at, values, gradients, state);  // a device has no address of tile
   }
   /// On a device, whose threads take an element each.
   constexpr void operator()(Index n, T* values, T const* gradients, std::array<T*, states_of_rule + 1> state) const {
