@@ -43,10 +43,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   lockstep_test_start(lockstep_test_start_unoptimised -O0)
 endif()
 
-# Without a GPU nothing of what nvcc makes will run: it then shows only that each kernel compiles, and leaves out the
-# optimisation, a third of its time.
-if(NOT lockstep_gpus AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+# Without a GPU nvcc only shows that each kernel compiles, and leaves out the optimisation, a third of its time; or, with
+# LOCKSTEP_TEST_PTX, what it makes is interpreted.
+option(LOCKSTEP_TEST_PTX "Run tests of CUDA code without a GPU, by an interpreter of what nvcc makes" OFF)
+if(LOCKSTEP_TEST_PTX)
+  set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+elseif(NOT lockstep_gpus AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   set(lockstep_cuda_test_options $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
+endif()
+if(TARGET lockstep::cuda AND TARGET lockstep::zstd)
+  add_library(lockstep_ptx SHARED ptx/cublaslt.cpp ptx/cudart.cpp)
+  target_include_directories(lockstep_ptx PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_compile_options(lockstep_ptx PRIVATE -O2)
+  target_link_libraries(lockstep_ptx PRIVATE lockstep::lockstep lockstep::zstd lockstep_warnings)
 endif()
 
 # lockstep_test(folder/name [APART] [SOURCES more…] [LINK targets…] [NEEDS programs…] [PROCESSORS n])
@@ -94,7 +103,8 @@ endfunction()
 # lockstep_cuda_test(folder/name [WITH target] [IN folder/program] …): the same for folder/name.test.cu, as
 # `cuda/folder/name`; skipped by name where there is no nvcc, or not the target that it is linked with. And everywhere
 # the same file as `emulated/folder/name`, its kernels run on the host by cuda_emulation/. Those IN one program are
-# joined; all others are programs of their own.
+# joined; all others are programs of their own. As `ptx/folder/name` what nvcc has made is interpreted: always of
+# memory/, which is over in a moment, and of all with LOCKSTEP_TEST_PTX.
 function(lockstep_cuda_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "PROCESSORS;WITH;IN" "SOURCES;LINK;NEEDS")
   set(program ${name})
@@ -116,6 +126,12 @@ function(lockstep_cuda_test name)
     add_dependencies(cuda_tests ${target})
     lockstep_cuda_test_entry(cuda)
     set_property(TEST cuda/${name} APPEND PROPERTY LABELS cuda)
+    if(TARGET lockstep_ptx AND NOT test_WITH AND (LOCKSTEP_TEST_PTX OR name MATCHES "^memory/"))
+      add_dependencies(${target} lockstep_ptx)
+      lockstep_cuda_test_entry(ptx)
+      set_property(TEST ptx/${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:lockstep_ptx>")
+      set_property(TEST ptx/${name} PROPERTY TIMEOUT 1500)
+    endif()
     return()
   endif()
   add_test(NAME cuda/${name} COMMAND "${CMAKE_COMMAND}" -E echo "skipped: needs ${missing}: ${name}.test.cu")

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda_emulation/device.hpp"
+#include "parse.hpp"
+
+/// What threads read and write, so that what lies outside of arrays, is not aligned, was never written, or depends on
+/// who comes first is found.
+namespace ptx {
+
+/// Who made an access: threads of a launch by number, and how often each had met others before.
+struct Accessor {
+  std::uint32_t launch = 0, block = 0, thread = 0, block_meetings = 0, warp_meetings = 0;
+  struct {
+    std::uint32_t line = 0, file = 0;
+  } at = {};
+};
+
+/// What kernels do that only sometimes goes well; each is said once.
+class Findings {
+ public:
+  static Findings& instance() {
+    static Findings findings;
+    return findings;
+  }
+  void add(std::string const& what) {
+    if (!said_.insert(what).second) return;
+    std::fprintf(stderr, "PTX: %s\n", what.c_str());
+  }
+  [[nodiscard]] bool any() const noexcept { return !said_.empty(); }
+  /// What was found until now, which is no longer held against the program.
+  [[nodiscard]] std::set<std::string> take() { return std::exchange(said_, {}); }
+
+ private:
+  std::set<std::string> said_;
+};
+
+/// The last accesses to two neighbouring bytes.
+struct Cell {
+  Accessor write, read;
+};
+
+class Region {
+ public:
+  Region(std::byte* begin, std::size_t bytes) : begin_(begin), bytes_(bytes) {}
+  [[nodiscard]] bool holds(std::uint64_t at, std::size_t bytes) const noexcept {
+    auto const before = at - reinterpret_cast<std::uint64_t>(begin_);
+    return before <= bytes_ && bytes <= bytes_ - before;
+  }
+  void forget() { cells_.clear(); }
+
+  /// Calls report(earlier access, whether that one wrote) for each earlier access that this one races with.
+  template <class Report>
+  void note(std::uint64_t at, std::size_t bytes, bool writes, Accessor const& by, bool within_block,
+            Report const& report) {
+    if (bytes < 2) return;
+    if (cells_.empty()) cells_.resize(bytes_ / 2 + 1);
+    auto const first = (at - reinterpret_cast<std::uint64_t>(begin_)) / 2;
+    for (auto i = first; i < first + bytes / 2; ++i) {
+      auto& cell = cells_[i];
+      if (races(cell.write, by, within_block)) report(cell.write, true);
+      if (writes) {
+        if (races(cell.read, by, within_block)) report(cell.read, false);
+        cell.write = by;
+      } else {
+        cell.read = by;
+      }
+    }
+  }
+  [[nodiscard]] bool was_written(std::uint64_t at, Accessor const& by) const {
+    if (cells_.empty()) return false;
+    auto const& write = cells_[(at - reinterpret_cast<std::uint64_t>(begin_)) / 2].write;
+    return write.launch == by.launch && write.block == by.block;
+  }
+
+ private:
+  static bool races(Accessor const& earlier, Accessor const& by, bool within_block) noexcept {
+    if (earlier.launch != by.launch || earlier.launch == 0) return false;
+    if (earlier.block != by.block) return !within_block;
+    if (earlier.thread == by.thread || earlier.block_meetings != by.block_meetings) return false;
+    return earlier.thread / 32 != by.thread / 32 || earlier.warp_meetings == by.warp_meetings;
+  }
+
+  std::byte* begin_;
+  std::size_t bytes_;
+  std::vector<Cell> cells_;
+};
+
+/// Memory of the device, or page-locked; looked up where it is first touched.
+class Regions {
+ public:
+  static Regions& instance() {
+    static Regions regions;
+    return regions;
+  }
+  /// Held while a kernel runs.
+  static std::recursive_mutex& mutex() {
+    static std::recursive_mutex mutex;
+    return mutex;
+  }
+  Region* find(std::uint64_t at, std::size_t bytes) {
+    if (last_ && last_->holds(at, bytes)) return last_;
+    auto after = regions_.upper_bound(at);
+    if (after != regions_.begin() && std::prev(after)->second.holds(at, bytes))
+      return last_ = &std::prev(after)->second;
+    auto const block = cuda_emulation::Memory::instance().find(reinterpret_cast<void const*>(at));
+    if (!block || !block->holds(reinterpret_cast<void const*>(at), bytes)) return nullptr;
+    auto const begin = reinterpret_cast<std::uint64_t>(block->begin);
+    regions_.erase(begin);
+    return last_ = &regions_.emplace(begin, Region(block->begin, block->bytes)).first->second;
+  }
+  /// Memory that was given back may be another's.
+  void forget(void const* memory) {
+    std::lock_guard const lock(mutex());
+    regions_.erase(reinterpret_cast<std::uint64_t>(memory));
+    last_ = nullptr;
+  }
+
+ private:
+  std::map<std::uint64_t, Region> regions_;
+  Region* last_ = nullptr;
+};
+
+}  // namespace ptx

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine.hpp"
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::string_literals;
+
+/// Memory of the emulated device with these values.
+template <class T>
+class Values {
+ public:
+  explicit Values(std::vector<T> const& values) : size_(values.size()) {
+    void* memory = nullptr;
+    REQUIRE(cudaMalloc(&memory, std::max<std::size_t>(size_, 1) * sizeof(T)) == cudaSuccess);
+    memory_ = static_cast<T*>(memory);
+    std::copy(values.begin(), values.end(), memory_);
+  }
+  Values(Values const&) = delete;
+  Values& operator=(Values const&) = delete;
+  ~Values() {
+    CHECK(cudaFree(memory_) == cudaSuccess);
+    ptx::Regions::instance().forget(memory_);
+  }
+  [[nodiscard]] T* data() const { return memory_; }
+  [[nodiscard]] T operator[](std::size_t i) const { return memory_[i]; }
+
+ private:
+  std::size_t size_;
+  T* memory_;
+};
+
+/// A kernel with the parameters `a` and `b`, both addresses, and this body; registers are %p, %r, %f, %d and %rd.
+std::string kernel(std::string const& body, std::string const& variables = "") {
+  return ".version 9.0\n.target sm_80\n.address_size 64\n" + variables +
+         ".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<9>;\n"
+         ".reg .f32 %f<9>;\n.reg .f64 %d<9>;\n.reg .b64 %rd<9>;\nld.param.u64 %rd1, [a];\nld.param.u64 %rd2, [b];\n"
+         "cvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd1, %rd1, %rd3;\n"
+         "add.s64 %rd2, %rd2, %rd3;\n" +
+         body + "\nret;\n}\n";
+}
+
+void run(std::string const& text, void const* a, void const* b, std::uint32_t threads = 32, std::uint32_t blocks = 1) {
+  ptx::Module module;
+  ptx::Parser(text, module).parse();
+  std::vector<std::byte> parameters(16);
+  std::memcpy(parameters.data(), &a, 8);
+  std::memcpy(parameters.data() + 8, &b, 8);
+  ptx::Machine::instance().run(*module.functions.at("k"), {blocks}, {threads}, parameters);
+}
+
+std::string found() {
+  std::string all;
+  for (auto const& each : ptx::Findings::instance().take()) all += each + "\n";
+  return all;
+}
+
+void check_death(std::string const& why, std::string const& text, void const* a, void const* b) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  auto const child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    run(text, a, b);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char part[256];
+  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 66));
+  CHECK_MESSAGE(said.find(why) != std::string::npos, said);
+}
+
+/// What `instructions` make of %r1 to %r3, in %r4.
+std::uint32_t evaluate(std::string const& instructions, std::uint32_t a = 0, std::uint32_t b = 0, std::uint32_t c = 0) {
+  Values<std::uint32_t> const in({a, b, c}), out({0});
+  run(kernel("ld.global.u32 %r1, [%rd1];\nld.global.u32 %r2, [%rd1+4];\nld.global.u32 %r3, [%rd1+8];\n" + instructions +
+             "\nst.global.u32 [%rd2], %r4;"),
+      in.data(), out.data(), 1);
+  CHECK(found() == "");
+  return out[0];
+}
+std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+float real(std::uint32_t value) { return std::bit_cast<float>(value); }
+
+constexpr std::uint32_t all_ones = ~0u;
+
+}  // namespace
+
+TEST_CASE("integers are computed as PTX says") {
+  CHECK(evaluate("mul.hi.u32 %r4, %r1, %r2;", 0x80000000u, 6) == 3);
+  CHECK(evaluate("mul.hi.s32 %r4, %r1, %r2;", 0x80000000u, 6) == static_cast<std::uint32_t>(-3));
+  CHECK(evaluate("mad.lo.s32 %r4, %r1, %r2, %r3;", 7, all_ones, 3) == static_cast<std::uint32_t>(-4));
+  CHECK(evaluate("div.s32 %r4, %r1, %r2;", static_cast<std::uint32_t>(-7), 2) == static_cast<std::uint32_t>(-3));
+  CHECK(evaluate("rem.s32 %r4, %r1, %r2;", static_cast<std::uint32_t>(-7), 2) == all_ones);
+  CHECK(evaluate("shl.b32 %r4, %r1, %r2;", 3, 31) == 0x80000000u);
+  CHECK(evaluate("shl.b32 %r4, %r1, %r2;", 3, 32) == 0);
+  CHECK(evaluate("shr.s32 %r4, %r1, %r2;", 0x80000000u, 40) == all_ones);
+  CHECK(evaluate("shr.u32 %r4, %r1, %r2;", 0x80000000u, 31) == 1);
+  CHECK(evaluate("prmt.b32 %r4, %r1, %r2, 0x1054;", 0x33221100u, 0x77665544u) == 0x11005544u);
+  CHECK(evaluate("bfi.b32 %r4, %r1, %r2, 8, 4;", 0xffu, 0) == 0xf00u);
+  CHECK(evaluate("bmsk.clamp.b32 %r4, %r1, %r2;", 30, 8) == 0xc0000000u);
+  CHECK(evaluate("clz.b32 %r4, %r1;", 0) == 32);
+  CHECK(evaluate("brev.b32 %r4, %r1;", 1) == 0x80000000u);
+  CHECK(evaluate("popc.b32 %r4, %r1;", 0xf0f0u) == 8);
+  CHECK(evaluate("max.s32 %r4, %r1, %r2;", all_ones, 1) == 1);
+  CHECK(evaluate("max.u32 %r4, %r1, %r2;", all_ones, 1) == all_ones);
+  CHECK(evaluate("cvt.u16.u32 %rs1, %r1;\ncvt.s32.s16 %r4, %rs1;", 0x1ffffu) == all_ones);
+}
+
+TEST_CASE("a carry goes from one addition to the next") {
+  CHECK(evaluate("add.cc.u32 %r4, %r1, %r2;\naddc.u32 %r4, %r3, 0;", all_ones, 1, 5) == 6);
+  CHECK(evaluate("add.cc.u32 %r4, %r1, %r2;\naddc.u32 %r4, %r3, 0;", 1, 1, 5) == 5);
+  CHECK(evaluate("sub.cc.u32 %r4, %r1, %r2;\nsubc.u32 %r4, %r3, 0;", 0, 1, 5) == 4);
+  CHECK(evaluate("mad.lo.cc.u32 %r4, %r1, %r2, %r3;\nmadc.hi.u32 %r4, %r1, %r2, 0;", 0x80000000u, 2, 0) == 1);
+  CHECK(evaluate("mad.lo.cc.u32 %r4, %r1, %r2, %r3;\nmadc.hi.u32 %r4, %r1, %r2, 0;", all_ones, 1, 1) == 1);
+}
+
+TEST_CASE("real numbers are rounded as the instruction says, and nan is none of two") {
+  auto const of = [](std::string const& instruction, float a, float b = 0, float c = 0) {
+    return real(
+        evaluate("mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\nmov.b32 %f3, %r3;\n" + instruction + "\nmov.b32 %r4, %f4;",
+                 bits(a), bits(b), bits(c)));
+  };
+  auto const nan = std::numeric_limits<float>::quiet_NaN();
+  auto const small = std::ldexp(1.0f, -30);
+  CHECK(of("fma.rn.f32 %f4, %f1, %f2, %f3;", 1 + small * 128, 1 - small * 128, -1) == -std::ldexp(1.0f, -46));
+  CHECK(of("add.f32 %f4, %f1, %f2;", 1, small) == 1);
+  CHECK(of("fma.rm.f32 %f4, %f1, %f2, %f3;", 1, 1, -small) < 1);
+  CHECK(of("fma.rn.f32 %f4, %f1, %f2, %f3;", 1, 1, -small) == 1);
+  CHECK(of("max.f32 %f4, %f1, %f2;", nan, 2) == 2);
+  CHECK(of("cvt.sat.f32.f32 %f4, %f1;", 3) == 1);
+  CHECK(of("cvt.sat.f32.f32 %f4, %f1;", nan) == 0);
+  CHECK(of("cvt.rni.f32.f32 %f4, %f1;", 2.5f) == 2);
+  CHECK(of("copysign.f32 %f4, %f1, %f2;", -0.0f, 3) == -3);
+  CHECK(of("cvt.f64.f32 %d1, %f1;\nadd.f64 %d1, %d1, %d1;\ncvt.rn.f32.f64 %f4, %d1;", 0.1f) == 0.2f);
+  CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r4, %f1;", bits(-2.9f)) == static_cast<std::uint32_t>(-2));
+  CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r4, %f1;", bits(1e20f)) == 0x7fffffffu);
+  CHECK(evaluate("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r4, %f1;", bits(nan)) == 0);
+  for (auto const& [comparison, result] : {std::pair{"lt", 0u}, {"ltu", 1u}, {"neu", 1u}, {"ne", 0u}, {"nan", 1u}})
+    CHECK(evaluate("mov.b32 %f1, %r1;\nsetp."s + comparison + ".f32 %p1, %f1, %f1;\nselp.u32 %r4, 1, 0, %p1;",
+                   bits(nan)) == result);
+}
+
+TEST_CASE("vectors, 64 bits in two halves, calls, loops and guards") {
+  Values<std::uint32_t> const in({1, 2, 3, 4}), out({0, 0, 0, 0});
+  run(".func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %r<3>;\nld.param.u32 %r1, [x];\nadd.s32 %r2, %r1, "
+      "%r1;\n"
+      "st.param.b32 [r+0], %r2;\nret;\n}\n" +
+          kernel(
+              "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd1];\nmov.b64 %rd4, {%r2, %r3};\nshl.b64 %rd4, %rd4, 1;\n"
+              "mov.b64 {%r2, %r3}, %rd4;\n{\n.param .b32 p0;\nst.param.b32 [p0+0], %r4;\n.param .b32 v0;\n"
+              "call.uni (v0), twice, (p0);\nld.param.b32 %r4, [v0+0];\n}\nmov.u32 %r6, 0;\n$L1:\nadd.s32 %r6, %r6, 1;\n"
+              "add.s32 %r5, %r5, 1;\nsetp.lt.s32 %p1, %r6, 10;\n@%p1 bra $L1;\n@!%p1 add.s32 %r5, %r5, 100;\n"
+              "st.global.v4.u32 [%rd2], {%r2, %r3, %r4, %r5};"),
+      in.data(), out.data(), 1);
+  CHECK(std::array{out[0], out[1], out[2], out[3]} == std::array{2u, 4u, 6u, 114u});
+  CHECK(found() == "");
+}
+
+TEST_CASE("lanes of a warp exchange values, each as it asks") {
+  auto const after = [](std::string const& exchange) {
+    std::vector<std::uint32_t> numbers(32);
+    for (std::uint32_t i = 0; i < 32; ++i) numbers[i] = 100 + i;
+    Values<std::uint32_t> const in(numbers), out(std::vector<std::uint32_t>(32));
+    run(kernel("ld.global.u32 %r2, [%rd1];\n" + exchange + "\nst.global.u32 [%rd2], %r3;"), in.data(), out.data());
+    CHECK(found() == "");
+    return std::array{out[0], out[1], out[8], out[31]};
+  };
+  CHECK(after("shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1;") == std::array{101u, 100u, 109u, 130u});
+  CHECK(after("shfl.sync.up.b32 %r3|%p1, %r2, 1, 0, -1;") == std::array{100u, 100u, 107u, 130u});
+  CHECK(after("shfl.sync.down.b32 %r3|%p1, %r2, 2, 31, -1;") == std::array{102u, 103u, 110u, 131u});
+  CHECK(after("shfl.sync.idx.b32 %r3|%p1, %r2, 5, 31, -1;") == std::array{105u, 105u, 105u, 105u});
+  // In segments of eight.
+  CHECK(after("shfl.sync.idx.b32 %r3|%p1, %r2, 1, 6175, -1;") == std::array{101u, 101u, 109u, 125u});
+  CHECK(after("shfl.sync.up.b32 %r3|%p1, %r2, 1, 6144, -1;") == std::array{100u, 100u, 108u, 130u});
+  CHECK(after("setp.lt.u32 %p1, %r1, 2;\nvote.sync.ballot.b32 %r3, %p1, -1;") == std::array{3u, 3u, 3u, 3u});
+}
+
+TEST_CASE("threads that meet see what others wrote before, and those that do not are found") {
+  Values<std::uint32_t> const in(std::vector<std::uint32_t>(64, 1)), out(std::vector<std::uint32_t>(64));
+  auto const turned = [&](std::string const& meet) {
+    run(kernel("mov.u32 %r5, s;\nmul.lo.s32 %r6, %r1, 4;\nadd.s32 %r7, %r5, %r6;\nst.shared.u32 [%r7], %r1;\n" + meet +
+                   "\nsub.s32 %r6, 252, %r6;\nadd.s32 %r7, %r5, %r6;\nld.shared.u32 %r2, [%r7];\nst.global.u32 [%rd2], "
+                   "%r2;",
+               ".shared .align 4 .b8 s[256];\n"),
+        in.data(), out.data(), 64);
+    return found();
+  };
+  CHECK(turned("bar.sync 0;") == "");
+  CHECK((out[0] == 63 && out[63] == 0));
+  CHECK(turned("").find("nothing says who comes first") != std::string::npos);
+  CHECK(turned("bar.warp.sync -1;").find("nothing says who comes first") != std::string::npos);
+  // A shuffle is no barrier for memory.
+  CHECK(turned("shfl.sync.bfly.b32 %r8|%p1, %r1, 1, 31, -1;").find("nothing says") != std::string::npos);
+}
+
+TEST_CASE("lanes that wait for each other see what was written in their warp") {
+  Values<std::uint32_t> const in(std::vector<std::uint32_t>(32, 1)), out(std::vector<std::uint32_t>(32));
+  auto const turned = [&](std::string const& meet) {
+    run(kernel("st.global.u32 [%rd1], %r1;\n" + meet +
+               "\nld.global.u32 %r2, [%rd1+0];\nxor.b32 %r4, %r1, 1;\n"
+               "mul.wide.u32 %rd4, %r4, 4;\nsub.s64 %rd5, %rd1, %rd3;\nadd.s64 %rd5, %rd5, %rd4;\n"
+               "ld.global.u32 %r2, [%rd5];\nst.global.u32 [%rd2], %r2;"),
+        in.data(), out.data());
+    return found();
+  };
+  CHECK(turned("bar.warp.sync -1;") == "");
+  CHECK(out[0] == 1);
+  CHECK(turned("").find("nothing says who comes first") != std::string::npos);
+}
+
+TEST_CASE("blocks that write and read the same are found, but for atomic operations") {
+  Values<std::uint32_t> const in({0, 0}), out({0, 0});
+  run(kernel("st.global.u32 [%rd1], 1;"), in.data(), out.data(), 1, 2);
+  CHECK(found().find("in another block") != std::string::npos);
+  run(kernel("atom.global.add.u32 %r2, [%rd1], 1;"), out.data(), in.data(), 1, 2);
+  CHECK(found() == "");
+  CHECK(out[0] == 2);
+}
+
+TEST_CASE("what is not written is not read, where nothing is nothing lies, and what is undefined ends the program") {
+  Values<std::uint32_t> const in(std::vector<std::uint32_t>(32, 1)), out(std::vector<std::uint32_t>(32));
+  auto const shared = ".shared .align 4 .b8 s[16];\n"s;
+  run(kernel("ld.shared.u32 %r2, [s];", shared), in.data(), out.data(), 1);
+  CHECK(found().find("before it is written") != std::string::npos);
+
+  check_death("there is no device memory where 4 bytes are read", kernel("ld.global.u32 %r2, [%rd1+4];"), in.data(),
+              out.data());
+  check_death("there is no device memory where 4 bytes are written", kernel("st.u32 [0], %r1;"), in.data(), out.data());
+  check_death("an address of 16 bytes is not aligned", kernel("ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd1];"),
+              in.data(), out.data());
+  check_death("a shared variable has an end before", kernel("st.shared.u32 [s+16], %r1;", shared), in.data(),
+              out.data());
+  check_death("it traps", kernel("trap;"), in.data(), out.data());
+  check_death("threads wait for others that do not come",
+              kernel("setp.lt.u32 %p1, %r1, 7;\n@%p1 bra $L1;\nbar.warp.sync -1;\n$L1:\nbar.sync 0;"), in.data(),
+              out.data());
+  check_death("unheard.of is not known", kernel("unheard.of;"), in.data(), out.data());
+}
+
+TEST_CASE("threads that meet at two places, and those that have returned, are found") {
+  Values<std::uint32_t> const in(std::vector<std::uint32_t>(32)), out(std::vector<std::uint32_t>(32));
+  run(kernel("setp.lt.u32 %p1, %r1, 7;\n@%p1 bra $L1;\nbar.sync 0;\nbra $L2;\n$L1:\nbar.sync 0;\n$L2:"), in.data(),
+      out.data());
+  CHECK(found().find("threads of a block meet at line ") != std::string::npos);
+  run(kernel("setp.lt.u32 %p1, %r1, 7;\n@%p1 ret;\nbar.sync 0;"), in.data(), out.data());
+  CHECK(found().find("some threads of a block have returned") != std::string::npos);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// A module of PTX, read: what NVIDIA's manual of the "Parallel Thread Execution ISA" calls so.
+namespace ptx {
+
+enum class Type : std::uint8_t { none, pred, b8, b16, b32, b64, u8, u16, u32, u64, s8, s16, s32, s64, f32, f64 };
+
+[[nodiscard]] constexpr std::size_t size_of(Type type) noexcept {
+  switch (type) {
+    case Type::none:
+      return 0;
+    case Type::pred:
+    case Type::b8:
+    case Type::u8:
+    case Type::s8:
+      return 1;
+    case Type::b16:
+    case Type::u16:
+    case Type::s16:
+      return 2;
+    case Type::b32:
+    case Type::u32:
+    case Type::s32:
+    case Type::f32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+struct Operand {
+  enum class Kind : std::uint8_t {
+    none,
+    reg,      // the register of that index
+    value,    // a literal, or the address of a variable that all threads share
+    local,    // the address, that far into the function's frame
+    formal,   // the address of the parameter of that index
+    special,  // such as %tid.x, by index
+  };
+  Kind kind = Kind::none;
+  std::int32_t index = 0;
+  std::uint64_t value = 0;  // of a formal: bytes beyond it
+};
+
+enum class Special : std::int32_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge,
+};
+
+enum class Op : std::uint8_t {
+  unknown,
+  abs,
+  add,
+  addc,
+  and_,
+  atom,
+  bar,
+  bar_red,
+  bar_warp,
+  bfe,
+  bfi,
+  bmsk,
+  bra,
+  brev,
+  call,
+  clz,
+  copysign,
+  cvt,
+  cvta,
+  div,
+  ex2,
+  exit,
+  fma,
+  ld,
+  lg2,
+  mad,
+  madc,
+  max,
+  membar,
+  min,
+  mov,
+  mul,
+  nanosleep,
+  neg,
+  not_,
+  or_,
+  popc,
+  prmt,
+  rcp,
+  rem,
+  ret,
+  rsqrt,
+  selp,
+  setp,
+  shfl,
+  shl,
+  shr,
+  sqrt,
+  st,
+  sub,
+  subc,
+  trap,
+  vote,
+  xor_,
+};
+
+enum class Space : std::uint8_t { generic, global, shared, local, param, constant };
+/// The modifier that decides what an instruction does, of those that its operation can have.
+enum class Mode : std::uint8_t {
+  none,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,
+  num,
+  nan,
+  low,
+  high,
+  wide,
+  up,
+  down,
+  bfly,
+  idx,
+  ballot,
+  any,
+  all,
+  add,
+  min,
+  max,
+  exch,
+  cas,
+  and_,
+  or_,
+  xor_,
+  inc,
+};
+enum class Rounding : std::uint8_t { none, nearest, zero, down, up };
+
+struct Function;
+
+struct Instruction {
+  Op op = Op::unknown;
+  Type type = Type::none, from = Type::none;  // of the result, and of what is converted
+  Mode mode = Mode::none;
+  Rounding rounding = Rounding::none;
+  Space space = Space::generic;
+  bool guard_not = false, carries = false, saturates = false, integral = false, takes_apart = false;
+  bool synchronises = false;  // a volatile, relaxed, acquiring, releasing or L2-only access
+  std::uint8_t width = 1;     // of a vector
+  std::int32_t guard = -1;    // the register
+  std::int32_t target = -1;   // of a branch
+  std::int32_t call = -1;     // among the function's calls
+  Operand to[4], from_operands[5];
+  Operand also_to;                   // the predicate behind "|"
+  std::uint32_t line = 0, file = 0;  // of the source, or of the PTX
+};
+
+struct Call {
+  std::string callee;
+  Function const* function = nullptr;
+  std::vector<Operand> results, arguments;  // where they lie
+};
+
+struct Parameter {
+  std::string name;
+  std::size_t bytes = 0, alignment = 1, at = 0;
+};
+
+struct SharedVariable {
+  std::size_t at, bytes;
+};
+
+struct Module;
+
+struct Function {
+  Module const* module = nullptr;
+  std::string name;
+  bool is_entry = false, has_body = false;
+  std::vector<Parameter> results, parameters;  // formals are numbered in this order
+  std::size_t parameter_bytes = 0, registers = 0, local_bytes = 0;
+  std::vector<Instruction> code;
+  std::vector<Call> calls;
+  std::vector<SharedVariable> shared;  // that it names
+};
+
+struct Global {
+  std::byte* begin;
+  std::size_t bytes;
+};
+
+struct Module {
+  std::map<std::string, std::unique_ptr<Function>> functions;
+  std::vector<Global> globals;
+  std::vector<std::unique_ptr<std::byte[]>> memory;
+  std::vector<std::string> files;  // of the source
+};
+
+}  // namespace ptx
