@@ -75,6 +75,7 @@ ptx::Function const& kernel_of(void const* host) {
 struct AtEnd {
   AtEnd() {
     cuda_emulation::driver = 13000;
+    static_cast<void>(ptx::Findings::instance());  // so that they outlive what is done at the end
     std::atexit([] {
       if (!ptx::Findings::instance().any()) return;
       std::fflush(nullptr);

@@ -2,10 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/kernel/detail/device_segment_plan.cuh>
 #include <lockstep/kernel/detail/embedding_kernels.cuh>
+#include <lockstep/kernel/detail/embedding_sums.cuh>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/fused_embedding.hpp>
 
@@ -37,12 +39,13 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
     using Sum = Accumulate<T>;
     auto const slots = inputs.assembly.layout.slots, width = out.extent[1];
     auto const name = "kernel::FusedEmbedding::forward";
-    if (inputs.norm == Norm::none)
-      detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots<T, Sum>, inputs, width,
-                     out.data);
-    else
-      detail::launch(name, stream, slots * Index{detail::warp}, detail::embed_normalized_slots<T, Sum>, inputs, width,
-                     out.data);
+    with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+      auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
+      detail::launch(
+          name, stream, shares.threads(slots),
+          inputs.norm == Norm::none ? detail::embed_slots<Here, T, Sum> : detail::embed_normalized_slots<Here, T, Sum>,
+          inputs, width, shares, out.data);
+    });
   }
 
   template <class T>
@@ -67,12 +70,17 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
       bool const writes = dx.data || std::any_of(targets.dense, targets.dense + inputs.first_part[assembly.count],
                                                  [](auto const& target) { return target.data != nullptr; });
       if (writes)
-        detail::launch(name, stream, slots * detail::mask_groups(width), detail::embed_slots_backward<T, Sum>, inputs,
-                       targets, width, dy.data, dx.data);
+        with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+          auto const shares = detail::SlotShares::of<Here>(slots, width, inputs.norm);
+          detail::launch(name, stream, shares.threads(slots), detail::embed_slots_backward<Here, T, Sum>, inputs,
+                         targets, width, shares, dy.data, dx.data);
+        });
     } else {
       auto const chunks = detail::norm_chunks(slots);
-      detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<T, Sum>, inputs,
-                     targets, width, dy.data, dx.data, memory);
+      with_neighbours<T>(inputs, width, [&]<class Here>(std::type_identity<Here>) {
+        detail::launch(name, stream, chunks * detail::warp, detail::embed_normalized_slots_backward<Here, T, Sum>,
+                       inputs, targets, width, dy.data, dx.data, memory);
+      });
       auto const sum = [&](Sum const* of_chunks, typename Gradients<Sum>::Target target) {
         if (target.data)
           detail::sum_columns<Sum, 1>(name, stream, chunks, width, detail::OfChunk<Sum, 1>{of_chunks, chunks, width},
@@ -143,6 +151,20 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
 
  private:
   static constexpr Index most_blocks = 1024;  // for rows of several chunks, of which most batches have few
+
+  /// f(which channels a thread takes): those of a block of random bits where there is dropout, otherwise as many as one
+  /// access writes, so that those of a warp lie side by side; unless a norm's lanes can keep all of theirs only so.
+  template <class T, class F>
+  static void with_neighbours(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
+    using Written = detail::NeighboursOf<T>;
+    using Masked = detail::MaskedNeighbours;
+    bool const keeps_only_masked = inputs.norm != Norm::none && width > detail::channels_per_warp<Written> &&
+                                   width <= detail::channels_per_warp<Masked>;
+    if (inputs.mask.active() || keeps_only_masked)
+      f(std::type_identity<Masked>{});
+    else
+      f(std::type_identity<Written>{});
+  }
 
   template <class T>
   static void zero_padding(Stream stream, Inputs<T> const& inputs, Gradients<T> const& targets, int segment,

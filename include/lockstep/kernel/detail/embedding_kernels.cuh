@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-#include <lockstep/kernel/detail/device_segment_plan.cuh>
 #include <lockstep/kernel/detail/launch.cuh>
 #include <lockstep/kernel/detail/mask_bits.cuh>
 #include <lockstep/kernel/detail/neighbours.cuh>
 #include <lockstep/kernel/detail/product.cuh>
-#include <lockstep/kernel/detail/sum_columns.cuh>
 #include <lockstep/kernel/detail/warp.cuh>
 #include <lockstep/kernel/embedding_gradients.hpp>
 #include <lockstep/kernel/embedding_inputs.hpp>
@@ -19,46 +18,67 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// Channels that the lanes of a warp take at once.
-inline constexpr Index channels_per_warp = Index{warp} * MaskedNeighbours::size;
+template <class Here>
+inline constexpr Index channels_per_warp = Index{warp} * Here::size;
 
 /// A slot, seen by one thread: which token it is, and how its channels come about. A thread takes the channels that a
-/// block of random bits is for.
-template <class T>
+/// block of random bits is for, or, without dropout, those that it writes at once. Where a slot's token stands, which
+/// takes some divisions, one lane of a warp finds out for the others: each lane for a slot of its own.
+template <class T, class Neighbouring>
 struct EmbeddingSlot {
   using Inputs = EmbeddingInputs<T, CudaSpace>;
-  using Here = MaskedNeighbours;
-  using Channels = Here::Values<T>;
+  using Here = Neighbouring;
+  using Channels = typename Here::template Values<T>;
 
   Inputs const& in;
-  Index width, slot, row, token;
+  Index width, slot;
   bool is_token;
-  typename Assembly<CudaSpace>::Place place{0, 0};
+  int segment = 0;
+  Index position = 0, entry = 0;  // of its row of positions, and of its segment's parts
+  Index row, token;               // for dropout
 
   __device__ EmbeddingSlot(Inputs const& inputs, Index channels, Index at)
       : in(inputs),
         width(channels),
         slot(at),
+        is_token(false),
         row(inputs.assembly.layout.row_of(at)),
-        token(at - inputs.assembly.layout.start(row)),
-        is_token(token < inputs.assembly.layout.tokens(row)) {
-    if (is_token) place = in.assembly.place(row, token);
+        token(at - inputs.assembly.layout.start(row)) {
+    is_token = token < in.assembly.layout.tokens(row);
+    if (!is_token) return;
+    auto const place = in.assembly.place(row, token);
+    segment = place.segment;
+    position = in.counted == Counted::tokens ? token : place.step;
+    entry = in.assembly.entry(row, place);
+  }
+  /// The slot `at`, as that lane of the warp has found it; all lanes ask.
+  [[nodiscard]] __device__ EmbeddingSlot of_lane(int source, Index at) const {
+    auto other = *this;
+    other.slot = at;
+    other.segment = __shfl_sync(~0u, is_token ? segment : -1, source);
+    other.is_token = other.segment >= 0;
+    other.position = __shfl_sync(~0u, position, source);
+    other.entry = __shfl_sync(~0u, entry, source);
+    if (in.mask.active()) {
+      other.row = __shfl_sync(~0u, row, source);
+      other.token = __shfl_sync(~0u, token, source);
+    }
+    return other;
   }
 
   /// Whether a lane of a warp has more channels than it keeps, and makes them again for each pass.
-  [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp; }
-  [[nodiscard]] __device__ Index position() const { return in.counted == Counted::tokens ? token : place.step; }
+  [[nodiscard]] __device__ bool is_wide() const { return width > channels_per_warp<Here>; }
 
   /// The token before normalisation. An id outside its table gives nan: nobody waits for the device to ask.
   __device__ void sum_of_parts(Here const& here, Channels& x) const {
-    auto const entry = in.assembly.entry(row, place);
-    bool valid = true, empty = true;
+    bool valid = true;
+    for (auto& value : x) value = T(-0.0);  // to which everything is added as it is, zeros with their signs, too
     auto const add = [&](T const* from) {
       Channels y;
       here.load(from, y);
-      for (int j = 0; j < here.size; ++j) x[j] = empty ? y[j] : x[j] + y[j];
-      empty = false;
+      for (int j = 0; j < here.size; ++j) x[j] += y[j];
     };
-    for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
+    for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p) {
       auto const& part = in.parts[p];
       Index const index = part.is_table ? static_cast<Index>(part.ids[entry]) : entry;
       if (index >= 0 && index < part.rows.extent[0])
@@ -69,12 +89,12 @@ struct EmbeddingSlot {
     if (in.scale != T(1))
       for (auto& value : x) value = product(value, in.scale);
     if (in.position.data) {
-      if (position() < in.position.extent[0])
-        add(in.position.data + position() * width);
+      if (position < in.position.extent[0])
+        add(in.position.data + position * width);
       else
         valid = false;
     }
-    if (in.type.data) add(in.type.data + place.segment * width);
+    if (in.type.data) add(in.type.data + segment * width);
     if (!valid)
       for (auto& value : x) value = std::numeric_limits<T>::quiet_NaN();
   }
@@ -96,8 +116,7 @@ struct EmbeddingSlot {
   __device__ void put_gradient(Here const& here, Channels const& d, T* dx,
                                EmbeddingGradients<T, CudaSpace> const& targets) const {
     if (dx) here.store(d, dx + slot * width);
-    auto const entry = in.assembly.entry(row, place);
-    for (int p = in.first_part[place.segment]; p < in.first_part[place.segment + 1]; ++p) {
+    for (int p = in.first_part[segment]; p < in.first_part[segment + 1]; ++p) {
       auto const target = targets.dense[p];
       if (!target.data) continue;
       Channels scaled;
@@ -109,26 +128,29 @@ struct EmbeddingSlot {
 
 /// Mean and reciprocal deviation of a token, by a whole warp; and, of its gradients times the weight, what the norm's
 /// backward takes away from each. Leaves in x the channels of a lane, where those are all that it has.
-template <class T>
+template <class T, class Here>
 struct TokenMoments {
+  using Slot = EmbeddingSlot<T, Here>;
+  using Channels = typename Slot::Channels;
+
   T mean = 0, reciprocal = 1, gradient = 0, projection = 0;
 
   TokenMoments() = default;
-  __device__ TokenMoments(EmbeddingSlot<T> const& slot, typename EmbeddingSlot<T>::Channels& x) {
+  __device__ TokenMoments(Slot const& slot, Channels& x) {
     auto const count = static_cast<T>(slot.width);
     bool const centred = slot.in.norm == Norm::layer;
     if (centred) {
       T sum = 0;
-      for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
-        MaskedNeighbours const here(first, slot.width);
+      for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
+        Here const here(first, slot.width);
         slot.sum_of_parts(here, x);
         for (int j = 0; j < here.size; ++j) sum += here.has(j) ? x[j] : T{0};
       }
       mean = warp_sum(sum) / count;
     }
     T squares = 0;
-    for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
-      MaskedNeighbours const here(first, slot.width);
+    for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
+      Here const here(first, slot.width);
       if (!centred || slot.is_wide()) slot.sum_of_parts(here, x);
       for (int j = 0; j < here.size; ++j)
         if (here.has(j)) squares += (x[j] - mean) * (x[j] - mean);
@@ -136,12 +158,11 @@ struct TokenMoments {
     reciprocal = 1 / std::sqrt(warp_sum(squares) / count + slot.in.epsilon);
   }
   template <class Stored>
-  __device__ TokenMoments(EmbeddingSlot<T> const& slot, typename EmbeddingSlot<T>::Channels& x, Stored const* dy)
-      : TokenMoments(slot, x) {
+  __device__ TokenMoments(Slot const& slot, Channels& x, Stored const* dy) : TokenMoments(slot, x) {
     auto const count = static_cast<T>(slot.width);
-    typename EmbeddingSlot<T>::Channels d, weight;
-    for (auto first = lane() * MaskedNeighbours::size; first < slot.width; first += channels_per_warp) {
-      MaskedNeighbours const here(first, slot.width);
+    Channels d, weight;
+    for (auto first = lane() * Here::size; first < slot.width; first += channels_per_warp<Here>) {
+      Here const here(first, slot.width);
       slot.load_gradient(dy, here, d);
       if (slot.is_wide()) slot.sum_of_parts(here, x);
       here.load(slot.in.weight.data, weight);
@@ -167,31 +188,62 @@ struct TokenMoments {
   }
 };
 
-/// A thread takes some channels of a slot.
-template <class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
-  auto const groups = mask_groups(width);
-  for (auto i = grid_thread(); i < in.assembly.layout.slots * groups; i += grid_threads()) {
-    EmbeddingSlot<T> const slot(in, width, i / groups);
-    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
-    typename EmbeddingSlot<T>::Channels x = {};
-    if (slot.is_token) {
-      slot.sum_of_parts(here, x);
-      slot.drop(here, x);
+/// How the slots are shared out: each warp takes `together` of them, one after the other or, where `lanes` of its lanes
+/// suffice for a slot, several at once. Both are powers of two.
+struct SlotShares {
+  int lanes, together;
+
+  template <class Here>
+  [[nodiscard]] static SlotShares of(Index slots, Index width, Norm norm) noexcept {
+    constexpr Index busy = 8192;  // warps that a large device has at once
+    auto const groups = std::clamp<Index>((width + Here::size - 1) / Here::size, 1, warp);
+    auto const lanes = norm == Norm::none ? std::bit_ceil(static_cast<unsigned>(groups)) : warp;
+    auto const together = std::bit_floor(static_cast<unsigned>(std::clamp<Index>(slots / busy, 1, warp)));
+    return {static_cast<int>(lanes), static_cast<int>(std::max(together, warp / lanes))};
+  }
+  [[nodiscard]] Index threads(Index slots) const noexcept { return (slots + together - 1) / together * Index{warp}; }
+};
+
+/// f(slot, the first of this lane's channels in it) for each slot that this lane has a part in.
+template <class Here, class T, class F>
+__device__ void for_slots(EmbeddingInputs<T, CudaSpace> const& in, Index width, SlotShares shares, F const& f) {
+  auto const slots = in.assembly.layout.slots;
+  auto const at_once = static_cast<int>(warp) / shares.lanes, own = static_cast<int>(lane()) / shares.lanes;
+  auto const first = static_cast<int>(lane()) % shares.lanes * Here::size;
+  for (auto begin = grid_warp() * shares.together; begin < slots; begin += grid_warps() * shares.together) {
+    auto const count = static_cast<int>(min(Index{shares.together}, slots - begin));
+    EmbeddingSlot<T, Here> const of_this_lane(in, width, min(begin + lane(), slots - 1));
+    for (int k = 0; k < count; k += at_once) {
+      auto const slot = of_this_lane.of_lane(min(k + own, count - 1), begin + k + own);
+      if (k + own < count) f(slot, first);
     }
-    here.put(x, out + slot.slot * width);
   }
 }
 
-/// The same with a norm: a warp takes a slot.
-template <class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, Stored* out) {
-  for (auto at = grid_warp(); at < in.assembly.layout.slots; at += grid_warps()) {
-    EmbeddingSlot<T> const slot(in, width, at);
-    typename EmbeddingSlot<T>::Channels x = {}, factors;
-    TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, x) : TokenMoments<T>();
-    for (auto first = lane() * MaskedNeighbours::size; first < width; first += channels_per_warp) {
-      MaskedNeighbours const here(first, width);
+template <class Here, class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void embed_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares, Stored* out) {
+  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
+    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
+      Here const here(first, width);
+      typename EmbeddingSlot<T, Here>::Channels x = {};
+      if (slot.is_token) {
+        slot.sum_of_parts(here, x);
+        slot.drop(here, x);
+      }
+      here.put(x, out + slot.slot * width);
+    }
+  });
+}
+
+/// The same with a norm, by all lanes of a warp.
+template <class Here, class Stored, class T>
+LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> in, Index width, SlotShares shares,
+                                                 Stored* out) {
+  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
+    typename EmbeddingSlot<T, Here>::Channels x = {}, factors;
+    auto const moments = slot.is_token ? TokenMoments<T, Here>(slot, x) : TokenMoments<T, Here>();
+    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
+      Here const here(first, width);
       if (slot.is_token) {
         if (slot.is_wide()) slot.sum_of_parts(here, x);
         here.load(in.weight.data, factors);
@@ -202,25 +254,25 @@ LOCKSTEP_CUDA_KERNEL void embed_normalized_slots(EmbeddingInputs<T, CudaSpace> i
         }
         slot.drop(here, x);
       }
-      here.put(x, out + at * width);
+      here.put(x, out + slot.slot * width);
     }
-  }
+  });
 }
 
-/// A thread takes some channels of a slot: their gradients, to dx and to dense parts.
-template <class Stored, class T>
+/// Gradients of the channels, to dx and to dense parts.
+template <class Here, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
-                                               EmbeddingGradients<T, CudaSpace> targets, Index width, Stored const* dy,
-                                               T* dx) {
-  auto const groups = mask_groups(width);
-  for (auto i = grid_thread(); i < in.assembly.layout.slots * groups; i += grid_threads()) {
-    EmbeddingSlot<T> const slot(in, width, i / groups);
-    if (!slot.is_token) continue;
-    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
-    typename EmbeddingSlot<T>::Channels d;
-    slot.load_gradient(dy, here, d);
-    slot.put_gradient(here, d, dx, targets);
-  }
+                                               EmbeddingGradients<T, CudaSpace> targets, Index width, SlotShares shares,
+                                               Stored const* dy, T* dx) {
+  for_slots<Here>(in, width, shares, [&](EmbeddingSlot<T, Here> const& slot, Index begin) {
+    if (!slot.is_token) return;
+    for (auto first = begin; first < width; first += channels_per_warp<Here>) {
+      Here const here(first, width);
+      typename EmbeddingSlot<T, Here>::Channels d;
+      slot.load_gradient(dy, here, d);
+      slot.put_gradient(here, d, dx, targets);
+    }
+  });
 }
 
 /// Slots that a warp takes in the backward of a norm: no more than it has lanes, and of their number alone.
@@ -231,7 +283,7 @@ LOCKSTEP_CUDA_KERNEL void embed_slots_backward(EmbeddingInputs<T, CudaSpace> in,
 
 /// The same with a norm: a warp takes a chunk of slots, and leaves the sums over them for the weight and, after those
 /// of all chunks, for the bias.
-template <class Stored, class T>
+template <class Here, class Stored, class T>
 LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks that a multiprocessor has registers for
     embed_normalized_slots_backward(EmbeddingInputs<T, CudaSpace> in, EmbeddingGradients<T, CudaSpace> targets,
                                     Index width, Stored const* dy, T* dx, T* sums) {
@@ -239,20 +291,21 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
   for (auto chunk = grid_warp(); chunk < chunks; chunk += grid_warps()) {
     auto const begin = chunk * slots_per_warp(slots);
     auto const count = static_cast<int>(min(slots - begin, slots_per_warp(slots)));
-    TokenMoments<T> of_this_lane;
+    EmbeddingSlot<T, Here> const slot_of_this_lane(in, width, min(begin + lane(), slots - 1));
+    TokenMoments<T, Here> of_this_lane;
     for (int k = 0; k < count; ++k) {
-      EmbeddingSlot<T> const slot(in, width, begin + k);
-      typename EmbeddingSlot<T>::Channels x = {};
-      TokenMoments<T> const moments = slot.is_token ? TokenMoments<T>(slot, x, dy) : TokenMoments<T>();
+      auto const slot = slot_of_this_lane.of_lane(k, begin + k);
+      typename EmbeddingSlot<T, Here>::Channels x = {};
+      auto const moments = slot.is_token ? TokenMoments<T, Here>(slot, x, dy) : TokenMoments<T, Here>();
       if (k == static_cast<int>(lane())) of_this_lane = moments;
     }
-    for (Index group = 0; group < width; group += channels_per_warp) {
-      MaskedNeighbours const here(group + lane() * MaskedNeighbours::size, width);
-      typename EmbeddingSlot<T>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
+    for (Index group = 0; group < width; group += channels_per_warp<Here>) {
+      Here const here(group + lane() * Here::size, width);
+      typename EmbeddingSlot<T, Here>::Channels x = {}, d, weight, of_weight = {}, of_bias = {};
       here.load(in.weight.data, weight);
       for (int k = 0; k < count; ++k) {
         auto const moments = of_this_lane.of_lane(k);
-        EmbeddingSlot<T> const slot(in, width, begin + k);
+        auto const slot = slot_of_this_lane.of_lane(k, begin + k);
         if (!slot.is_token) continue;
         slot.load_gradient(dy, here, d);
         slot.sum_of_parts(here, x);
@@ -267,98 +320,6 @@ LOCKSTEP_CUDA_KERNEL void __launch_bounds__(threads_per_block, 2)  // blocks tha
       here.store(of_weight, sums + chunk * width);
       here.store(of_bias, sums + (chunks + chunk) * width);
     }
-  }
-}
-
-/// A term of the sum over slots for the gradients of types, [segments, width] as if it were one row.
-template <class Stored, class T>
-struct OfType {
-  Assembly<CudaSpace> assembly;
-  Index width;
-  Stored const* d;
-
-  __device__ void operator()(Index slot, Index column, T (&sums)[1]) const {
-    auto const row = assembly.layout.row_of(slot), token = slot - assembly.layout.start(row);
-    if (token >= assembly.layout.tokens(row) || assembly.place(row, token).segment != column / width) return;
-    sums[0] += static_cast<T>(d[slot * width + column % width]);
-  }
-};
-
-/// A term of the sum over sequences for the gradients of positions, [positions, width] as if it were one row, where
-/// tokens are counted.
-template <class Stored, class T>
-struct OfPosition {
-  SequenceLayout<CudaSpace> layout;
-  Index width;
-  Stored const* d;
-
-  __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
-    auto const at = layout.start(row) * width + column;
-    sums[0] += column < layout.tokens(row) * width ? static_cast<T>(d[at]) : T{0};
-  }
-};
-/// The same where steps are.
-template <class Stored, class T>
-struct OfStep {
-  Assembly<CudaSpace> assembly;
-  Index width;
-  Stored const* d;
-
-  __device__ void operator()(Index row, Index column, T (&sums)[1]) const {
-    auto const step = column / width, c = column % width, start = assembly.layout.start(row);
-    for (int segment = 0; segment < assembly.count; ++segment)
-      if (step < assembly.segments[segment].tokens(row))
-        sums[0] += static_cast<T>(d[(start + assembly.token(row, {segment, step})) * width + c]);
-  }
-};
-
-template <class T>
-LOCKSTEP_CUDA_KERNEL void zero_padding(SequenceLayout<CudaSpace> layout, Index width, T* x) {
-  for (auto i = grid_thread(); i < layout.slots * width; i += grid_threads())
-    if (!layout.is_token(i / width)) x[i] = 0;
-}
-
-/// A warp takes a chunk, a lane some channels: the sum of its slots' dx, in order. The only chunk of a row is the row's
-/// gradient.
-template <class Stored, class T>
-LOCKSTEP_CUDA_KERNEL void sum_chunks(std::uint32_t const* order, std::uint32_t const* begin,
-                                     std::uint32_t const* chunk_row, std::uint32_t const* first,
-                                     std::int32_t const* rows, SegmentCount const* total, Index width, Stored const* dx,
-                                     T* partial, T* gradient, Write write) {
-  using Here = NeighboursOf<T>;
-  for (auto c = grid_warp(); c < total->chunks; c += grid_warps()) {
-    auto const row = chunk_row[c];
-    bool const whole = first[row + 1] - first[row] == 1;
-    auto* const to = whole ? gradient + rows[row] * width : partial + c * width;
-    auto const from = begin[c], end = begin[c + 1];
-    for (auto k = lane() * Here::size; k < width; k += warp * Here::size) {
-      Here const here(k, width);
-      typename Here::template Values<T> sums = {}, x;
-      for (auto i = from; i < end; ++i) {
-        here.load_as(dx + order[i] * width, x);
-        for (int j = 0; j < here.size; ++j) sums[j] += x[j];
-      }
-      here.put(sums, to, whole ? write : Write::overwrite);
-    }
-  }
-}
-/// A block takes 32 channels of a row of several chunks, 8 threads a channel: their sums, in order.
-template <class T>
-LOCKSTEP_CUDA_KERNEL void sum_rows_of_chunks(std::uint32_t const* several, std::uint32_t const* first,
-                                             std::int32_t const* rows, SegmentCount const* total, Index width,
-                                             T const* partial, T* gradient, Write write) {
-  auto const k = Index{blockIdx.y} * warp + lane();
-  for (auto i = Index{blockIdx.x}; i < total->several; i += gridDim.x) {
-    auto const row = several[i];
-    Index const end = first[row + 1];
-    T sum = 0;
-    if (k < width)
-      for (auto c = first[row] + Index{threadIdx.x} / warp; c < end; c += warps_per_block)
-        sum += partial[c * width + k];
-    sum = sum_of_column(sum);
-    if (threadIdx.x >= warp || k >= width) continue;
-    auto& to = gradient[rows[row] * width + k];
-    to = write == Write::add ? to + sum : sum;
   }
 }
 
