@@ -77,6 +77,7 @@ struct AtEnd {
     cuda_emulation::driver = 13000;
     static_cast<void>(ptx::Findings::instance());  // so that they outlive what is done at the end
     std::atexit([] {
+      ptx::Counts::instance().write();
       if (!ptx::Findings::instance().any()) return;
       std::fflush(nullptr);
       std::_Exit(66);

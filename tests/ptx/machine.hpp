@@ -55,12 +55,18 @@ class Machine {
       }
       for (std::uint32_t begin = 0; begin < count_; begin += 32) progress |= meet_warp(begin);
       auto const waiting = in(State::at_barrier), done = in(State::done);
-      if (done == count_) return;
+      if (done == count_) return count();
       if (waiting + done == count_)
         meet_block(waiting);
       else if (!progress)
         fail_of_waiting();
     }
+  }
+  void count() const {
+    if (!Counts::instance().wanted()) return;
+    std::uint64_t steps = 0;
+    for (std::uint32_t i = 0; i < count_; ++i) steps += threads_[i]->steps();
+    Counts::instance().end_block(block_.kernel->name, steps, [&](auto const& each) { return block_.place(each); });
   }
   [[nodiscard]] std::uint32_t in(State state) const {
     return static_cast<std::uint32_t>(std::count_if(threads_.begin(), threads_.begin() + count_,

@@ -262,3 +262,23 @@ TEST_CASE("threads that meet at two places, and those that have returned, are fo
   run(kernel("setp.lt.u32 %p1, %r1, 7;\n@%p1 ret;\nbar.sync 0;"), in.data(), out.data());
   CHECK(found().find("some threads of a block have returned") != std::string::npos);
 }
+
+TEST_CASE("what an access moves is counted, beside the least that would do") {
+  ptx::Counts counts(nullptr);
+  ptx::Instruction load, store;
+  load.op = ptx::Op::ld;
+  store.op = ptx::Op::st;
+  for (std::uint64_t lane = 0; lane < 32; ++lane) {
+    counts.note(0, load, 0, 4096 + 32 * lane, 16, false);  // half of each sector
+    counts.note(0, load, 1, 4096, 4, false);               // all the same
+    counts.note(0, store, 0, 4096 + 128 * lane, 4, true);  // all in one bank
+    counts.note(1, store, 0, 4096 + 4 * lane, 4, true);    // each in its own
+    counts.note(2, store, 0, 4096 + 16 * lane, 16, true);  // a quarter of a warp at a time
+  }
+  counts.end_block("k", 7, [](ptx::Instruction const& at) { return at.op == ptx::Op::ld ? "a" : "b"; });
+  CHECK(counts.text() ==
+        "kernel\tplace\taccess\ttimes\tlanes\tpieces\tleast pieces\n"
+        "k\ta\tglobal read\t2\t64\t33\t17\n"
+        "k\tb\tshared write\t3\t96\t37\t6\n"
+        "k\t\tinstructions\t7\n");
+}

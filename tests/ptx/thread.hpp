@@ -2,12 +2,14 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "accesses.hpp"
 #include "arithmetic.hpp"
+#include "counts.hpp"
 
 namespace ptx {
 
@@ -39,6 +41,7 @@ class Thread {
   enum class State : std::uint8_t { ready, at_barrier, at_warp, done };
 
   [[nodiscard]] State state() const noexcept { return state_; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
   [[nodiscard]] Instruction const& instruction() const {
     auto const& frame = frames_.back();
     return frame.function->code[frame.next];
@@ -49,6 +52,7 @@ class Thread {
     number_ = number;
     block_meetings_ = warp_meetings_ = 0;
     steps_ = 0;
+    times_.clear();
     frames_.clear();
     enter(*block.kernel, stack_.get());
     auto* formal = frames_.back().formals;
@@ -275,6 +279,8 @@ class Thread {
                    (earlier.block == by.block ? ", and nothing says who comes first" : " in another block"));
     };
     auto const& arena = SharedArena::instance();
+    if (auto& counts = Counts::instance(); counts.wanted())
+      counts.note(number_ / 32, how, times_[&how]++, at, bytes, within(arena.memory, arena.most));
     if (within(arena.memory, arena.most)) {
       auto const offset = static_cast<std::size_t>(memory - arena.memory);
       auto const& shared = block_->kernel->shared;
@@ -356,6 +362,7 @@ class Thread {
   bool carry_ = false;
   std::uint32_t number_ = 0, block_meetings_ = 0, warp_meetings_ = 0;
   std::uint64_t steps_ = 0;
+  std::map<Instruction const*, std::uint32_t> times_;  // of accesses, where these are counted
 };
 
 }  // namespace ptx

@@ -152,18 +152,15 @@ struct FusedEmbedding<CudaSpace> : detail::OfSpace<CudaSpace> {
  private:
   static constexpr Index most_blocks = 1024;  // for rows of several chunks, of which most batches have few
 
-  /// f(which channels a thread takes): those of a block of random bits where there is dropout, otherwise as many as one
-  /// access writes, so that those of a warp lie side by side; unless a norm's lanes can keep all of theirs only so.
+  /// Without dropout, too, a thread takes the channels of a block of random bits where a norm's lanes can keep all of
+  /// theirs only so.
   template <class T, class F>
   static void with_neighbours(Inputs<Accumulate<T>> const& inputs, Index width, F const& f) {
-    using Written = detail::NeighboursOf<T>;
     using Masked = detail::MaskedNeighbours;
-    bool const keeps_only_masked = inputs.norm != Norm::none && width > detail::channels_per_warp<Written> &&
+    bool const keeps_only_masked = inputs.norm != Norm::none &&
+                                   width > detail::channels_per_warp<detail::NeighboursOf<T>> &&
                                    width <= detail::channels_per_warp<Masked>;
-    if (inputs.mask.active() || keeps_only_masked)
-      f(std::type_identity<Masked>{});
-    else
-      f(std::type_identity<Written>{});
+    keeps_only_masked ? f(std::type_identity<Masked>{}) : detail::with_neighbours<T>(inputs.mask, f);
   }
 
   template <class T>

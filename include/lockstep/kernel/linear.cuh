@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <type_traits>
 
 #include <lockstep/core/bfloat16.hpp>
 #include <lockstep/core/contract.hpp>
@@ -19,19 +20,20 @@ namespace detail {
 inline namespace LOCKSTEP_CUDA_ABI {
 
 /// y = dropout(f(h)), slope = dropout(f'(h)); h is slope, or y where slope is null. A thread takes the channels of a
-/// row that a block of random bits is for, where rows begin on multiples of them.
-template <class T, Activation activation>
+/// row that a block of random bits is for, where rows begin on multiples of them, or, without dropout, those that it
+/// writes at once.
+template <class Here, class T, Activation activation>
 LOCKSTEP_CUDA_KERNEL void activate_rows(RowDropout<CudaSpace> dropout, Index rows, Index width, T* y, T* slope) {
   using Sum = Accumulate<T>;
-  auto const groups = mask_groups(width);
+  auto const groups = groups_of<Here>(width);
   bool const drops = dropout.mask.active();
   auto const scale = drops ? static_cast<Sum>(dropout.mask.scale()) : Sum{1};  // a division
   for (auto i = grid_thread(); i < rows * groups; i += grid_threads()) {
     auto const row = i / groups;
-    MaskedNeighbours const here(i % groups * MaskedNeighbours::size, width);
+    Here const here(i % groups * Here::size, width);
     MaskBits bits(dropout.mask, drops ? static_cast<Index>(dropout.position(row)) : 0);
     auto const element = (drops ? static_cast<Index>(dropout.element(row, width, 0)) : 0) + here.first();
-    MaskedNeighbours::Values<Sum> values, slopes;
+    typename Here::template Values<Sum> values, slopes;
     here.load_as((slope ? slope : y) + row * width, values);
     for (int j = 0; j < here.size; ++j) {
       Sum const factor = !drops ? Sum{1} : bits.keeps(element + j) ? scale : Sum{0}, h = values[j];
@@ -72,11 +74,13 @@ struct Linear<CudaSpace> : detail::OfSpace<CudaSpace> {
     auto* const slopes = gelu ? slope.data : nullptr;
     forward(stream, x, weight, bias, slopes ? slope : y);
     if (activation == Activation::none && !dropout.mask.active()) return;
-    detail::launch("kernel::Linear::forward", stream, y.extent[0] * detail::mask_groups(y.extent[1]),
-                   gelu                             ? detail::activate_rows<T, Activation::gelu>
-                   : activation == Activation::relu ? detail::activate_rows<T, Activation::relu>
-                                                    : detail::activate_rows<T, Activation::none>,
-                   dropout, y.extent[0], y.extent[1], y.data, slopes);
+    detail::with_neighbours<T>(dropout.mask, [&]<class Here>(std::type_identity<Here>) {
+      detail::launch("kernel::Linear::forward", stream, y.extent[0] * detail::groups_of<Here>(y.extent[1]),
+                     gelu                             ? detail::activate_rows<Here, T, Activation::gelu>
+                     : activation == Activation::relu ? detail::activate_rows<Here, T, Activation::relu>
+                                                      : detail::activate_rows<Here, T, Activation::none>,
+                     dropout, y.extent[0], y.extent[1], y.data, slopes);
+    });
   }
 
   template <class T>

@@ -196,7 +196,7 @@ struct SlotShares {
   template <class Here>
   [[nodiscard]] static SlotShares of(Index slots, Index width, Norm norm) noexcept {
     constexpr Index busy = 8192;  // warps that a large device has at once
-    auto const groups = std::clamp<Index>((width + Here::size - 1) / Here::size, 1, warp);
+    auto const groups = std::clamp<Index>(groups_of<Here>(width), 1, warp);
     auto const lanes = norm == Norm::none ? std::bit_ceil(static_cast<unsigned>(groups)) : warp;
     auto const together = std::bit_floor(static_cast<unsigned>(std::clamp<Index>(slots / busy, 1, warp)));
     return {static_cast<int>(lanes), static_cast<int>(std::max(together, warp / lanes))};

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include <lockstep/core/index.hpp>
 #include <lockstep/kernel/detail/cuda_abi.cuh>
@@ -13,6 +14,11 @@ namespace lockstep::inline LOCKSTEP_ABI::kernel::detail {
 
 /// How many groups of neighbours that share a block of random bits a row has.
 [[nodiscard]] constexpr Index mask_groups(Index width) noexcept { return (width + 7) / 8; }
+/// The same for neighbours of any number.
+template <class Here>
+[[nodiscard]] constexpr Index groups_of(Index width) noexcept {
+  return (width + Here::size - 1) / Here::size;
+}
 
 inline namespace LOCKSTEP_CUDA_ABI {
 
@@ -42,4 +48,15 @@ class MaskBits {
 };
 
 }  // namespace LOCKSTEP_CUDA_ABI
+
+/// f(the neighbours that a thread takes): those of a block of random bits where there is dropout; otherwise as many as
+/// one access writes, so that those of a warp lie side by side.
+template <class T, class F>
+void with_neighbours(DropoutMask const& mask, F const& f) {
+  if (mask.active())
+    f(std::type_identity<MaskedNeighbours>{});
+  else
+    f(std::type_identity<NeighboursOf<T>>{});
+}
+
 }  // namespace lockstep::inline LOCKSTEP_ABI::kernel::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "program.hpp"
+
+/// What accesses and instructions cost a GPU, as far as it can be counted: written at the end, a line for each place of
+/// the source, to the file that PTX_COUNTS names.
+namespace ptx {
+
+class Counts {
+ public:
+  static Counts& instance() {
+    static auto& counts = *new Counts(std::getenv("PTX_COUNTS"));  // written when other static objects are gone
+    return counts;
+  }
+  explicit Counts(char const* path) : path_(path) {}
+  [[nodiscard]] bool wanted() const noexcept { return path_ != nullptr; }
+
+  /// The lanes of a warp access memory together where each does it for the same time since its block began.
+  void note(std::uint32_t warp, Instruction const& instruction, std::uint32_t time, std::uint64_t at, std::size_t bytes,
+            bool shared) {
+    auto& access = accesses_[{warp, &instruction, time}];
+    access.bytes = bytes;
+    access.shared = shared;
+    access.at.push_back(at);
+  }
+  /// A block of the kernel has ended; place(instruction) names where one stands.
+  template <class Place>
+  void end_block(std::string const& kernel, std::uint64_t steps, Place const& place) {
+    steps_[kernel] += steps;
+    for (auto const& [key, access] : accesses_) {
+      auto const& instruction = *std::get<1>(key);
+      auto& total =
+          totals_[{kernel, place(instruction),
+                   (access.shared ? "shared " : "global ") + std::string(instruction.op == Op::ld ? "read" : "write")}];
+      ++total.times;
+      total.lanes += access.at.size();
+      access.shared ? add_ways(total, access) : add_sectors(total, access);
+    }
+    accesses_.clear();
+  }
+
+  /// A line for each place, with tabs between what it says, and one for each kernel.
+  [[nodiscard]] std::string text() const {
+    std::string all = "kernel\tplace\taccess\ttimes\tlanes\tpieces\tleast pieces\n";
+    for (auto const& [key, total] : totals_) {
+      all += std::get<0>(key) + "\t" + std::get<1>(key) + "\t" + std::get<2>(key);
+      for (auto const number : {total.times, total.lanes, total.pieces, total.least})
+        all += "\t" + std::to_string(number);
+      all += "\n";
+    }
+    for (auto const& [kernel, steps] : steps_) all += kernel + "\t\tinstructions\t" + std::to_string(steps) + "\n";
+    return all;
+  }
+  void write() const {
+    if (steps_.empty()) return;  // a process that started this one, say
+    auto* const file = std::fopen(path_, "w");
+    if (!file) return;
+    std::fputs(text().c_str(), file);
+    std::fclose(file);
+  }
+
+ private:
+  struct Access {
+    std::size_t bytes = 0;
+    bool shared = false;
+    std::vector<std::uint64_t> at;
+  };
+  struct Total {
+    std::uint64_t times = 0, lanes = 0, pieces = 0, least = 0;
+  };
+
+  /// Global memory moves in sectors of 32 bytes.
+  static void add_sectors(Total& total, Access const& access) {
+    std::set<std::uint64_t> sectors, places;
+    for (auto const at : access.at) {
+      places.insert(at);
+      for (auto sector = at / 32; sector <= (at + access.bytes - 1) / 32; ++sector) sectors.insert(sector);
+    }
+    total.pieces += sectors.size();
+    total.least += (places.size() * access.bytes + 31) / 32;
+  }
+  /// Shared memory has 32 banks of four bytes; lanes that want different words of one take turns. Wider accesses are
+  /// made by a half or a quarter of a warp at a time.
+  static void add_ways(Total& total, Access const& access) {
+    auto const lanes = access.bytes <= 4 ? std::size_t{32} : 128 / access.bytes;
+    for (std::size_t begin = 0; begin < access.at.size(); begin += lanes) {
+      std::map<std::uint64_t, std::set<std::uint64_t>> words;
+      for (auto i = begin; i < std::min(begin + lanes, access.at.size()); ++i)
+        for (auto word = access.at[i] / 4; word <= (access.at[i] + access.bytes - 1) / 4; ++word)
+          words[word % 32].insert(word);
+      std::size_t most = 0;
+      for (auto const& [bank, of_bank] : words) most = std::max(most, of_bank.size());
+      total.pieces += most;
+      ++total.least;
+    }
+  }
+
+  char const* path_;
+  std::map<std::tuple<std::uint32_t, Instruction const*, std::uint32_t>, Access> accesses_;
+  std::map<std::tuple<std::string, std::string, std::string>, Total> totals_;
+  std::map<std::string, std::uint64_t> steps_;
+};
+
+}  // namespace ptx
