@@ -22,14 +22,21 @@ namespace ptx {
 
 /// Where the shared variables of all modules lie, each at a place of its own: at addresses of 32 bits, as programs have
 /// them.
-struct SharedArena {
+class SharedArena {
+ public:
   static constexpr std::size_t most = std::size_t{64} << 20;
-  std::byte* memory = static_cast<std::byte*>(
-      ::mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT | MAP_NORESERVE, -1, 0));
-  std::size_t end = 0;
   static SharedArena& instance() {
     static SharedArena arena;
     return arena;
+  }
+  std::byte* const memory =
+      static_cast<std::byte*>(::mmap(reinterpret_cast<void*>(std::uintptr_t{1} << 30), most, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0));
+  std::size_t end = 0;
+
+ private:
+  SharedArena() {
+    if (reinterpret_cast<std::uintptr_t>(memory) >> 31 != 0) fail("there is no room at addresses of 32 bits");
   }
 };
 
