@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Stands in for CUDA's runtime under programs that nvcc has compiled: what the emulation of tests/cuda_emulation/
-/// does, by the names and the layouts that such programs know, and kernels by their PTX.
+/// does, by the names and the layouts that such programs know, and kernels by their PTX. PTX_FOLDER names one that
+/// receives the text, PTX_COUNTS a file for what was counted (counts.hpp).
 #include <zstd.h>
 
 #include "cuda_emulation/cuda_runtime.h"
