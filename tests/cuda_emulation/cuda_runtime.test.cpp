@@ -4,13 +4,12 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstring>
 #include <thread>
 #include <vector>
+
+#include "death_of.hpp"
 
 namespace {
 
@@ -59,15 +58,7 @@ cudaError_t launch_put(cudaStream_t stream, View to) {
 /// Whether a process ends by abort in f.
 template <class F>
 bool aborts(F const& f) {
-  auto const child = ::fork();
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);
-    std::freopen("/dev/null", "w", stderr);
-    f();
-    std::_Exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  auto const status = lockstep_test::death_of(f).status;
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 

@@ -5,12 +5,11 @@
 #include <lockstep/kernel/detail/cuda_abi.cuh>
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <string>
 #include <vector>
+
+#include "death_of.hpp"
 
 namespace {
 
@@ -31,23 +30,7 @@ cudaError_t launch(dim3 grid, dim3 block, void (*kernel)(Parameters...), Argumen
 /// A process of its own runs two warps of the kernel, and dies of what is wrong with it.
 template <class... Parameters, class... Arguments>
 void check_death(std::string const& why, void (*kernel)(Parameters...), Arguments... arguments) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  auto const child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::dup2(ends[1], STDERR_FILENO);
-    std::signal(SIGABRT, SIG_DFL);
-    static_cast<void>(launch(1, 64, kernel, arguments...));
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string said;
-  char text[256];
-  for (ssize_t n; (n = ::read(ends[0], text, sizeof text)) > 0;) said.append(text, static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  auto const [status, said] = lockstep_test::death_of([&] { static_cast<void>(launch(1, 64, kernel, arguments...)); });
   CHECK(WIFSIGNALED(status));
   CHECK_MESSAGE(said.find(why) != std::string::npos, said);
 }

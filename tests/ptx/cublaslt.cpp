@@ -4,8 +4,10 @@
 /// emulation's.
 #include "cuda_emulation/cublasLt.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
+#include <vector>
+
+#include "exported.hpp"
 
 namespace {
 
@@ -27,25 +29,20 @@ Result result_of(cublasLtMatmulHeuristicResult_t const& emulated) {
 }  // namespace
 
 // NOLINTBEGIN: the names are cuBLASLt's
-#define EXPORTED(name) __asm__(#name)
-#define OTHER(type, name, parameters)                   \
-  extern "C" type ptx_##name parameters EXPORTED(name); \
-  extern "C" type ptx_##name parameters
-
 using Operation = cublasLtMatmulDescOpaque_t;
 using Layout = cublasLtMatrixLayoutOpaque_t;
 using Preference = cublasLtMatmulPreferenceOpaque_t;
 
-OTHER(std::size_t, cublasLtGetVersion, ()) { return cublasLtGetVersion(); }
-OTHER(char const*, cublasLtGetStatusString, (cublasStatus_t status)) { return cublasLtGetStatusString(status); }
-OTHER(cublasStatus_t, cublasLtCreate, (cublasLtHandle_t * handle)) { return cublasLtCreate(handle); }
-OTHER(cublasStatus_t, cublasLtDestroy, (cublasLtHandle_t handle)) { return cublasLtDestroy(handle); }
-OTHER(cublasStatus_t, cublasLtMatmulDescInit_internal,
-      (Operation * operation, std::size_t, cublasComputeType_t compute, cudaDataType_t scale)) {
+PTX_EXPORTED(std::size_t, cublasLtGetVersion, ()) { return cublasLtGetVersion(); }
+PTX_EXPORTED(char const*, cublasLtGetStatusString, (cublasStatus_t status)) { return cublasLtGetStatusString(status); }
+PTX_EXPORTED(cublasStatus_t, cublasLtCreate, (cublasLtHandle_t * handle)) { return cublasLtCreate(handle); }
+PTX_EXPORTED(cublasStatus_t, cublasLtDestroy, (cublasLtHandle_t handle)) { return cublasLtDestroy(handle); }
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulDescInit_internal,
+             (Operation * operation, std::size_t, cublasComputeType_t compute, cudaDataType_t scale)) {
   return cublasLtMatmulDescInit(operation, compute, scale);
 }
-OTHER(cublasStatus_t, cublasLtMatmulDescSetAttribute,
-      (Operation * operation, int attribute, void const* value, std::size_t bytes)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulDescSetAttribute,
+             (Operation * operation, int attribute, void const* value, std::size_t bytes)) {
   switch (attribute) {
     case 3:
       return cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, value, bytes);
@@ -59,16 +56,16 @@ OTHER(cublasStatus_t, cublasLtMatmulDescSetAttribute,
       return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
-OTHER(cublasStatus_t, cublasLtMatrixLayoutInit_internal,
-      (Layout * layout, std::size_t, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns,
-       std::int64_t stride)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatrixLayoutInit_internal,
+             (Layout * layout, std::size_t, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns,
+              std::int64_t stride)) {
   return cublasLtMatrixLayoutInit(layout, type, rows, columns, stride);
 }
-OTHER(cublasStatus_t, cublasLtMatmulPreferenceInit_internal, (Preference * preference, std::size_t)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulPreferenceInit_internal, (Preference * preference, std::size_t)) {
   return cublasLtMatmulPreferenceInit(preference);
 }
-OTHER(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute,
-      (Preference * preference, int attribute, void const* value, std::size_t bytes)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute,
+             (Preference * preference, int attribute, void const* value, std::size_t bytes)) {
   switch (attribute) {
     case 1:
       return cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, value, bytes);
@@ -84,28 +81,28 @@ OTHER(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute,
       return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
-OTHER(cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,
-      (cublasLtHandle_t handle, Operation const* operation, Layout const* a, Layout const* b, Layout const* c,
-       Layout const* d, Preference const* preference, int wanted, Result* results, int* found)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulAlgoGetHeuristic,
+             (cublasLtHandle_t handle, Operation const* operation, Layout const* a, Layout const* b, Layout const* c,
+              Layout const* d, Preference const* preference, int wanted, Result* results, int* found)) {
   std::vector<cublasLtMatmulHeuristicResult_t> emulated(static_cast<std::size_t>(std::max(wanted, 1)));
   auto const status =
       cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, c, d, preference, wanted, emulated.data(), found);
   for (int i = 0; i < *found; ++i) results[i] = result_of(emulated[static_cast<std::size_t>(i)]);
   return status;
 }
-OTHER(cublasStatus_t, cublasLtMatmulAlgoCheck,
-      (cublasLtHandle_t handle, Operation const* operation, Layout const* a, Layout const* b, Layout const* c,
-       Layout const* d, Algorithm const* algorithm, Result* result)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmulAlgoCheck,
+             (cublasLtHandle_t handle, Operation const* operation, Layout const* a, Layout const* b, Layout const* c,
+              Layout const* d, Algorithm const* algorithm, Result* result)) {
   cublasLtMatmulHeuristicResult_t emulated{};
   auto const status = cublasLtMatmulAlgoCheck(handle, operation, a, b, c, d, &algorithm->emulated, &emulated);
   if (status == CUBLAS_STATUS_SUCCESS) *result = result_of(emulated);
   return status;
 }
-OTHER(cublasStatus_t, cublasLtMatmul,
-      (cublasLtHandle_t handle, Operation const* operation, void const* alpha, void const* a, Layout const* a_layout,
-       void const* b, Layout const* b_layout, void const* beta, void const* c, Layout const* c_layout, void* d,
-       Layout const* d_layout, Algorithm const* algorithm, void* workspace, std::size_t workspace_bytes,
-       cudaStream_t stream)) {
+PTX_EXPORTED(cublasStatus_t, cublasLtMatmul,
+             (cublasLtHandle_t handle, Operation const* operation, void const* alpha, void const* a,
+              Layout const* a_layout, void const* b, Layout const* b_layout, void const* beta, void const* c,
+              Layout const* c_layout, void* d, Layout const* d_layout, Algorithm const* algorithm, void* workspace,
+              std::size_t workspace_bytes, cudaStream_t stream)) {
   return cublasLtMatmul(handle, operation, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
                         &algorithm->emulated, workspace, workspace_bytes, stream);
 }

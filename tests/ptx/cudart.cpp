@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "cuda_emulation/cuda_runtime.h"
+#include "exported.hpp"
 #include "machine.hpp"
 
 namespace {
@@ -89,10 +90,8 @@ struct AtEnd {
 }  // namespace
 
 // NOLINTBEGIN: the names and types are CUDA's
-#define EXPORTED(name) __asm__(#name)
-#define SAME(type, name, parameters, ...)               \
-  extern "C" type ptx_##name parameters EXPORTED(name); \
-  extern "C" type ptx_##name parameters { return name(__VA_ARGS__); }
+#define SAME(type, name, parameters, ...) \
+  PTX_EXPORTED(type, name, parameters) { return name(__VA_ARGS__); }
 
 SAME(cudaError_t, cudaGetLastError, (), )
 SAME(cudaError_t, cudaPeekAtLastError, (), )
@@ -133,12 +132,8 @@ SAME(cudaError_t, cudaGraphDestroy, (cudaGraph_t graph), graph)
 SAME(cudaError_t, cudaGraphExecDestroy, (cudaGraphExec_t executable), executable)
 SAME(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t stream), executable, stream)
 
-#define OTHER(type, name, parameters)                   \
-  extern "C" type ptx_##name parameters EXPORTED(name); \
-  extern "C" type ptx_##name parameters
-
-OTHER(cudaError_t, cudaRuntimeGetVersion, (int* version)) { return *version = 13000, cudaSuccess; }
-OTHER(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) {
+PTX_EXPORTED(cudaError_t, cudaRuntimeGetVersion, (int* version)) { return *version = 13000, cudaSuccess; }
+PTX_EXPORTED(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) {
   switch (which) {
     case 16:  // multiprocessors
       return *value = 2, cudaSuccess;
@@ -154,11 +149,11 @@ OTHER(cudaError_t, cudaDeviceGetAttribute, (int* value, int which, int)) {
       ptx::fail("the device's attribute " + std::to_string(which) + " is not known");
   }
 }
-OTHER(cudaError_t, cudaFree, (void* memory)) {
+PTX_EXPORTED(cudaError_t, cudaFree, (void* memory)) {
   auto const status = cudaFree(memory);
   return ptx::Regions::instance().forget(memory), status;
 }
-OTHER(cudaError_t, cudaFreeHost, (void* memory)) {
+PTX_EXPORTED(cudaError_t, cudaFreeHost, (void* memory)) {
   auto const status = cudaFreeHost(memory);
   return ptx::Regions::instance().forget(memory), status;
 }
@@ -166,56 +161,57 @@ struct PointerAttributes {
   int type, device;
   void *on_device, *on_host;
 };
-OTHER(cudaError_t, cudaPointerGetAttributes, (PointerAttributes * to, void const* memory)) {
+PTX_EXPORTED(cudaError_t, cudaPointerGetAttributes, (PointerAttributes * to, void const* memory)) {
   cudaPointerAttributes attributes{};
   auto const status = cudaPointerGetAttributes(&attributes, memory);
   to->type = attributes.type;
   return status;
 }
-OTHER(cudaError_t, cudaMemcpy, (void* to, void const* from, std::size_t bytes, int kind)) {
+PTX_EXPORTED(cudaError_t, cudaMemcpy, (void* to, void const* from, std::size_t bytes, int kind)) {
   return cudaMemcpy(to, from, bytes, static_cast<cudaMemcpyKind>(kind - 1));
 }
-OTHER(cudaError_t, cudaMemcpyAsync, (void* to, void const* from, std::size_t bytes, int kind, cudaStream_t stream)) {
+PTX_EXPORTED(cudaError_t, cudaMemcpyAsync,
+             (void* to, void const* from, std::size_t bytes, int kind, cudaStream_t stream)) {
   return cudaMemcpyAsync(to, from, bytes, static_cast<cudaMemcpyKind>(kind - 1), stream);
 }
 struct FunctionAttributes {
   std::size_t shared_bytes, constant_bytes, local_bytes;
   int most_threads, registers, ptx_version, binary_version;
 };
-OTHER(cudaError_t, cudaFuncGetAttributes, (FunctionAttributes * to, void const* kernel)) {
+PTX_EXPORTED(cudaError_t, cudaFuncGetAttributes, (FunctionAttributes * to, void const* kernel)) {
   kernel_of(kernel);
   *to = {0, 0, 0, 1024, 32, 80, 80};
   return cudaSuccess;
 }
-OTHER(cudaError_t, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-      (int* blocks, void const*, int, std::size_t, unsigned)) {
+PTX_EXPORTED(cudaError_t, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+             (int* blocks, void const*, int, std::size_t, unsigned)) {
   return *blocks = 2, cudaSuccess;
 }
 
-OTHER(cudaError_t, cudaLaunchKernelExC, (Launch const* config, void const* kernel, void** arguments)) {
+PTX_EXPORTED(cudaError_t, cudaLaunchKernelExC, (Launch const* config, void const* kernel, void** arguments)) {
   return launch(kernel_of(kernel), config->grid, config->block, arguments, config->shared_bytes, config->stream);
 }
-OTHER(cudaError_t, __cudaGetKernel, (void** kernel, void const* host)) {
+PTX_EXPORTED(cudaError_t, __cudaGetKernel, (void** kernel, void const* host)) {
   return *kernel = const_cast<ptx::Function*>(&kernel_of(host)), cudaSuccess;
 }
-OTHER(cudaError_t, __cudaLaunchKernel,
-      (void* kernel, ptx::Extent grid, ptx::Extent block, void** arguments, std::size_t shared_bytes,
-       cudaStream_t stream)) {
+PTX_EXPORTED(cudaError_t, __cudaLaunchKernel,
+             (void* kernel, ptx::Extent grid, ptx::Extent block, void** arguments, std::size_t shared_bytes,
+              cudaStream_t stream)) {
   return launch(*static_cast<ptx::Function const*>(kernel), grid, block, arguments, shared_bytes, stream);
 }
 namespace {
 thread_local Launch pushed;
 }
-OTHER(unsigned, __cudaPushCallConfiguration,
-      (ptx::Extent grid, ptx::Extent block, std::size_t shared_bytes, cudaStream_t stream)) {
+PTX_EXPORTED(unsigned, __cudaPushCallConfiguration,
+             (ptx::Extent grid, ptx::Extent block, std::size_t shared_bytes, cudaStream_t stream)) {
   return pushed = {grid, block, shared_bytes, stream}, 0;
 }
-OTHER(cudaError_t, __cudaPopCallConfiguration,
-      (ptx::Extent * grid, ptx::Extent* block, std::size_t* shared_bytes, cudaStream_t* stream)) {
+PTX_EXPORTED(cudaError_t, __cudaPopCallConfiguration,
+             (ptx::Extent * grid, ptx::Extent* block, std::size_t* shared_bytes, cudaStream_t* stream)) {
   *grid = pushed.grid, *block = pushed.block, *shared_bytes = pushed.shared_bytes, *stream = pushed.stream;
   return cudaSuccess;
 }
-OTHER(void**, __cudaRegisterFatBinary, (void* wrapper)) {
+PTX_EXPORTED(void**, __cudaRegisterFatBinary, (void* wrapper)) {
   std::byte const* fat = nullptr;
   std::memcpy(&fat, static_cast<std::byte const*>(wrapper) + 8, sizeof fat);
   auto& module = *modules().emplace_back(new ptx::Module);
@@ -230,15 +226,15 @@ OTHER(void**, __cudaRegisterFatBinary, (void* wrapper)) {
     }
   return reinterpret_cast<void**>(&module);
 }
-OTHER(void, __cudaRegisterFatBinaryEnd, (void**)) {}
-OTHER(void, __cudaUnregisterFatBinary, (void**)) {}
-OTHER(char, __cudaInitModule, (void**)) { return 1; }
-OTHER(void, __cudaRegisterFunction,
-      (void** handle, char const* host, char*, char const* name, int, void*, void*, void*, void*, int*)) {
+PTX_EXPORTED(void, __cudaRegisterFatBinaryEnd, (void**)) {}
+PTX_EXPORTED(void, __cudaUnregisterFatBinary, (void**)) {}
+PTX_EXPORTED(char, __cudaInitModule, (void**)) { return 1; }
+PTX_EXPORTED(void, __cudaRegisterFunction,
+             (void** handle, char const* host, char*, char const* name, int, void*, void*, void*, void*, int*)) {
   auto const& functions = reinterpret_cast<ptx::Module*>(handle)->functions;
   auto const found = functions.find(name);
   if (found == functions.end()) ptx::fail(std::string("there is no kernel ") + name);
   kernels()[host] = {found->second.get()};
 }
-OTHER(void, __cudaRegisterVar, (void**, char*, char*, char const*, int, std::size_t, int, int)) {}
+PTX_EXPORTED(void, __cudaRegisterVar, (void**, char*, char*, char const*, int, std::size_t, int, int)) {}
 // NOLINTEND

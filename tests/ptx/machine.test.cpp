@@ -3,14 +3,14 @@
 
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include "death_of.hpp"
 
 namespace {
 
@@ -66,22 +66,7 @@ std::string found() {
 }
 
 void check_death(std::string const& why, std::string const& text, void const* a, void const* b) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  auto const child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::dup2(ends[1], STDERR_FILENO);
-    run(text, a, b);
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string said;
-  char part[256];
-  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<std::size_t>(n));
-  ::close(ends[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
+  auto const [status, said] = lockstep_test::death_of([&] { run(text, a, b); });
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 66));
   CHECK_MESSAGE(said.find(why) != std::string::npos, said);
 }
