@@ -55,7 +55,6 @@ class Region {
     auto const before = at - reinterpret_cast<std::uint64_t>(begin_);
     return before <= bytes_ && bytes <= bytes_ - before;
   }
-  void forget() { cells_.clear(); }
 
   /// Calls report(earlier access, whether that one wrote) for each earlier access that this one races with.
   template <class Report>

@@ -15,12 +15,8 @@ struct Launch {  // cudaLaunchConfig_t
   std::size_t shared_bytes;
   cudaStream_t stream;
 };
-struct Kernel {
-  ptx::Function const* function;
-};
-
-std::map<void const*, Kernel>& kernels() {
-  static std::map<void const*, Kernel> all;
+std::map<void const*, ptx::Function const*>& kernels() {
+  static std::map<void const*, ptx::Function const*> all;
   return all;
 }
 std::vector<std::unique_ptr<ptx::Module>>& modules() {
@@ -71,7 +67,7 @@ cudaError_t launch(ptx::Function const& kernel, ptx::Extent grid, ptx::Extent bl
 ptx::Function const& kernel_of(void const* host) {
   auto const found = kernels().find(host);
   if (found == kernels().end()) ptx::fail("a kernel is launched that was not registered");
-  return *found->second.function;
+  return *found->second;
 }
 
 struct AtEnd {
@@ -234,7 +230,7 @@ PTX_EXPORTED(void, __cudaRegisterFunction,
   auto const& functions = reinterpret_cast<ptx::Module*>(handle)->functions;
   auto const found = functions.find(name);
   if (found == functions.end()) ptx::fail(std::string("there is no kernel ") + name);
-  kernels()[host] = {found->second.get()};
+  kernels()[host] = found->second.get();
 }
 PTX_EXPORTED(void, __cudaRegisterVar, (void**, char*, char*, char const*, int, std::size_t, int, int)) {}
 // NOLINTEND

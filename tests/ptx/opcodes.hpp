@@ -27,7 +27,6 @@ namespace ptx {
                                                          {"atom", Op::atom},
                                                          {"bar", Op::bar},
                                                          {"barrier", Op::bar},
-                                                         {"bfe", Op::bfe},
                                                          {"bfi", Op::bfi},
                                                          {"bmsk", Op::bmsk},
                                                          {"bra", Op::bra},

@@ -139,8 +139,7 @@ class Parser {
     }
     declared.name = take_any();
     declared.bytes = size_of(type);
-    declared.alignment = std::max(alignment, declared.bytes);
-    if (alignment > 0) declared.alignment = alignment;
+    declared.alignment = alignment > 0 ? alignment : declared.bytes;
     element_ = declared.bytes;
     if (take("[")) {
       declared.bytes *= token_ == "]" ? 0 : number(take_any());
@@ -196,7 +195,7 @@ class Parser {
   }
   void parse_function() {
     auto function = std::make_unique<Function>();
-    function->is_entry = take_any() == ".entry";
+    next();
     if (token_ == "(") parse_parameters(function->results);
     function->name = take_any();
     if (token_ == "(") parse_parameters(function->parameters);

@@ -81,7 +81,6 @@ enum class Op : std::uint8_t {
   bar,
   bar_red,
   bar_warp,
-  bfe,
   bfi,
   bmsk,
   bra,
@@ -207,7 +206,7 @@ struct Module;
 struct Function {
   Module const* module = nullptr;
   std::string name;
-  bool is_entry = false, has_body = false;
+  bool has_body = false;
   std::vector<Parameter> results, parameters;  // formals are numbered in this order
   std::size_t parameter_bytes = 0, registers = 0, local_bytes = 0;
   std::vector<Instruction> code;
