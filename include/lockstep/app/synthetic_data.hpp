@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <unistd.h>
+
+#include <concepts>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <lockstep/app/options.hpp>
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app {
+
+/// Folder for files that programs can make again: $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep, else
+/// lockstep-UID in the folder for temporary files. It may not exist yet.
+[[nodiscard]] inline std::filesystem::path cache_folder() {
+  auto const folder = [](char const* variable) {
+    char const* const value = std::getenv(variable);
+    return std::filesystem::path(value && value[0] == '/' ? value : "");
+  };
+  if (auto const cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache / "lockstep";
+  if (auto const home = folder("HOME"); !home.empty()) return home / ".cache" / "lockstep";
+  return std::filesystem::temp_directory_path() / ("lockstep-" + std::to_string(::geteuid()));
+}
+
+namespace detail {
+
+/// The recipe of a complete synthetic data set; empty for any other folder.
+inline std::string recipe_of(std::filesystem::path const& folder) {
+  std::ifstream file(folder / "synthetic.txt", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace detail
+
+/// Returns the folder with the training data: --data if it is given, else a synthetic data set, which `write(folder)`
+/// makes on the first call. It stands in SAVE_DIR/data or, without --save-dir and for a dry run, in `cache_folder()`,
+/// and is there whole or not at all: several processes may call this at once.
+/// @param recipe names everything on which the files depend, such as "500 clips of 8 frames, seed 1". It is kept in
+/// synthetic.txt beside them, and a folder of an equal recipe is used again.
+/// @param write a function that fills the empty folder whose path it is given; the files must depend on the recipe only
+/// @throws ConfigError if SAVE_DIR/data exists and is not a synthetic data set of this recipe, or cannot be written
+template <std::invocable<std::filesystem::path const&> Write>
+std::string data_folder(Options const& options, std::string const& recipe, Write const& write) {
+  namespace fs = std::filesystem;
+  if (!options.data.empty()) return options.data;
+  bool const saves = !options.save_dir.empty() && !options.dry_run;
+  auto const folder = saves ? fs::path(options.save_dir) / "data"
+                            : cache_folder() / (options.program + "-" + hexadecimal(mix(std::string_view(recipe))));
+  auto const text = recipe + "\n";
+  if (detail::recipe_of(folder) == text) return folder.string();
+  std::error_code error;
+  if (fs::exists(folder, error))
+    throw ConfigError(folder.string() + ": exists and is not the synthetic data set \"" + recipe +
+                      "\"; remove it, name another --save-dir, or give --data");
+  auto const partial = folder.string() + ".partial-" + std::to_string(::getpid());
+  fs::create_directories(partial, error);
+  if (error)
+    throw ConfigError(partial + ": cannot be created for synthetic data: " + error.message() +
+                      "; name another --save-dir, or give --data");
+  try {
+    write(fs::path(partial));
+    if (!(std::ofstream(fs::path(partial) / "synthetic.txt", std::ios::binary) << text).flush())
+      throw ConfigError(partial + "/synthetic.txt: cannot be written");
+    fs::rename(partial, folder, error);
+    if (error && detail::recipe_of(folder) != text)  // another process may have been faster
+      throw ConfigError(folder.string() + ": cannot be created: " + error.message());
+  } catch (...) {
+    fs::remove_all(partial, error);
+    throw;
+  }
+  fs::remove_all(partial, error);
+  std::printf("%s: no --data: wrote synthetic data (%s) to %s\n", options.program.c_str(), recipe.c_str(),
+              folder.c_str());
+  std::fflush(stdout);
+  return folder.string();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/source/file_array.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Writes an array as a new .npy file, which numpy.load and `open_npy` read.
+/// @param values the elements in row-major order   @param shape the extents; their product is the number of elements
+/// @throws ShapeError if the shape does not fit the number of elements   @throws DataError with the path and the
+/// system's reason if the file exists or cannot be written
+/// @source NEP 1: the .npy format, version 1
+template <Number T>
+void write_npy(std::string const& path, std::span<T const> values, std::vector<Index> const& shape) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string extents;
+  Index count = 1;
+  for (Index const extent : shape) {
+    extents += std::to_string(extent) + ",";
+    count *= extent;
+  }
+  if (count != std::ssize(values))
+    throw ShapeError(path + ": an array of shape (" + extents + ") has " + std::to_string(count) + " elements, not " +
+                     std::to_string(values.size()) + "; pass the extents of the values");
+  auto const type = NumberType::of<T>();
+  auto header = std::string("{'descr': '") + (type.bytes == 1 ? '|' : '<') + type.kind + std::to_string(type.bytes) +
+                "', 'fortran_order': False, 'shape': (" + extents + "), }";
+  constexpr std::size_t fixed = 10, alignment = 64;  // the elements begin at a multiple of 64 bytes
+  header.resize((fixed + header.size() + alignment) / alignment * alignment - fixed, ' ');
+  header.back() = '\n';
+  auto const length = static_cast<std::uint16_t>(header.size());
+  auto const fail = [&] { throw DataError(path + ": cannot be written: " + std::strerror(errno)); };
+  if (std::ifstream(path)) throw DataError(path + ": exists already; remove it, or name another file");
+  std::ofstream file(path, std::ios::binary);
+  if (!file) fail();
+  file.write("\x93NUMPY\x01\x00", 8);
+  file.write(reinterpret_cast<char const*>(&length), sizeof length);
+  file << header;
+  file.write(reinterpret_cast<char const*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+  if (!file.flush()) fail();
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
