@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "structure/source_tree.hpp"
+
+using namespace lockstep_test;
+
+namespace {
+
+struct Rule {
+  std::regex form;
+  char const* instead;
+};
+
+std::vector<Rule> const& rules() {
+  auto const word = [](char const* form) { return std::regex(form, std::regex::icase); };
+  static std::vector<Rule> const all{
+      {std::regex("(^|[.!?:] |\\| |^#+ |^- |^[0-9]+\\. |\\*\\*)(Of|Who|Whoever|What|The same|As which) "),
+       "begin with a verb or a noun phrase"},
+      {word("\\b(go|goes|going|went|gone) on\\b"), "resume, continue"},
+      {word("\\banew\\b"), "again, restart, rebuild"},
+      {word("\\balike\\b"), "equal, identical, both"},
+      {word("\\bto the bit\\b"), "bit-identical"},
+      {word("\\b(one|each) behind (the other|each other|one another)\\b"), "concatenated, followed by"},
+      {word("\\bbeside\\b"), "next to, in addition to, with"},
+      {word("\\bbut for\\b"), "except"},
+      {word("\\bunless told\\b"), "by default"},
+      {word("\\bwhere (there is|there are|it was)\\b"), "if"},
+      {word("\\bpictures?\\b"), "image"},
+      {word("\\basked to end\\b"), "terminated, stopped on request"},
+      {word("\\bwho speaks\\b"), "rank zero, main rank"},
+      {word("\\b(lies|lie|stands|stand) (in|on|at|behind|there|here)\\b"), "is in, is memory-mapped, in place"},
+      {word("\\bnobody\\b"), "a passive sentence, or the one that does not"},
+  };
+  return all;
+}
+
+/// The rule that a line of prose breaks, or null. Code between backquotes does not count.
+Rule const* broken_by(std::string const& line) {
+  static std::regex const code("`[^`]*`");
+  auto const prose = std::regex_replace(line, code, "`");
+  for (auto const& rule : rules())
+    if (std::regex_search(prose, rule.form)) return &rule;
+  return nullptr;
+}
+
+/// Pages that are not rewritten yet, by the beginning of their paths.
+std::vector<std::string> const unchecked{"docs/decisions/", "docs/reference/", "docs/how-to/", "docs/tutorial.md",
+                                         "docs/explanation/"};
+
+bool is_unchecked(std::string const& page) {
+  return std::ranges::any_of(unchecked, [&](auto const& begin) { return page.starts_with(begin); });
+}
+
+}  // namespace
+
+TEST_CASE("the rules find what they should, and nothing in plain sentences") {
+  for (char const* const bad :
+       {"Of AdamW", "## What it leaves", "a run goes on", "It starts. Who waits, waits.", "equal to the bit",
+        "- The same for rows", "| Of all ranks |", "none but for one", "memory lies in the slab"})
+    CHECK_MESSAGE(broken_by(bad) != nullptr, bad);
+  for (char const* const good :
+       {"AdamW weight-decay coefficient", "The run resumes.", "Rank zero prints what it was given.",
+        "Call `go on` again.", "The sum of all ranks", "Offset of the first token"})
+    CHECK_MESSAGE(broken_by(good) == nullptr, good);
+}
+
+TEST_CASE("pages are written in plain English") {
+  auto pages = files_below(source_root / "docs", {".md"});
+  for (auto& page : pages) page = "docs/" + page;
+  pages.insert(pages.end(), {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"});
+  int checked = 0;
+  for (auto const& page : pages) {
+    if (is_unchecked(page)) continue;
+    ++checked;
+    bool code = false;
+    int number = 0;
+    for (auto const& line : lines_of(source_root / page)) {
+      ++number;
+      if (line.starts_with("```")) code = !code;
+      if (code) continue;
+      if (auto const* const rule = broken_by(line))
+        CHECK_MESSAGE(false, page, ":", number, ": instead write ", std::string(rule->instead), ": ", line);
+    }
+  }
+  CHECK(checked > 3);
+}
