@@ -46,7 +46,8 @@ double number(json::Value const& value) { return value.is_null() ? std::nan("") 
 constexpr std::string_view no_matter =
     " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
     "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
-    "parallel predictions prefetch reproducible resume save-dir shard-optimizer stall-timeout threads timed-products "
+    "parallel predictions prefetch prefetch-factor reproducible resume save-dir shard-optimizer stall-timeout threads "
+    "timed-products "
     "trace ";
 
 std::map<std::string, std::string> settings_of(json::Value const& run) {

@@ -440,3 +440,25 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(contains(refused({"--doctor", "--lr-plateau", "2"}), "--doctor with --lr-plateau"));
   CHECK(contains(refused({"--doctor", "--max-steps", "2"}), "--doctor with --max-steps"));
 }
+
+TEST_CASE("batches loaded ahead may be given for each worker, as elsewhere") {
+  auto const options = parse({"--num_workers", "4", "--prefetch_factor", "2"});
+  CHECK(options.prefetch == 8);
+  REQUIRE(options.warnings.size() == 1);
+  CHECK(options.warnings[0] == "--prefetch-factor 2 with 4 --num-workers is --prefetch 8");
+  CHECK(parse({"--prefetch-factor", "3", "--num-workers", "0"}).prefetch == 3);
+  CHECK(contains(refused({"--prefetch-factor", "3", "--prefetch", "2"}), "--prefetch with --prefetch-factor"));
+  CHECK(contains(refused({"--prefetch-factor", "600", "--num-workers", "2"}), "must be at most 1024"));
+}
+
+TEST_CASE("synonyms are taken, and what is always so is said at the start") {
+  auto const options = parse({"--max_grad_norm=1", "--output-dir", "runs/x", "--gradient_accumulation_steps", "4",
+                              "--per_device_train_batch_size", "8", "--learning_rate", "0.01", "--pin_memory"});
+  CHECK(options.clip_norm == 1);
+  CHECK(options.save_dir == "runs/x");
+  CHECK(options.grad_accum_steps == 4);
+  CHECK(options.batch_size == 8);
+  CHECK(options.learning_rate == 0.01);
+  CHECK(options.warnings == std::vector<std::string>{"pin_memory: always on, accepted"});
+  CHECK(contains(refused({"--dist_backend", "smoke"}), "must be one of nccl, gloo, mpi"));
+}
