@@ -68,7 +68,9 @@ class Command {
   /// detail/synonyms.hpp lists them.
   void add_synonyms() {
     names_.add_synonyms();
-    app_.footer([this] { return names_.help(); });
+    app_.footer(
+        "Names of other trainers are taken, too, such as hidden_size, n_heads and learning_rate, with - or _;\n"
+        "docs/reference/command-line.md lists them.");
   }
   /// --config FILE, whose values count where the command line has none.
   void add_config() {

@@ -127,13 +127,6 @@ class FlagNames {
     for (auto const& row : constants) add(row.names);
     return all;
   }
-  /// The end of --help: a line for each flag that has synonyms.
-  [[nodiscard]] std::string help() const {
-    std::string text = "Synonyms, with - or _ (docs/reference/command-line.md has all):\n";
-    for (auto const& row : other_names)
-      if (find(row.flag)) text += "  " + std::string(row.flag) + ": " + std::string(row.names) + "\n";
-    return text;
-  }
 
  private:
   /// The flag that has any of the names in a row.
