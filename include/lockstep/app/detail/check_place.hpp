@@ -24,8 +24,9 @@ inline void check_local_rank(std::optional<int> const& local_rank, launch::Envir
 inline void check_mpi(launch::Environment const& place) {
 #if !defined(LOCKSTEP_MPI)
   throw ConfigError(
-      "--engine mpi: this program was built without MPI; build it with the CMake option LOCKSTEP_MPI=ON and "
-      "lockstep::mpi linked, as the examples are, or use --engine process");
+      "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON, which looks for "
+      "one, "
+      "and link lockstep::mpi, or use --engine process");
 #endif
   if (place.launcher == launch::Launcher::single || place.launcher == launch::Launcher::lockstep)
     throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");
