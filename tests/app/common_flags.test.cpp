@@ -463,3 +463,11 @@ TEST_CASE("synonyms are taken, and what is always so is said at the start") {
   CHECK(options.warnings == std::vector<std::string>{"pin_memory: always on, accepted"});
   CHECK(contains(refused({"--dist_backend", "smoke"}), "must be one of nccl, gloo, mpi"));
 }
+
+TEST_CASE("dp on more than four devices is worth a word") {
+  CHECK(parse({"--parallel", "dp", "--devices", "4"}).warnings.empty());
+  CHECK(parse({"--parallel", "ddp", "--devices", "8"}).warnings.empty());
+  auto const warnings = parse({"--parallel", "dp", "--devices", "5"}).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first sums the gradients of all"));
+}
