@@ -5,149 +5,45 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <lockstep/core/error.hpp>
-#include <lockstep/core/json.hpp>
-#include <lockstep/core/json_writer.hpp>
 #include <lockstep/launch/options.hpp>
+#include <lockstep/scaling/compared_run.hpp>
 #include <lockstep/scaling/detail/rounded.hpp>
-#include <lockstep/scaling/saved_run.hpp>
 #include <lockstep/scaling/speed_up.hpp>
 
 using namespace lockstep;
 
 namespace {
 
-struct Run {
-  std::string name;
-  std::string parallel;
-  Index ranks, devices, steps;
-  Index shards;  // in which each micro-step was summed: runs of equally many have equal bits
-  scaling::StepProfile profile;
-  double loss;
-  std::string accuracy;  // "-" where no evaluation counts it
-  std::string parameters_sha256;
-  std::map<std::string, std::string> settings;  // that bear on what a run learns, by name
-};
-
-// Runs of the same global batches differ by rounding alone. AdamW divides by the root of small second moments, so that
-// rounding moves parameters by whole learning rates, back and forth, and the evaluation loss by much less. How much
-// less cannot be derived; this is the largest distance that we call agreement.
-constexpr double loss_bound = 0.02;
-
-// Of an evaluation: null is one that was no number.
-double number(json::Value const& value) { return value.is_null() ? std::nan("") : value.number(); }
-
-// Flags that say where and how a run computes, or what it leaves; the size of its batches shows in its steps.
-constexpr std::string_view no_matter =
-    " backend batch-size bucket-cap-mb check-replicas-every checkpoint-every config devices engine global-batch-size "
-    "host-timeout join-timeout keep-checkpoints local-rank master-addr master-port max-restarts nproc num-workers "
-    "parallel predictions prefetch reproducible resume save-dir shard-optimizer stall-timeout threads timed-products "
-    "trace ";
-
-std::map<std::string, std::string> settings_of(json::Value const& run) {
-  std::map<std::string, std::string> all;
-  auto const* const settings = run.find("settings");
-  if (!settings) return all;
-  for (auto const& [name, value] : settings->object())
-    if (no_matter.find(" " + std::string(name) + " ") == std::string_view::npos)
-      all[name] = json::Writer().value(value).text();
-  return all;
-}
-
-Run read(std::string const& directory) {
-  scaling::SavedRun const saved(directory);
-  auto const profile = saved.profile();
-  return saved.read([&](json::Value const& json) {
-    auto const& final = json.at("final");
-    auto const *const reproducible = json.find("reproducible"), *const accuracy = final.find("eval_accuracy");
-    return Run{.name = saved.name(),
-               .parallel = json.at("parallel").string(),
-               .ranks = json.at("world_size").integer(),
-               .devices = json.at("devices").integer(),
-               .steps = json.at("steps").integer(),
-               .shards = reproducible ? reproducible->integer() : profile.shards,
-               .profile = profile,
-               .loss = number(final.at("eval_loss")),
-               .accuracy = accuracy ? scaling::detail::rounded(number(*accuracy), 4) : "-",
-               .parameters_sha256 = json.at("parameters_sha256").string(),
-               .settings = settings_of(json)};
-  });
-}
-
-void print_table(std::vector<Run> const& runs) {
+void print_table(std::vector<scaling::ComparedRun> const& runs) {
   std::printf("%-12s %5s %7s %7s %10s %9s %10s %9s %9s  %s\n", "run", "ranks", "devices", "threads", "samples/s",
               "speed-up", "efficiency", "accuracy", "eval loss", "parameters");
   for (auto const& run : runs) {
     scaling::SpeedUp const speed_up(runs[0].profile, run.profile);
+    bool const counted = run.metric == "accuracy" && !std::isnan(run.metric_value);
+    auto const accuracy = counted ? scaling::detail::rounded(run.metric_value, 4) : "-";
     std::printf("%-12s %5lld %7lld %7lld %10.1f %9.2f %8.0f %% %9s %9.4f  %.12s\n", run.name.c_str(),
                 static_cast<long long>(run.ranks), static_cast<long long>(run.devices),
                 static_cast<long long>(run.profile.threads), run.profile.samples_per_second, speed_up.factor(),
-                100 * speed_up.efficiency(), run.accuracy.c_str(), run.loss, run.parameters_sha256.c_str());
+                100 * speed_up.efficiency(), accuracy.c_str(), run.loss, run.parameters_sha256.c_str());
   }
-}
-
-bool same_work(Run const& a, Run const& b) {
-  return a.profile.effective_batch_size == b.profile.effective_batch_size && a.steps == b.steps;
-}
-
-// "lr 0.002 (0.001), dropout 0.2 (not given)": what `run` has otherwise than `other`, and in brackets what that has.
-std::string differences(Run const& run, Run const& other) {
-  std::string all;
-  if (run.settings.empty() || other.settings.empty()) return all;  // left by a version that did not tell
-  auto const of = [](Run const& one, std::string const& name) {
-    auto const found = one.settings.find(name);
-    return found == one.settings.end() ? "not given" : found->second;
-  };
-  auto names = run.settings;
-  names.insert(other.settings.begin(), other.settings.end());
-  for (auto const& [name, value] : names)
-    if (of(run, name) != of(other, name))
-      all += (all.empty() ? "" : ", ") + name + " " + of(run, name) + " (" + of(other, name) + ")";
-  return all;
-}
-
-// Whether `run` learned what `other` did, and the words for it.
-bool agree(Run const& run, Run const& other) {
-  auto const pair = run.name + " and " + other.name;
-  if (run.parameters_sha256 == other.parameters_sha256) {
-    std::printf("%s agree: their parameters are equal bit for bit.\n", pair.c_str());
-    return true;
-  }
-  bool const bitwise = run.shards == other.shards;
-  auto const distance = std::abs(run.loss - other.loss);
-  bool const near = !bitwise && distance <= loss_bound;
-  std::printf("%s %s: their evaluation losses are %.4f apart (%s).\n", pair.c_str(), near ? "agree" : "DISAGREE",
-              distance, bitwise ? "their parameters should be equal bit for bit" : "at most 0.02 is due to rounding");
-  return near;
 }
 
 int compare(std::vector<std::string> const& directories) {
-  std::vector<Run> runs;
+  std::vector<scaling::ComparedRun> runs;
   runs.reserve(directories.size());
-  for (auto const& directory : directories) runs.push_back(read(directory));
+  for (auto const& directory : directories) runs.push_back(scaling::ComparedRun::read(directory));
   print_table(runs);
   std::printf("\n");
 
   bool all_agree = true;
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    // Against the run that should be nearest: one of as many shards, else the baseline.
-    auto const twin = std::find_if(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), [&](auto const& other) {
-      return same_work(other, runs[i]) && other.shards == runs[i].shards;
-    });
-    auto const& other = twin == runs.begin() + static_cast<std::ptrdiff_t>(i) ? runs[0] : *twin;
-    auto const differ = differences(runs[i], other);
-    if (!differ.empty())
-      std::printf("%s need not agree with %s: it has %s.\n", runs[i].name.c_str(), other.name.c_str(), differ.c_str());
-    else if (same_work(runs[i], other))
-      all_agree &= agree(runs[i], other);
-    else
-      std::printf("%s and %s took other steps or batches, so they need not agree.\n", runs[i].name.c_str(),
-                  other.name.c_str());
+    auto const& other = scaling::ComparedRun::nearest_before(runs, i);
+    std::printf("%s\n", runs[i].says_agreement(other).c_str());
+    all_agree &= runs[i].agreement(other) != scaling::Agreement::none;
   }
 
   auto const most = std::max_element(runs.begin(), runs.end(), [](auto const& a, auto const& b) {

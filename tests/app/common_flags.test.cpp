@@ -207,7 +207,8 @@ TEST_CASE("ranks that a launcher has started are taken as they are") {
   launch::Environment const one{launch::Launcher::slurm, 0, 1, 0, 1, 0, "SLURM_STEP_NUM_TASKS=1"};
   CHECK(parse({"--nproc", "3", "--max-restarts", "2"}, 4, one).nproc == 3);  // in the one task of a step
   CHECK(contains(refused({"--max-restarts", "2"}), "--max-restarts without --nproc"));
-  CHECK(contains(refused({"--engine", "mpi"}), "--engine mpi: "));
+  CHECK(contains(refused({"--engine", "mpi"}),
+                 "--engine mpi: this program was built without MPI; configure its build with LOCKSTEP_MPI=ON"));
 }
 
 TEST_CASE("NCCL joins ranks that have a GPU each, unless --engine says otherwise") {
@@ -439,4 +440,34 @@ TEST_CASE("--doctor takes no flag that only a run that is kept would follow") {
   CHECK(contains(refused({"--doctor", "--patience", "2"}), "--doctor with --patience"));
   CHECK(contains(refused({"--doctor", "--lr-plateau", "2"}), "--doctor with --lr-plateau"));
   CHECK(contains(refused({"--doctor", "--max-steps", "2"}), "--doctor with --max-steps"));
+}
+
+TEST_CASE("batches loaded ahead may be given for each worker, as elsewhere") {
+  auto const options = parse({"--num_workers", "4", "--prefetch_factor", "2"});
+  CHECK(options.prefetch == 8);
+  REQUIRE(options.warnings.size() == 1);
+  CHECK(options.warnings[0] == "--prefetch-factor 2 with 4 --num-workers is --prefetch 8");
+  CHECK(parse({"--prefetch-factor", "3", "--num-workers", "0"}).prefetch == 3);
+  CHECK(contains(refused({"--prefetch-factor", "3", "--prefetch", "2"}), "--prefetch with --prefetch-factor"));
+  CHECK(contains(refused({"--prefetch-factor", "600", "--num-workers", "2"}), "must be at most 1024"));
+}
+
+TEST_CASE("synonyms are taken, and what is always so is said at the start") {
+  auto const options = parse({"--max_grad_norm=1", "--output-dir", "runs/x", "--gradient_accumulation_steps", "4",
+                              "--per_device_train_batch_size", "8", "--learning_rate", "0.01", "--pin_memory"});
+  CHECK(options.clip_norm == 1);
+  CHECK(options.save_dir == "runs/x");
+  CHECK(options.grad_accum_steps == 4);
+  CHECK(options.batch_size == 8);
+  CHECK(options.learning_rate == 0.01);
+  CHECK(options.warnings == std::vector<std::string>{"pin_memory: always on, accepted"});
+  CHECK(contains(refused({"--dist_backend", "smoke"}), "must be one of nccl, gloo, mpi"));
+}
+
+TEST_CASE("dp on more than four devices is worth a word") {
+  CHECK(parse({"--parallel", "dp", "--devices", "4"}).warnings.empty());
+  CHECK(parse({"--parallel", "ddp", "--devices", "8"}).warnings.empty());
+  auto const warnings = parse({"--parallel", "dp", "--devices", "5"}).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "--parallel dp with 5 devices: the first sums the gradients of all"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+std::string script(std::string const& name) { return std::string(LOCKSTEP_SOURCE_DIR) + "/examples/launch/" + name; }
+
+/// A PATH on which the first nvidia-smi does so.
+std::string with_gpus(TemporaryFolder const& folder, std::string const& does) {
+  auto const file = save(folder, "nvidia-smi", "#!/bin/sh\n" + does + "\n");
+  std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  return std::filesystem::path(file).parent_path().string() + ":" + std::getenv("PATH");
+}
+std::string without_gpus(TemporaryFolder const& folder) { return with_gpus(folder, "exit 9"); }
+
 bool runs(std::string const& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
 struct Training {
@@ -33,7 +44,7 @@ struct Training {
   }
 
   /// Starts the example through `launcher`, which may be empty, and returns how it ended and what it saved.
-  std::string sha256(Words launcher, Words const& flags) {
+  std::string sha256(Words launcher, Words const& flags, std::string const& engine = "") {
     auto const directory = folder / std::to_string(count++);
     launcher.push_back(example("text_classification"));
     launcher.insert(launcher.end(), flags.begin(), flags.end());
@@ -45,6 +56,7 @@ struct Training {
     REQUIRE(outcome.exit_code == 0);
     auto const run = json::parse(read_file(directory + "/run.json"), "run.json");
     CHECK(run.at("world_size").integer() == 2);
+    if (!engine.empty()) CHECK(run.at("engine").string() == engine);
     return run.at("parameters_sha256").string();
   }
 };
@@ -55,16 +67,47 @@ TEST_CASE("two ranks train to the same bits, whoever started them") {
   Training training;
   auto const ours = training.sha256({}, {"--nproc", "2"});
   CHECK(training.sha256({}, {"--parallel", "ddp", "--devices", "2"}) == ours);
+  CHECK(training.sha256({"PATH=" + without_gpus(training.folder), script("gpus.sh"), "2"}, {}) == ours);
   REQUIRE(runs("mpirun.openmpi --version"));
-  CHECK(training.sha256({"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun.openmpi",
-                         "--oversubscribe", "-n", "2"},
-                        {}) == ours);
+  Words const as_root{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"};
+  auto mpirun = as_root;
+  mpirun.insert(mpirun.end(), {"mpirun.openmpi", "--oversubscribe", "-n", "2"});
+  CHECK(training.sha256(mpirun, {}) == ours);
+  auto by_mpi = as_root;
+  by_mpi.insert(by_mpi.end(), {"MPIRUN=mpirun.openmpi --oversubscribe", script("mpirun.sh"), "2"});
+  CHECK(training.sha256(by_mpi, {}, "mpi") == ours);
 
   auto const* const peer = std::getenv("LOCKSTEP_PEER_PYTHON");
   std::string const python = peer ? peer : "python3";
-  if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun");
-  CHECK(training.sha256({python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"},
-                        {}) == ours);
+  if (!runs(python + " -c 'import torch'")) return skip(Need::torch, "torchrun and torch.distributed.launch");
+  auto const path = std::filesystem::path(python).parent_path().string() + ":" + std::getenv("PATH");
+  CHECK(training.sha256({"PYTHON=" + python, script("torch_distributed_launch.sh"), "2"}, {}) == ours);
+  if (runs("PATH='" + path + "' torchrun --help"))
+    CHECK(training.sha256({"PATH=" + path, script("torchrun.sh"), "2"}, {}) == ours);
+  else
+    CHECK(training.sha256(
+              {python, "-m", "torch.distributed.run", "--no-python", "--standalone", "--nproc-per-node", "2"}, {}) ==
+          ours);
+}
+
+TEST_CASE("the script for GPUs lists them, and names the first N to the trainer") {
+  TemporaryFolder const folder;
+  auto const path = with_gpus(folder, "echo 'GPU 0: First (UUID: a)'; echo 'GPU 1: Second (UUID: b)'");
+  auto const run = [&](Words const& count) {
+    Words words{"PATH=" + path, script("gpus.sh")};
+    words.insert(words.end(), count.begin(), count.end());
+    words.insert(words.end(), {"/bin/echo", "trainer", "--epochs", "3"});
+    return Program("/usr/bin/env", words).wait(60);
+  };
+  auto const all = run({"all"});
+  CHECK(all.exit_code == 0);
+  CHECK(contains(all.out, "2 GPUs:\n  GPU 0: First (UUID: a)\n  GPU 1: Second (UUID: b)\n"));
+  CHECK(contains(all.out, "trainer --epochs 3 --backend cuda --parallel ddp --nproc 2 --gpu-ids 0,1"));
+  CHECK(contains(run({"1"}).out, "--nproc 1 --gpu-ids 0\n"));
+  auto const many = run({"3"});
+  CHECK(many.exit_code == 2);
+  CHECK(contains(many.err, "3 GPUs are asked for, and there are 2"));
+  CHECK(run({"0"}).exit_code == 2);
 }
 
 TEST_CASE("a rank that has nothing to say of wrong input leaves the first one time to say it") {

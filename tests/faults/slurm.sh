@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm.sh PROGRAM: runs PROGRAM (rank.cpp) under a Slurm of its own on this machine, on one node and on what Slurm takes for
-# two. As root; needs slurmctld, slurmd, slurm-client and munge.
+# slurm.sh PROGRAM TRAINER: runs PROGRAM (rank.cpp) and the text classifier, by the scripts of examples/launch, under a Slurm
+# of its own on this machine, on one node and on what Slurm takes for two. As root; needs slurmctld, slurmd, slurm-client and
+# munge.
 set -uo pipefail
 
 program=$(realpath "$1")
+trainer=$(realpath "$2")
+scripts=$(realpath "$(dirname -- "${BASH_SOURCE[0]}")/../../examples/launch")
 folder=$(mktemp -d)
 daemons=()
 failures=0
@@ -111,6 +114,28 @@ export folder program sum
 expect 'a rank that is killed under srun' 0 1 'verdict: rank 1 (pid .*) is gone' bash -c one_killed
 if command -v mpirun.mpich >/dev/null; then
   expect 'mpirun in an allocation' 0 1 "$sum" salloc -Q -N 1 -n 2 mpirun.mpich -n 2 "$program" "${steps[@]}"
+fi
+
+# The scripts for users, from a folder that looks like theirs.
+mkdir -p "$folder/job/build/release/examples" "$folder/job/data"
+ln -s "$trainer" "$folder/job/build/release/examples/text_classification"
+for ((i = 0; i < 120; ++i)); do echo "\"$((i % 4 + 1))\",\"title\",\"word$((i % 9)) more\""; done >"$folder/job/data/train.csv"
+cd "$folder/job" || exit 1
+expect 'srun.sh' 0 1 'ddp, 2 ranks' "$scripts/srun.sh" 2 "$trainer" --data data/train.csv --threads 1 --epochs 1
+# batch SCRIPT: submits it for two ranks, waits for its end, and shows what it wrote.
+batch() {
+  local code=0
+  sbatch --wait --nodes 1 --ntasks-per-node 2 --cpus-per-task 1 --output "$folder/job/log" "$scripts/$1" || code=$?
+  cat "$folder/job/log"
+  return "$code"
+}
+export -f batch
+export scripts
+expect 'train.sbatch' 0 1 'ddp, 2 ranks' bash -c 'batch train.sbatch'
+if srun --mpi=list 2>&1 | grep -q -w pmix && [[ $("$trainer" --engine mpi 2>&1) == *'no MPI launcher'* ]]; then
+  expect 'train_mpi.sbatch' 0 1 'engine mpi' bash -c 'batch train_mpi.sbatch'
+else
+  echo 'skipped: train_mpi.sbatch: this Slurm has no --mpi=pmix, or the trainer no MPI'
 fi
 
 ((failures == 0)) && echo 'Slurm: all as expected'

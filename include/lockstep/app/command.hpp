@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <lockstep/app/detail/config_file.hpp>
+#include <lockstep/app/detail/flag_names.hpp>
 #include <lockstep/app/detail/parse_number.hpp>
 #include <lockstep/core/error.hpp>
 #include <lockstep/core/index.hpp>
@@ -30,7 +31,8 @@ enum class Takes {
 
 /// A set of `--name VALUE` flags that write into variables of the caller, which must outlive `parse`. A variable's
 /// content when it is added is the default that --help shows. What does not fit is refused by name, with the range or
-/// the choices. A configuration file may name the same flags, with - or _ and without the dashes before them.
+/// the choices. - and _ are the same in a flag's name. A configuration file may name the same flags, without the dashes
+/// before them.
 class Command {
  public:
   explicit Command(std::string what = "") : app_(std::move(what)) {
@@ -54,12 +56,21 @@ class Command {
     auto& flag = enter(
         names,
         [&value](auto const& name, auto const& text) {
-          if (text != "true" && text != "false") throw ConfigError(name + " " + text + ": must be true or false");
-          value = text == "true";
+          auto const truth = text == "True" ? "true" : text == "False" ? "false" : text;
+          if (truth != "true" && truth != "false") throw ConfigError(name + " " + text + ": must be true or false");
+          value = truth == "true";
         },
         Takes::value);
     flag.option = app_.add_flag(names, value, help);
     flag.value = [&value] { return std::string(value ? "true" : "false"); };
+  }
+  /// Takes the names that other trainers have for these flags, too, and settings that are always so here, as
+  /// detail/synonyms.hpp lists them.
+  void add_synonyms() {
+    names_.add_synonyms();
+    app_.footer(
+        "Names of other trainers are taken, too, such as hidden_size, n_heads and learning_rate, with - or _;\n"
+        "docs/reference/command-line.md lists them.");
   }
   /// --config FILE, whose values count where the command line has none.
   void add_config() {
@@ -108,7 +119,7 @@ class Command {
     add(names, help + " (" + all + default_of(own) + ")",
         [&value, choices, words, all](auto const& name, auto const& text) {
           for (auto const& [word, meaning] : choices) {
-            if (word != text) continue;
+            if (word != text && word != detail::FlagNames::with_dashes(text)) continue;
             value = meaning;
             return;
           }
@@ -132,8 +143,11 @@ class Command {
   }
   /// The first half of `parse`, which does not depend on the host.
   [[nodiscard]] bool parse_arguments(int argc, char const* const* argv) {
+    auto const words = own_words(argc, argv);
+    std::vector<char const*> pointers;
+    for (auto const& word : words) pointers.push_back(word.c_str());
     try {
-      app_.parse(argc, argv);
+      app_.parse(static_cast<int>(pointers.size()), pointers.data());
     } catch (CLI::ConversionError const& error) {  // "Could not convert: --name = value": of a flag without a value
       std::string const what = error.what();
       throw ConfigError(what.substr(std::min(what.find("--"), what.size())) +
@@ -189,6 +203,8 @@ class Command {
       return flag.name == name && (flag.option->count() > 0 || flag.line != 0);
     });
   }
+  /// After `parse`: a sentence each of settings that were accepted and change nothing, and of choices that were made.
+  [[nodiscard]] std::vector<std::string> notes() const { return names_.notes(); }
   /// How many flags there are.
   [[nodiscard]] std::size_t size() const noexcept { return flags_.size(); }
   [[nodiscard]] std::string help() const { return app_.help(); }
@@ -198,8 +214,7 @@ class Command {
   inline static std::string const not_given = "not given";
 
   struct Flag {
-    std::string name;                // its first
-    std::vector<std::string> names;  // with - for _
+    std::string name;  // its first
     std::function<void(std::string const&, std::string const&)> take;
     Takes takes;
     CLI::Option* option = nullptr;
@@ -208,49 +223,87 @@ class Command {
     bool is_text = false;
   };
   static std::string default_of(std::string const& value) { return value.empty() ? "" : "; default " + value; }
-  static std::string with_dashes(std::string name) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    return name;
-  }
   Flag& enter(std::string const& names, std::function<void(std::string const&, std::string const&)> take, Takes takes) {
-    Flag flag{names.substr(0, names.find(',')), {}, std::move(take), takes};
-    std::istringstream list(names);
-    for (std::string each; std::getline(list, each, ',');) {
-      known_.push_back(each);
-      flag.names.push_back(with_dashes(each));
+    names_.enter(names);
+    return flags_.emplace_back(Flag{names.substr(0, names.find(',')), std::move(take), takes});
+  }
+
+  /// The command line in the flags' own names and words.
+  [[nodiscard]] std::vector<std::string> own_words(int argc, char const* const* argv) {
+    std::vector<std::string> words(argv, argv + std::min(argc, 1));
+    std::vector<detail::NamedValue> all;
+    for (int i = 1; i < argc; ++i) {
+      std::string const word = argv[i];
+      if (word == "--") {
+        words.insert(words.end(), argv + i, argv + argc);
+        break;
+      }
+      auto const name = word.substr(0, word.find('='));
+      bool const whole = name.size() < word.size(), follows = !whole && i + 1 < argc && argv[i + 1][0] != '-';
+      auto const value = whole ? word.substr(name.size() + 1) : follows ? argv[i + 1] : "true";
+      auto const said = name.starts_with("--") ? names_.read(name, value) : std::nullopt;
+      if (said) all.push_back(*said);
+      if (!said)
+        words.push_back(word);
+      else if (said->as_is)
+        words.push_back(flags_[*said->flag].name + word.substr(name.size()));
+      else
+        i += follows;
     }
-    return flags_.emplace_back(std::move(flag));
+    detail::FlagNames::settle(all, [](auto const& first, auto const& second) {
+      if (first.name == second.name) throw ConfigError(first.name + ": a flag takes one value and is given once");
+      throw ConfigError(second.name + ": another name of " + first.name + ", and a flag is given once; leave out one");
+    });
+    for (auto const& said : all) {
+      if (!said.flag || said.as_is || said.dropped) continue;
+      auto const& flag = flags_[*said.flag].name;
+      words.push_back(flag + "=" + said.values[0]);
+      names_.note_choice(said, flag);
+    }
+    return words;
   }
 
   /// What a file may name: a file names no other.
   [[nodiscard]] std::vector<std::string> nameable() const {
-    auto names = known_;
+    auto names = names_.known();
     std::erase(names, config_flag);
     return names;
   }
   void apply(std::vector<detail::Setting> const& settings) {
-    for (auto const& setting : settings) {
-      auto const where = config_ + ":" + std::to_string(setting.line) + ": ";
-      auto const name = with_dashes("--" + setting.name);
-      auto const found = std::find_if(flags_.begin(), flags_.end(), [&](Flag const& flag) {
-        return flag.name != config_flag && std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end();
-      });
-      if (found == flags_.end())
-        throw ConfigError(where + "unknown name " + setting.name + "; the nearest is " +
-                          nearest(name, nameable()).substr(2) + " (--help lists them all)");
-      if (found->line != 0)
-        throw ConfigError(where + setting.name + " is given by line " + std::to_string(found->line) +
-                          " too; leave out one");
-      found->line = setting.line;
-      if (setting.is_list && found->takes == Takes::value)
-        throw ConfigError(where + setting.name + " [" + setting.value + "]: takes one value, not a list");
-      if (found->option->count() > 0) continue;
+    auto const where = [this](std::size_t line) { return config_ + ":" + std::to_string(line) + ": "; };
+    auto const placed = [&](std::size_t line, auto&& f) {
       try {
-        found->take(found->name, setting.value);
+        return f();
       } catch (ConfigError const& error) {
-        throw ConfigError(where + error.what());
+        throw ConfigError(where(line) + error.what());
       }
-      configured_.push_back(found->name + "=" + setting.value);
+    };
+    std::vector<detail::NamedValue> all;
+    for (auto const& setting : settings) {
+      auto said = placed(setting.line, [&] { return names_.read(setting.name, setting.value); });
+      if (!said || (said->flag && flags_[*said->flag].name == config_flag))
+        throw ConfigError(where(setting.line) + "unknown name " + setting.name + "; the nearest is " +
+                          nearest("--" + setting.name, nameable()).substr(2) + " (--help lists them all)");
+      if (setting.is_list && !(said->flag && flags_[*said->flag].takes == Takes::list))
+        throw ConfigError(where(setting.line) + setting.name + " [" + setting.value + "]: takes one value, not a list");
+      said->line = setting.line;
+      all.push_back(*said);
+    }
+    detail::FlagNames::settle(all, [&](auto const& first, auto const& second) {
+      throw ConfigError(where(second.line) + second.name + " is given by line " + std::to_string(first.line) +
+                        " too; leave out one");
+    });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto const& said = all[i];
+      if (said.dropped) continue;
+      if (said.flag) {
+        auto& flag = flags_[*said.flag];
+        flag.line = said.line;
+        if (flag.option->count() > 0) continue;
+        placed(said.line, [&] { flag.take(flag.name, said.values[0]); });
+        names_.note_choice(said, flag.name);
+      }
+      configured_.push_back((said.as_is ? flags_[*said.flag].name : "--" + said.name) + "=" + settings[i].value);
     }
   }
   [[noreturn]] void refuse(std::string const& argument) const {
@@ -258,13 +311,13 @@ class Command {
       throw ConfigError("unexpected argument \"" + argument +
                         "\": flags begin with --, and each takes one value, or none, as --help");
     auto const name = argument.substr(0, argument.find('='));
-    throw ConfigError("unknown flag " + name + "; the nearest is " + nearest(name, known_) +
+    throw ConfigError("unknown flag " + name + "; the nearest is " + nearest(name, names_.known()) +
                       " (--help lists them all)");
   }
 
   CLI::App app_;
   bool help_asked_ = false;
-  std::vector<std::string> known_;
+  detail::FlagNames names_;
   std::vector<Flag> flags_;
   std::string config_;
   std::vector<std::string> configured_;  // what the file gives, as flags

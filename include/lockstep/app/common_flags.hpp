@@ -8,6 +8,7 @@
 
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/command.hpp>
+#include <lockstep/app/detail/check_place.hpp>
 #include <lockstep/app/detail/combinations.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
@@ -29,6 +30,7 @@ class CommonFlags {
     command.add("--dry-run", options_.dry_run,
                 "Check flags, data and model by one batch, say what would be trained, and end");
     command.add_config();
+    command.add_synonyms();
   }
   CommonFlags(CommonFlags const&) = delete;
   CommonFlags& operator=(CommonFlags const&) = delete;
@@ -43,15 +45,17 @@ class CommonFlags {
   /// The first half of `resolve`, in which hosts may differ.
   void resolve_place(launch::Environment const& place, Gpus const& gpus) {
     resolve_backend(gpus);
-    check_local_rank(place);
+    detail::check_local_rank(local_rank_, place);
   }
   /// The other half.
   void resolve_rest(int cores, launch::Environment const& place, Gpus const& gpus) {
-    check_mpi(place);
+    for (auto const& note : command_.notes()) options_.warnings.push_back(note);
+    if (engine_ == launch::Engine::mpi) detail::check_mpi(place);
     resolve_ranks(cores, place);
     resolve_reproducible();
     resolve_engine(place, gpus);
     resolve_batch_size();
+    resolve_prefetch();
     resolve_epochs();
     options_.cores = cores;
     int const here = place.size > 1 ? place.local_size : options_.ranks;
@@ -64,6 +68,7 @@ class CommonFlags {
   static constexpr int most_ranks = launch::most_local_ranks;
   static constexpr int most_threads = 1024;
   static constexpr int most_shards = 1 << 16;
+  static constexpr int most_prefetch = 1024;
   static constexpr Index most_samples = Index{1} << 32;
   static constexpr Index unlimited = std::numeric_limits<Index>::max();
   static constexpr double longest_wait = 3600;
@@ -134,7 +139,9 @@ class CommonFlags {
                 "What to evaluate on; default: the data's own test part, else a tenth taken out of training");
     command.add("--num-workers", options_.num_workers, 0, 256,
                 "Threads of each rank that load batches; 0: the training thread does");
-    command.add("--prefetch", options_.prefetch, 0, 1024, "Batches that are loaded ahead");
+    command.add("--prefetch", options_.prefetch, 0, most_prefetch, "Batches that each rank loads ahead");
+    command.add("--prefetch-factor", prefetch_factor_, 1, most_prefetch,
+                "Batches loaded ahead for each of --num-workers, instead of --prefetch");
     command.add("--seed", options_.seed, 0, std::numeric_limits<std::uint64_t>::max(),
                 "Of order, augmentation, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,
@@ -224,25 +231,6 @@ class CommonFlags {
       for (int gpu = 0; gpu < gpus.count; ++gpu) options_.gpus.push_back(gpu);
   }
 
-  void check_local_rank(launch::Environment const& place) const {
-    if (!local_rank_ || *local_rank_ == place.local_rank || place.launcher == launch::Launcher::lockstep) return;
-    auto const flag = "--local-rank " + std::to_string(*local_rank_);
-    if (place.launcher == launch::Launcher::single)
-      throw ConfigError(flag + ": no launcher's variables say how many ranks there are; pass on RANK, WORLD_SIZE, " +
-                        "LOCAL_RANK and LOCAL_WORLD_SIZE, or start with torchrun --no-python");
-    throw ConfigError(flag + " and " + name(place.launcher) + " (" + place.told + ") disagree; leave --local-rank out");
-  }
-
-  void check_mpi(launch::Environment const& place) const {
-    if (engine_ != launch::Engine::mpi) return;
-#if !defined(LOCKSTEP_MPI)
-    throw ConfigError(
-        "--engine mpi: this program was built without MPI (Debian: libopenmpi-dev); use --engine process");
-#endif
-    if (place.launcher == launch::Launcher::single || place.launcher == launch::Launcher::lockstep)
-      throw ConfigError("--engine mpi: no MPI launcher has started this program; start with mpirun -n N");
-  }
-
   void resolve_ranks(int cores, launch::Environment const& place) {
     bool const started = place.size > 1 && place.launcher != launch::Launcher::lockstep;
     if (started && nproc_)
@@ -321,6 +309,19 @@ class CommonFlags {
                       std::to_string(unit) + " (" + because + "); the nearest that fits is " + std::to_string(nearest));
   }
 
+  void resolve_prefetch() {
+    if (!prefetch_factor_) return;
+    if (command_.given("--prefetch"))
+      throw ConfigError("--prefetch with --prefetch-factor: one follows from the other; give one of them");
+    auto const flag = "--prefetch-factor " + std::to_string(*prefetch_factor_),
+               all = flag + " with " + std::to_string(options_.num_workers) + " --num-workers";
+    options_.prefetch = *prefetch_factor_ * std::max(1, options_.num_workers);
+    if (options_.prefetch > most_prefetch)
+      throw ConfigError(all + ": batches loaded ahead must be at most " + std::to_string(most_prefetch) +
+                        "; give a smaller factor");
+    options_.warnings.push_back(all + " is --prefetch " + std::to_string(options_.prefetch));
+  }
+
   void resolve_epochs() {
     if (!epochs_ && options_.max_steps)
       options_.epochs = 0;
@@ -378,6 +379,7 @@ class CommonFlags {
   std::optional<int> threads_;
   std::optional<int> local_rank_;
   std::optional<int> reproducible_;
+  std::optional<int> prefetch_factor_;
   std::optional<int> epochs_;
   std::optional<Index> batch_size_;
   std::optional<Index> global_batch_size_;

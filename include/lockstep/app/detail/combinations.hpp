@@ -28,6 +28,7 @@ class Combinations {
     check_gradient_wire();
     check_bucket_cap();
     check_replica_checks();
+    note_wide_dp();
     check_timed_products();
     check_min_factor();
     check_best();
@@ -92,6 +93,15 @@ class Combinations {
         "--check-replicas-every " + std::to_string(options_.check_replicas_every) +
             " with --parallel single: there is one replica and none to compare it with; use --parallel dp or ddp, or "
             "leave it out");
+  }
+
+  void note_wide_dp() {
+    constexpr int few = 4;
+    if (options_.parallel == Parallel::dp && options_.devices > few)
+      options_.warnings.push_back("--parallel dp with " + std::to_string(options_.devices) +
+                                  " devices: the first sums the gradients of all and updates for all, which takes "
+                                  "longer with each device; --parallel ddp is faster beyond " +
+                                  std::to_string(few));
   }
 
   void check_timed_products() {

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# examples/launch/torch_distributed_launch.sh N PROGRAM [flag…]: the older launcher of PyTorch starts N ranks of a trainer
+# on this host. PYTHON names a Python that has PyTorch.
+set -euo pipefail
+(($# >= 2)) || { echo "usage: $0 N PROGRAM [flag…]" >&2; exit 2; }
+exec "${PYTHON:-python3}" -m torch.distributed.launch --no-python --use-env --standalone --nproc-per-node "$1" "${@:2}"

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/app/detail/synonyms.hpp>
+#include <lockstep/core/error.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// What a name that was given says, whichever of a flag's names it is.
+struct NamedValue {
+  std::optional<std::size_t> flag = {};  ///< none where nothing is to be set
+  std::string name = {};                 ///< as it was given
+  std::vector<std::string> values = {};  ///< the first, unless another name of the flag says another of them
+  bool as_is = false;                    ///< the value is in the flag's own words
+  std::size_t line = 0;                  ///< of a configuration file
+  bool dropped = false;                  ///< another name of the flag says it more exactly
+};
+
+/// The names of a command's flags, - and _ being the same, and, once asked for, the synonyms of them.
+class FlagNames {
+ public:
+  void add_synonyms() noexcept { synonyms_ = true; }
+  /// The next flag's: "--parallel,--multi-gpu".
+  void enter(std::string const& names) {
+    auto& own = flags_.emplace_back();
+    std::istringstream list(names);
+    for (std::string each; std::getline(list, each, ',');) {
+      known_.push_back(each);
+      own.push_back(with_dashes(each));
+    }
+  }
+
+  [[nodiscard]] static std::string with_dashes(std::string name) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+  }
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const {
+    for (std::size_t i = 0; i < flags_.size(); ++i)
+      if (std::find(flags_[i].begin(), flags_[i].end(), name) != flags_[i].end()) return i;
+    return {};
+  }
+
+  /// What `given`, with or without the dashes before it, says with a value; none where nobody knows the name.
+  /// @throws ConfigError for a value that cannot be, or a synonym of a flag that this command lacks
+  [[nodiscard]] std::optional<NamedValue> read(std::string const& given, std::string const& value) {
+    auto const name = with_dashes(given.starts_with("--") ? given : "--" + given);
+    if (auto const flag = find(name)) return NamedValue{.flag = flag, .name = given, .values = {value}, .as_is = true};
+    if (!synonyms_) return {};
+    auto const bare = std::string_view(name).substr(2);
+    if (auto const* const row = row_of(other_names, bare))
+      return NamedValue{.flag = offered(*row, given), .name = given, .values = {value}, .as_is = true};
+    if (auto const* const row = row_of(translations, bare)) {
+      auto const meaning = translate(*row, value);
+      if (!meaning.known)
+        throw ConfigError(given + " " + value + ": must be one of " + words_of(*row) + "; it is another name of " +
+                          std::string(row->flag));
+      NamedValue said{.name = given, .values = meaning.values};
+      if (!meaning.values.empty()) said.flag = offered({row->flag, ""}, given);
+      return said;
+    }
+    if (auto const* const row = row_of(constants, bare)) {
+      accept(*row, given, value);
+      return NamedValue{.name = given};
+    }
+    return {};
+  }
+
+  /// Of several names of one flag: one that leaves a choice gives way to another that makes it; all others are
+  /// twice(first, second), which throws.
+  template <class F>
+  static void settle(std::vector<NamedValue>& all, F&& twice) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!all[i].flag || all[i].flag != all[j].flag || all[j].dropped) continue;
+        bool const second = all[i].values.size() > 1;
+        auto &vague = second ? all[i] : all[j], &other = second ? all[j] : all[i];
+        auto const& choice = vague.values;
+        if (choice.size() < 2 || std::find(choice.begin(), choice.end(), other.values[0]) == choice.end())
+          twice(all[j], all[i]);
+        vague.dropped = true;
+      }
+  }
+
+  /// Takes down that a choice which a name leaves is made here.
+  void note_choice(NamedValue const& said, std::string const& flag) {
+    if (said.values.size() > 1)
+      notes_.push_back(bare(said.name) + " means " + flag + " " + said.values[0] + " here; the other choice is " +
+                       flag + " " + said.values[1]);
+  }
+  /// A sentence each, of what was accepted or chosen.
+  [[nodiscard]] std::vector<std::string> notes() const {
+    auto all = notes_;
+    auto const list = [&](Always is, char const* what) {
+      std::string names;
+      for (auto const& [name, kind] : accepted_)
+        if (kind == is) names += (names.empty() ? "" : ", ") + name;
+      if (!names.empty()) all.push_back(names + ": " + what);
+    };
+    list(Always::on, "always on, accepted");
+    list(Always::off, "always off, accepted");
+    list(Always::either, "makes no difference, accepted");
+    return all;
+  }
+
+  /// Every name that is taken, the flags' own first.
+  [[nodiscard]] std::vector<std::string> known() const {
+    auto all = known_;
+    if (!synonyms_) return all;
+    auto const add = [&](std::string_view names) {
+      any_word(names, [&](std::string_view name) {
+        all.push_back("--" + std::string(name));
+        return false;
+      });
+    };
+    for (auto const& row : other_names)
+      if (find(row)) add(row.names);
+    for (auto const& row : translations)
+      if (find(row.flag)) add(row.names);
+    for (auto const& row : constants) add(row.names);
+    return all;
+  }
+
+ private:
+  /// The flag that has any of the names in a row.
+  [[nodiscard]] std::optional<std::size_t> find(OtherNames const& row) const {
+    auto found = find(row.flag);
+    any_word(row.names, [&](std::string_view name) {
+      if (!found) found = find("--" + std::string(name));
+      return found.has_value();
+    });
+    return found;
+  }
+  [[nodiscard]] std::size_t offered(OtherNames const& row, std::string const& given) const {
+    auto const found = find(row);
+    if (!found)
+      throw ConfigError(given + ": another name of " + std::string(row.flag) + ", which this program does not have");
+    return *found;
+  }
+  void accept(Constant const& row, std::string const& given, std::string const& value) {
+    auto const says = truth(value);
+    if (says != "true" && says != "false") throw ConfigError(given + " " + value + ": must be true or false");
+    if (row.is != Always::either && (says == "true") != (row.is == Always::on))
+      throw ConfigError(given + " " + value + ": cannot be, as " + std::string(row.because) + "; leave it out");
+    std::pair const said{bare(given), row.is};
+    if (std::find(accepted_.begin(), accepted_.end(), said) == accepted_.end()) accepted_.push_back(said);
+  }
+  [[nodiscard]] static std::string bare(std::string const& name) {
+    return name.starts_with("--") ? name.substr(2) : name;
+  }
+
+  bool synonyms_ = false;
+  std::vector<std::string> known_;
+  std::vector<std::vector<std::string>> flags_;  // of each, its names with - for _
+  std::vector<std::string> notes_;
+  std::vector<std::pair<std::string, Always>> accepted_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/version.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::app::detail {
+
+/// Names that other trainers, scripts and configuration files have for flags. To add one, add a word here and to the
+/// tables in docs/reference/command-line.md. Names are written with - and without the dashes before them; a flag that a
+/// program has under one of these names keeps that name for itself.
+
+/// Other names of a flag, with the same values.
+struct OtherNames {
+  std::string_view flag;
+  std::string_view names;  ///< separated by spaces
+};
+inline constexpr OtherNames other_names[] = {
+    {"--batch-size",
+     "batchsize per-device-train-batch-size per-device-batch-size train-batch-size micro-batch-size batch-size-per-gpu "
+     "per-gpu-batch-size per-gpu-train-batch-size"},
+    {"--beam-size", "num-beams beam-width beams"},
+    {"--best-by", "metric-for-best-model monitor"},
+    {"--bucket-cap-mb", "ddp-bucket-cap-mb bucket-size-mb"},
+    {"--checkpoint-every", "save-steps save-every save-interval checkpoint-interval checkpointing-steps"},
+    {"--clip-norm",
+     "max-grad-norm gradient-clip-val gradient-clipping gradient-clip clip-grad-norm clip-grad grad-clip-norm "
+     "grad-clip"},
+    {"--d-model",
+     "hidden-size embed-dim embedding-dim embedding-size emb-dim emb-size model-dim dim-model n-embd d-embed"},
+    {"--data",
+     "data-path data-dir data-root dataset dataset-path train-data train-data-path train-file train-path "
+     "training-data"},
+    {"--devices", "num-devices n-devices"},
+    {"--dropout", "dropout-rate dropout-prob drop-rate hidden-dropout-prob"},
+    {"--epochs", "num-epochs n-epochs max-epochs num-train-epochs"},
+    {"--eval-data",
+     "eval-file eval-path val-data val-file val-path valid-data valid-file validation-data validation-file test-data "
+     "test-file test-path dev-file"},
+    {"--eval-every", "eval-steps eval-interval eval-freq evaluate-every validate-every val-interval"},
+    {"--feed-forward",
+     "dim-feedforward feedforward-dim feed-forward-dim feed-forward-size d-ff dff ff-dim ffn-dim ff-size "
+     "ffn-hidden-size intermediate-size mlp-dim"},
+    {"--global-batch-size", "total-batch-size effective-batch-size"},
+    {"--gpu-ids", "device-ids cuda-visible-devices visible-devices"},
+    {"--grad-accum-steps",
+     "gradient-accumulation-steps accumulate-grad-batches gradient-accumulation grad-accumulation-steps grad-accum "
+     "accumulation-steps accum-steps accum-iter"},
+    {"--init-from", "pretrained-path pretrained-weights init-checkpoint"},
+    {"--keep-checkpoints", "save-total-limit max-checkpoints keep-last"},
+    {"--label-smoothing", "label-smoothing-factor smoothing"},
+    {"--lr", "learning-rate base-lr init-lr initial-lr"},
+    {"--lr-schedule", "lr-scheduler-type lr-scheduler scheduler"},
+    {"--master-addr", "master-address"},
+    {"--max-length",
+     "max-seq-len max-seq-length max-sequence-length max-len seq-len seq-length sequence-length block-size "
+     "context-length max-position-embeddings"},
+    {"--max-steps", "max-train-steps train-steps num-steps max-iters total-steps"},
+    {"--nproc", "nproc-per-node num-processes world-size"},
+    {"--num-heads", "n-heads nheads nhead n-head heads num-attention-heads attention-heads"},
+    {"--num-layers",
+     "n-layers nlayers n-layer layers num-encoder-layers n-encoder-layers encoder-layers num-hidden-layers depth"},
+    {"--num-workers",
+     "workers n-workers dataloader-num-workers dataloader-workers loader-workers num-data-workers data-workers"},
+    {"--parallel", "strategy distributed-strategy parallel-mode"},
+    {"--patience", "early-stopping-patience early-stop-patience"},
+    {"--prefetch", "prefetch-batches"},
+    {"--prefetch-factor", "dataloader-prefetch-factor"},
+    {"--resume", "resume-from ckpt-path"},
+    {"--save-dir",
+     "output-dir out-dir log-dir logdir logging-dir run-dir results-dir checkpoint-dir experiment-dir "
+     "default-root-dir work-dir"},
+    {"--seed", "random-seed random-state manual-seed"},
+    {"--sync-batch-norm", "sync-batchnorm sync-bn syncbn"},
+    {"--threads", "num-threads n-threads omp-num-threads"},
+    {"--vocabulary", "vocab-size vocabulary-size max-vocab-size max-vocab"},
+    {"--warmup-epochs", "num-warmup-epochs lr-warmup-epochs"},
+    {"--warmup-steps", "num-warmup-steps n-warmup-steps lr-warmup-steps warmup-iters"},
+    {"--weight-decay", "wd"},
+};
+
+/// Names whose values are other words than the flag's.
+struct Translation {
+  std::string_view names;
+  std::string_view flag;
+  /// "theirs=ours", separated by spaces. Nothing behind the = leaves the flag as it is; "bf16|fp16" is bf16, unless
+  /// another name of the flag says fp16; a last * passes on what is not listed.
+  std::string_view values;
+};
+inline constexpr Translation translations[] = {
+    {"mixed-precision amp use-amp autocast", "--precision",
+     "true=bf16|fp16 false=fp32 no=fp32 fp16=fp16 bf16=bf16 fp32=fp32 float16=fp16 bfloat16=bf16"},
+    {"fp16", "--precision", "true=fp16 false="},
+    {"bf16", "--precision", "true=bf16 false="},
+    {"amp-dtype dtype torch-dtype", "--precision",
+     "fp32=fp32 bf16=bf16 fp16=fp16 float32=fp32 bfloat16=bf16 float16=fp16 float=fp32 half=fp16"},
+    {"device accelerator", "--backend", "cpu=host gpu=cuda host=host cuda=cuda auto="},
+    {"use-cuda use-gpu", "--backend", "true=cuda false=host"},
+    {"no-cuda use-cpu", "--backend", "true=host false="},
+    {"dist-backend ddp-backend distributed-backend", "--engine", "nccl=nccl gloo=process mpi=mpi"},
+    {"resume-from-checkpoint", "--resume", "true=auto false=never *"},
+};
+
+/// What a setting that nobody chooses is here.
+enum class Always {
+  on,
+  off,
+  either,  ///< both values come to the same
+};
+/// Settings that are always so. Their value is accepted, and said to be; the other one is refused.
+struct Constant {
+  std::string_view names;
+  Always is;
+  std::string_view because;
+};
+inline constexpr Constant constants[] = {
+    {"persistent-workers dataloader-persistent-workers", Always::on,
+     "worker threads live as long as their loader, and a new epoch starts none"},
+    {"pin-memory dataloader-pin-memory", Always::on, "batches for a GPU are assembled in pinned memory, and no others"},
+    {"non-blocking", Always::on, "batches are copied to a GPU while it computes"},
+    {"shuffle", Always::on, "each epoch has an order of its own, which follows from --seed"},
+    {"drop-last dataloader-drop-last", Always::off,
+     "a short last batch is weighted by its samples, so that none need be dropped"},
+    {"use-distributed-sampler distributed-sampler", Always::on, "each sample is in the batch of one rank only"},
+    {"gradient-as-bucket-view", Always::on, "gradients are summed where backward writes them"},
+    {"find-unused-parameters ddp-find-unused-parameters", Always::either,
+     "parameters without a gradient are found without a search, and named at the end"},
+    {"cudnn-deterministic deterministic use-deterministic-algorithms", Always::on,
+     "equal input gives equal bits, except with --timed-products"},
+    {"cudnn-benchmark", Always::off,
+     "algorithms that are chosen by time change bits from run to run; --timed-products does so for matrix products"},
+};
+
+/// Calls f(word) with each word of a list that has spaces between them, until f returns true; whether it did.
+template <class F>
+constexpr bool any_word(std::string_view list, F&& f) {
+  for (std::size_t at = 0; at < list.size();) {
+    auto const end = std::min(list.find(' ', at), list.size());
+    if (f(list.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+[[nodiscard]] constexpr bool has_word(std::string_view list, std::string_view word) {
+  return any_word(list, [word](std::string_view each) { return each == word; });
+}
+
+/// The row of a table that has a name, or a null pointer.
+template <class Row, std::size_t rows>
+[[nodiscard]] constexpr Row const* row_of(Row const (&table)[rows], std::string_view name) {
+  for (auto const& row : table)
+    if (has_word(row.names, name)) return &row;
+  return nullptr;
+}
+
+/// As Python, YAML and shells write true and false; anything else as it is.
+[[nodiscard]] inline std::string truth(std::string const& text) {
+  std::string small = text;
+  for (auto& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (small == "true" || small == "yes" || small == "on" || small == "1") return "true";
+  return small == "false" || small == "no" || small == "off" || small == "0" ? "false" : text;
+}
+
+/// What a value means to the flag of a translation: the flag's own words, the first of which counts unless another name
+/// of it says another of them. Without any, the flag stays as it is.
+struct Meaning {
+  bool known = false;
+  std::vector<std::string> values;
+};
+[[nodiscard]] inline Meaning translate(Translation const& row, std::string const& text) {
+  Meaning out;
+  auto const mean = [&](std::string_view word) {
+    auto const theirs = word.substr(0, word.find('='));
+    if (word == "*") out = {true, {text}};
+    if (word == "*" || (theirs != text && theirs != truth(text))) return word == "*";
+    out.known = true;
+    for (auto ours = word.substr(theirs.size() + 1); !ours.empty();) {
+      auto const end = std::min(ours.find('|'), ours.size());
+      out.values.emplace_back(ours.substr(0, end));
+      ours.remove_prefix(std::min(end + 1, ours.size()));
+    }
+    return true;
+  };
+  any_word(row.values, mean);
+  return out;
+}
+/// "true, false, no or fp16": what a translation takes.
+[[nodiscard]] inline std::string words_of(Translation const& row) {
+  std::string all;
+  any_word(row.values, [&](std::string_view word) {
+    all += (all.empty() ? "" : ", ") + std::string(word.substr(0, word.find('=')));
+    return false;
+  });
+  return all;
+}
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::app::detail
