@@ -2,7 +2,7 @@
 // Trains a network to tell from the motion of a telephone what its owner is doing: on the data set "Human Activity
 // Recognition Using Smartphones" (--data FOLDER) or, without it, on synthetic motion in the same file format.
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
@@ -26,6 +26,8 @@ using activity_classification::Mode;
 using data::HarSample, data::UciHarDataset;
 
 namespace {
+
+std::vector<std::string> const names{"walking", "upstairs", "downstairs", "sitting", "standing", "lying"};
 
 enum class ClassWeights { none, balanced };
 
@@ -96,35 +98,9 @@ void check(Options const& options) {
   transformer_flags::check(options.sizes);
   auto const parts = load(options);
   app::check_samples(options, parts.training.size());
+  if (options.on_failure != data::OnFailure::raise) return;  // unreadable windows are left out or replaced
   parts.training_files.check();
   parts.evaluation_files.check();
-}
-
-std::vector<float> balanced_weights(Parts const& parts) {
-  std::vector<float> counts(static_cast<std::size_t>(UciHarDataset::classes));
-  for (Index i = 0; i < parts.training.size(); ++i)
-    ++counts[static_cast<std::size_t>(parts.training_files.label(parts.training.original(i)))];
-  auto const all = static_cast<float>(parts.training.size());
-  for (auto& each : counts) each = each == 0 ? 0 : all / (static_cast<float>(counts.size()) * each);
-  return counts;
-}
-
-/// Prints how often each activity was taken for each, and its recall.
-void print_confusion(train::EvaluationReport const& report) {
-  constexpr std::array names{"walking", "upstairs", "downstairs", "sitting", "standing", "lying"};
-  std::printf("%-12s", "label");
-  for (auto const* name : names) std::printf(" %10s", name);
-  std::printf("     recall\n");
-  for (std::size_t label = 0; label < names.size(); ++label) {
-    std::printf("%-12s", names[label]);
-    double all = 0;
-    for (std::size_t predicted = 0; predicted < names.size(); ++predicted) {
-      auto const count = report.metrics[label * names.size() + predicted].second;
-      all += count;
-      std::printf(" %10.0f", count);
-    }
-    std::printf(" %10.4f\n", all > 0 ? report.metrics[label * names.size() + label].second / all : 0);
-  }
 }
 
 int train_rank(app::Training<Options>& training) {
@@ -134,18 +110,26 @@ int train_rank(app::Training<Options>& training) {
                            training.loader_options()};
   data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, data::PadCollate{},
                               training.loader_options()};
-  auto const classes = UciHarDataset::classes;
-  auto const confusion = [&](auto& trainer) {
-    auto const report =
-        trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&HarSample::label, classes}});
-    if (training.speaks()) print_confusion(report);
-  };
+
+  std::vector<std::int32_t> labels;
+  for (Index i = 0; i < parts.training.size(); ++i)
+    labels.push_back(parts.training_files.label(parts.training.original(i)));
+  data::ClassBalance const balance(labels, names);
   activity_classification::LossOptions loss{options.label_smoothing, {}};
-  if (options.class_weights == ClassWeights::balanced) loss.class_weights = balanced_weights(parts);
+  if (options.class_weights == ClassWeights::balanced) {
+    loss.class_weights = balance.weights();
+    if (training.speaks()) std::printf("%s", balance.table().c_str());
+  }
+  auto const classes = UciHarDataset::classes;
+  auto const report = [&](auto& trainer) {
+    auto const found =
+        trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&HarSample::label, classes}});
+    if (training.speaks()) std::printf("%s", train::class_report(found, names).c_str());
+  };
   training.fit(activity_classification::ActivityClassifier(options.sizes, loss),
                optim::AdamW{.weight_decay = options.weight_decay}, batches,
                train::Evaluation{evaluation, train::Accuracy{&HarSample::label}, train::F1{&HarSample::label, classes}},
-               {}, confusion);
+               {}, report);
   return 0;
 }
 

@@ -139,21 +139,20 @@ class UciHarDataset {
   template <std::size_t N>
   static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, N>& out) {
     auto const line = lines.get(i);
-    std::string_view rest = line;
+    auto const is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    auto const *at = line.data(), *const end = at + line.size();
     std::size_t count = 0;
     for (;; ++count) {
-      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-      if (rest.empty()) break;
+      while (at != end && is_blank(*at)) ++at;
+      if (at == end) break;
       float value = 0;
-      auto const [end, error] = parse_real(rest.data(), rest.data() + rest.size(), value);
-      auto const used = static_cast<std::size_t>(end - rest.data());
-      if (error != std::errc{} || (used < rest.size() && rest[used] != ' ' && rest[used] != '\t') ||
-          !std::isfinite(value))
+      auto const [after, error] = parse_real(at, end, value);
+      if (error != std::errc{} || (after != end && !is_blank(*after)) || !std::isfinite(value))
         fail(lines, i,
              "value " + std::to_string(count + 1) + ": a finite number is expected, found " +
-                 detail::excerpt(rest.substr(0, rest.find_first_of(" \t"))));
+                 detail::excerpt({at, std::find_if(at, end, is_blank)}));
       if (count < N) out[count] = value;
-      rest.remove_prefix(used);
+      at = after;
     }
     if (count != N)
       fail(lines, i,
