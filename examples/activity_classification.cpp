@@ -1,109 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a convolutional network to tell from a telephone's motion what its owner is doing, by the data set "Human
-// Activity Recognition Using Smartphones" (--data FOLDER) or, without it, by generated motion.
-#include <array>
-#include <cmath>
+// Trains a network to tell from the motion of a telephone what its owner is doing: on the data set "Human Activity
+// Recognition Using Smartphones" (--data FOLDER) or, without it, on synthetic motion in the same file format.
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
-#include <numbers>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/app/synthetic_data.hpp>
 #include <lockstep/data/source/uci_har_dataset.hpp>
 #include <lockstep/lockstep.hpp>
 
+#include "activity_classification/data.hpp"
 #include "activity_classification/model.hpp"
-#include "generated.hpp"
+#include "transformer_flags.hpp"
 
 using namespace lockstep;
-using activity_classification::ActivityClassifier;
-using data::HarSample;
+using activity_classification::Mode;
+using data::HarSample, data::UciHarDataset;
 
 namespace {
 
+std::vector<std::string> const names{"walking", "upstairs", "downstairs", "sitting", "standing", "lying"};
+
+enum class ClassWeights { none, balanced };
+
 struct Options : app::Options {
   activity_classification::Sizes sizes;
+  double label_smoothing = 0;
+  ClassWeights class_weights = ClassWeights::none;
   Index samples = 2000;
+  app::Precision precision = app::Precision::fp32;
 
+  Options() { epochs = 10; }
   void flags(app::Command& command) {
-    command.add("--width", sizes.width, 1, 4096, "Channels of the first convolution; the others have twice as many");
-    command.add("--samples", samples, 1, 1000000, "Windows to generate without --data; a tenth more for evaluation");
+    command.add("--mode", sizes.mode,
+                {{"flatten", Mode::flatten}, {"conv", Mode::conv}, {"transformer", Mode::transformer}},
+                "Network: a perceptron over the whole window, convolutions, or a transformer over its steps");
+    command.add("--width", sizes.channels, 1, 4096,
+                "Channels of the first convolution, with --mode conv; the others have twice as many");
+    command.add("--hidden", sizes.hidden, 1, 65536,
+                "Width of the first hidden layer, with --mode flatten; the second has half of it");
+    transformer_flags::add(command, sizes);
+    command.add("--label-smoothing", label_smoothing, 0, 1, "Share of each label that is spread over all classes");
+    command.add("--class-weights", class_weights, {{"none", ClassWeights::none}, {"balanced", ClassWeights::balanced}},
+                "Weights of the classes in the loss; balanced: windows / (classes * windows of the class)");
+    command.add("--samples", samples, 20, 1000000,
+                "Synthetic windows for training, without --data; a quarter as many more for evaluation");
   }
 };
 
-/// Steps of a pace and strength of their own, or the way that gravity points to whoever rests; and noise.
-class Wearer {
- public:
-  explicit Wearer(std::uint64_t seed) : seed_(seed) {}
-
-  HarSample operator()(std::uint64_t index) const {
-    struct Activity {
-      double pace, strength;  // steps a second, g
-      std::array<double, 3> down;
-    };
-    static constexpr std::array<Activity, 6> activities{{{1.9, 0.3, {1, 0, 0}},
-                                                         {1.5, 0.3, {0.95, -0.3, 0}},
-                                                         {2.4, 0.4, {0.95, 0.3, 0}},
-                                                         {0, 0, {0.6, 0.5, 0.6}},
-                                                         {0, 0, {0.98, 0.1, 0.1}},
-                                                         {0, 0, {0, 0.8, 0.6}}}};
-    auto const number = mix(seed_, index);
-    Philox const draws(number);
-    std::uint64_t drawn = 0;
-    auto const draw = [&] { return 2.0 * uniform(draws, drawn++) - 1; };  // from -1 to 1
-    auto const label = static_cast<std::int32_t>(number % activities.size());
-    auto const& [pace, strength, down] = activities[static_cast<std::size_t>(label)];
-    double const phase = draw() * std::numbers::pi, own_pace = pace * (1 + 0.1 * draw());
-    HarSample sample{std::vector<std::array<float, 9>>(128), label};
-    for (std::size_t t = 0; t < sample.signals.size(); ++t) {
-      double const angle = phase + 2 * std::numbers::pi * own_pace * static_cast<double>(t) / 50;
-      for (std::size_t axis = 0; axis < 3; ++axis) {
-        double const body = strength * std::sin(angle + static_cast<double>(axis)) + 0.1 * draw();
-        sample.signals[t][axis] = static_cast<float>(body);
-        sample.signals[t][3 + axis] = static_cast<float>(body + down[axis] + 0.1 * draw());
-        sample.signals[t][6 + axis] = static_cast<float>(2 * strength * std::cos(angle) + 0.2 * draw());
-      }
-    }
-    return sample;
-  }
-
- private:
-  std::uint64_t seed_;
-};
-
-using Windows = data::InMemoryDataset<HarSample>;
 struct Parts {
-  Windows training, evaluation;
+  UciHarDataset training_files, evaluation_files;
+  data::Subset<UciHarDataset> training, evaluation;
 };
 
+/// Training and evaluation data: the data set's own parts or, without a test part, a tenth of the people.
 Parts load(Options const& options) {
-  if (options.data.empty()) {
-    Index const count = options.samples;
-    Wearer const wearer(options.seed);
-    return {Windows(generated::Samples<Wearer>{wearer, 0, count}),
-            Windows(generated::Samples<Wearer>{wearer, count, (count + 9) / 10})};
+  auto const recipe = std::to_string(options.samples) + " windows of synthetic motion";
+  auto const folder = app::data_folder(options, recipe, [&](std::filesystem::path const& to) {
+    activity_classification::SyntheticMotion const motion(1);
+    activity_classification::write_part(to, "train", motion, 0, options.samples);
+    activity_classification::write_part(to, "test", motion, options.samples, (options.samples + 3) / 4);
+  });
+  UciHarDataset const known(folder, "train");
+  auto const& tests = options.eval_data.empty() ? folder : options.eval_data;
+  if (options.eval_data.empty() && !std::filesystem::exists(tests + "/test")) {
+    auto const parts = data::hold_out(known, 0.1, options.seed);  // people who are not trained on
+    return {known, known, parts.training, parts.evaluation};
   }
-  data::UciHarDataset const known(options.data, "train");
-  auto const& tests = options.eval_data.empty() ? options.data : options.eval_data;
-  if (!options.eval_data.empty() || std::filesystem::exists(tests + "/test"))
-    return {Windows(known), Windows(data::UciHarDataset(tests, "test"))};
-  auto const parts = data::hold_out(known, 0.1, options.seed);  // people who are not trained on
-  return {Windows(parts.training), Windows(parts.evaluation)};
+  UciHarDataset const test(tests, "test");
+  auto const all = [](UciHarDataset const& files) {
+    std::vector<Index> indices(static_cast<std::size_t>(files.size()));
+    std::iota(indices.begin(), indices.end(), Index{0});
+    return data::Subset(files, std::move(indices));
+  };
+  return {known, test, all(known), all(test)};
 }
 
 void check(Options const& options) {
   if (options.data.empty() && !options.eval_data.empty())
-    throw ConfigError("--eval-data " + options.eval_data +
-                      " without --data: what is generated has an evaluation of its own");
-  app::check_samples(options,
-                     options.data.empty() ? options.samples : data::UciHarDataset(options.data, "train").size());
+    throw ConfigError("--eval-data " + options.eval_data + " without --data: the synthetic data has its own test part");
+  using Use = std::pair<std::string_view, std::vector<Mode>>;
+  auto const transformer = {Mode::transformer};
+  for (auto const& [flag, modes] :
+       {Use{"--width", {Mode::conv}}, Use{"--hidden", {Mode::flatten}},
+        Use{"--dropout", {Mode::flatten, Mode::transformer}}, Use{"--d-model", transformer},
+        Use{"--num-layers", transformer}, Use{"--num-heads", transformer}, Use{"--feed-forward", transformer}})
+    if (std::ranges::count(options.given, flag) > 0 && std::ranges::count(modes, options.sizes.mode) == 0)
+      throw ConfigError(std::string(flag) + ": the network of this --mode has no such size; leave the flag out");
+  transformer_flags::check(options.sizes);
+  auto const parts = load(options);
+  app::check_samples(options, parts.training.size());
+  if (options.on_failure != data::OnFailure::raise) return;  // unreadable windows are left out or replaced
+  parts.training_files.check();
+  parts.evaluation_files.check();
 }
 
 int train_rank(app::Training<Options>& training) {
-  auto const parts = load(training.options());
-  return generated::fit(training, parts.training, parts.evaluation, data::PadCollate{},
-                        ActivityClassifier(training.options().sizes), train::Accuracy(&HarSample::label));
+  auto const& options = training.options();
+  auto const parts = load(options);
+  data::DataLoader batches{parts.training, data::ShuffledSampler{.seed = options.seed}, data::PadCollate{},
+                           training.loader_options()};
+  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, data::PadCollate{},
+                              training.loader_options()};
+
+  std::vector<std::int32_t> labels;
+  for (Index i = 0; i < parts.training.size(); ++i)
+    labels.push_back(parts.training_files.label(parts.training.original(i)));
+  data::ClassBalance const balance(labels, names);
+  activity_classification::LossOptions loss{options.label_smoothing, {}};
+  if (options.class_weights == ClassWeights::balanced) {
+    loss.class_weights = balance.weights();
+    if (training.speaks()) std::printf("%s", balance.table().c_str());
+  }
+  auto const classes = UciHarDataset::classes;
+  auto const report = [&](auto& trainer) {
+    auto const found =
+        trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&HarSample::label, classes}});
+    if (training.speaks()) std::printf("%s", train::class_report(found, names).c_str());
+  };
+  training.fit(activity_classification::ActivityClassifier(options.sizes, loss),
+               optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               train::Evaluation{evaluation, train::Accuracy{&HarSample::label}, train::F1{&HarSample::label, classes}},
+               {}, report);
+  return 0;
 }
 
 }  // namespace

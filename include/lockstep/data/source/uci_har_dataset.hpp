@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -14,116 +16,148 @@
 #include <vector>
 
 #include <lockstep/core/error.hpp>
+#include <lockstep/core/mix.hpp>
 #include <lockstep/core/parse_real.hpp>
+#include <lockstep/core/processors.hpp>
+#include <lockstep/core/thread_pool.hpp>
 #include <lockstep/data/dataset.hpp>
-#include <lockstep/data/detail/sample_hash.hpp>
 #include <lockstep/data/source/detail/excerpt.hpp>
 #include <lockstep/data/source/text_lines_dataset.hpp>
 
 namespace lockstep::inline LOCKSTEP_ABI::data {
 
-/// 2.56 seconds of a telephone's motion, 50 times a second, and what its owner was doing.
+/// A window of 2.56 seconds of a telephone's motion, measured 50 times a second, and the activity of its owner.
 struct HarSample {
   std::vector<std::array<float, 9>> signals;  ///< [128]: body and total acceleration, gyroscope, each x, y, z
   std::int32_t label = 0;                     ///< from 0: walking, upstairs, downstairs, sitting, standing, lying
 };
 
 /// One part ("train" or "test") of the data set "Human Activity Recognition Using Smartphones", from the folder that
-/// its archive unpacks to: `PART/Inertial Signals/*_PART.txt`, `PART/y_PART.txt` and, where it is there,
-/// `PART/subject_PART.txt`, by which samples are grouped. All of it is held in memory, 4.6 KB a sample, and given by
-/// reference.
-/// @throws DataError when a file is missing, has another number of rows than the others, or a number cannot be read:
-/// names file and line
+/// its archive unpacks to: `PART/Inertial Signals/*_PART.txt`, `PART/y_PART.txt` and, if it exists,
+/// `PART/subject_PART.txt`, by which samples are grouped. The signals stay in their files: construction reads labels,
+/// subjects and the places of rows, about 90 bytes of memory per window; `get` reads and parses the nine rows of a
+/// window. Copies share the index. Thread-safe.
+/// @throws DataError at construction if a file is missing or empty, has another number of rows than the labels, or a
+/// label or subject is wrong; from `get` and `check` if a row is; the message names file, line, value and rule
 /// @source UCI Machine Learning Repository, data set 240 (Anguita et al. 2013)
 class UciHarDataset {
  public:
+  static constexpr Index classes = 6, signals = 9, length = 128;
+
   UciHarDataset(std::string const& folder, std::string const& part) {
-    auto held = std::make_shared<Held>();
     auto const base = folder + "/" + part + "/";
-    TextLinesDataset const labels(base + "y_" + part + ".txt");
-    held->samples.resize(static_cast<std::size_t>(labels.size()));
-    for (Index i = 0; i < labels.size(); ++i) {
-      std::array<float, 1> label{};
-      read_numbers(labels, i, label);
-      if (!(label[0] >= 1 && label[0] <= 6 && label[0] == static_cast<float>(static_cast<int>(label[0]))))
-        fail(labels, i, "a class from 1 to 6 is expected, found " + detail::excerpt(labels.get(i)));
-      auto& sample = held->samples[static_cast<std::size_t>(i)];
-      sample.label = static_cast<std::int32_t>(label[0]) - 1;
-      sample.signals.resize(length);
+    std::vector<std::string> paths;  // the nine signals, labels, subjects
+    for (auto const* name : names) paths.push_back(base + "Inertial Signals/" + name + "_" + part + ".txt");
+    paths.push_back(base + "y_" + part + ".txt");
+    paths.push_back(base + "subject_" + part + ".txt");
+    if (::access(paths.back().c_str(), F_OK) != 0) paths.pop_back();
+
+    std::vector<std::optional<TextLinesDataset>> files(paths.size());
+    auto const open = [&](std::size_t i) { files[i].emplace(paths[i], TextLinesOptions{.max_held_bytes = 0}); };
+    open(labels_at);  // a missing folder is reported by the file of labels
+    ThreadPool(std::min(processors(), static_cast<int>(paths.size()))).run(std::ssize(paths), [&](Index i) {
+      if (auto const file = static_cast<std::size_t>(i); file != labels_at) open(file);
+    });
+    auto held = std::make_shared<Held>(Held{*files[labels_at], {}, {}, {}, 0, 0});
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (files[i]->size() != files[labels_at]->size())
+        throw DataError(paths[i] + ": has " + std::to_string(files[i]->size()) + " rows and " + paths[labels_at] +
+                        " has " + std::to_string(files[labels_at]->size()) +
+                        "; each file of a part must have one row per window");
+      held->hash = mix(held->hash, files[i]->fingerprint());
+      if (i < labels_at) held->signals.push_back(*files[i]);
     }
-    for (std::size_t channel = 0; channel < names.size(); ++channel)
-      read_channel(*held, base + "Inertial Signals/" + names[channel] + "_" + part + ".txt", channel);
-    if (::access((base + "subject_" + part + ".txt").c_str(), F_OK) == 0) {
-      TextLinesDataset const subjects(base + "subject_" + part + ".txt");
-      check_rows(*held, subjects);
-      for (Index i = 0; i < subjects.size(); ++i) {
-        std::array<float, 1> subject{};
-        read_numbers(subjects, i, subject);
-        if (!(subject[0] >= 0 && subject[0] < 1000)) fail(subjects, i, "a subject's number is expected");
-        held->subjects.push_back(static_cast<Index>(subject[0]));
-        held->groups = std::max(held->groups, held->subjects.back() + 1);
-      }
-    }
-    for (auto const& each : held->samples) held->hash = detail::hash_on(held->hash, each);
+    read_labels(*held);
+    if (files.size() > labels_at + 1) read_subjects(*held, *files.back());
     held_ = std::move(held);
   }
 
-  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(held_->samples.size()); }
-  [[nodiscard]] HarSample const& get(Index i) const noexcept { return held_->samples[static_cast<std::size_t>(i)]; }
-  /// Of the signals and labels.
+  [[nodiscard]] Index size() const noexcept { return static_cast<Index>(held_->labels.size()); }
+  [[nodiscard]] HarSample get(Index i) const {
+    HarSample sample{std::vector<std::array<float, 9>>(static_cast<std::size_t>(length)), label(i)};
+    std::array<float, static_cast<std::size_t>(length)> row{};
+    for (std::size_t channel = 0; channel < names.size(); ++channel) {
+      read_numbers(held_->signals[channel], i, row);
+      for (std::size_t t = 0; t < row.size(); ++t) sample.signals[t][channel] = row[t];
+    }
+    return sample;
+  }
+  /// The label of sample i, without reading its signals.
+  [[nodiscard]] std::int32_t label(Index i) const noexcept { return held_->labels[static_cast<std::size_t>(i)]; }
+  /// File and line of the label: "har/train/y_train.txt:17".
+  [[nodiscard]] std::string name(Index i) const { return held_->label_lines.name(i); }
+  /// Reads and parses every window once, on all processors, so that a program refuses wrong files before it trains.
+  /// @throws DataError for the first window that has a wrong row
+  void check() const {
+    ThreadPool(processors()).for_ranges(size(), 64, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) static_cast<void>(get(i));
+    });
+  }
+  /// Changes with any byte of the part's files.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return held_->hash; }
-  /// The people, by whom samples belong together; without the file of subjects each sample is on its own.
+  /// The people, by whom samples are grouped; without the file of subjects each sample is a group of its own.
   [[nodiscard]] Index groups() const noexcept { return held_->subjects.empty() ? size() : held_->groups; }
   [[nodiscard]] Index group(Index i) const noexcept {
     return held_->subjects.empty() ? i : held_->subjects[static_cast<std::size_t>(i)];
   }
 
  private:
-  static constexpr std::size_t length = 128;
   static constexpr std::array<char const*, 9> names{"body_acc_x",  "body_acc_y",  "body_acc_z",
                                                     "total_acc_x", "total_acc_y", "total_acc_z",
                                                     "body_gyro_x", "body_gyro_y", "body_gyro_z"};
+  static constexpr std::size_t labels_at = names.size();
   struct Held {
-    std::vector<HarSample> samples;
-    std::vector<Index> subjects;
-    Index groups = 0;
-    std::uint64_t hash = 0;
+    TextLinesDataset label_lines;
+    std::vector<TextLinesDataset> signals;
+    std::vector<std::int8_t> labels;
+    std::vector<std::int16_t> subjects;
+    Index groups;
+    std::uint64_t hash;
   };
 
-  static void read_channel(Held& held, std::string path, std::size_t channel) {
-    TextLinesDataset const lines(std::move(path));
-    check_rows(held, lines);
-    std::array<float, length> numbers{};
+  static void read_labels(Held& held) {
+    auto const& lines = held.label_lines;
+    std::array<float, 1> label{};
     for (Index i = 0; i < lines.size(); ++i) {
-      read_numbers(lines, i, numbers);
-      auto& signals = held.samples[static_cast<std::size_t>(i)].signals;
-      for (std::size_t t = 0; t < length; ++t) signals[t][channel] = numbers[t];
+      read_numbers(lines, i, label);
+      if (!(label[0] >= 1 && label[0] <= classes && label[0] == std::floor(label[0])))
+        fail(lines, i, "a class from 1 to 6 is expected, found " + detail::excerpt(lines.get(i)));
+      held.labels.push_back(static_cast<std::int8_t>(label[0] - 1));
     }
   }
-  static void check_rows(Held const& held, TextLinesDataset const& lines) {
-    if (static_cast<std::size_t>(lines.size()) == held.samples.size()) return;
-    fail(lines, lines.size() - 1,
-         "is the last of " + std::to_string(lines.size()) + " rows, and there are " +
-             std::to_string(held.samples.size()) + " labels; the files belong to different parts");
+  static void read_subjects(Held& held, TextLinesDataset const& lines) {
+    std::array<float, 1> subject{};
+    for (Index i = 0; i < lines.size(); ++i) {
+      read_numbers(lines, i, subject);
+      if (!(subject[0] >= 0 && subject[0] < 10000 && subject[0] == std::floor(subject[0])))
+        fail(lines, i, "a subject's number from 0 to 9999 is expected, found " + detail::excerpt(lines.get(i)));
+      held.subjects.push_back(static_cast<std::int16_t>(subject[0]));
+      held.groups = std::max<Index>(held.groups, held.subjects.back() + 1);
+    }
   }
-  /// Exactly as many numbers as are asked for, with blanks between them.
+  /// Exactly as many finite numbers as are asked for, separated by blanks.
   template <std::size_t N>
   static void read_numbers(TextLinesDataset const& lines, Index i, std::array<float, N>& out) {
     auto const line = lines.get(i);
-    std::string_view rest = line;
+    auto const is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    auto const *at = line.data(), *const end = at + line.size();
     std::size_t count = 0;
     for (;; ++count) {
-      rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-      if (rest.empty()) break;
+      while (at != end && is_blank(*at)) ++at;
+      if (at == end) break;
       float value = 0;
-      auto const [end, error] = parse_real(rest.data(), rest.data() + rest.size(), value);
-      auto const used = static_cast<std::size_t>(end - rest.data());
-      if (error != std::errc{} || (used < rest.size() && rest[used] != ' ' && rest[used] != '\t'))
-        fail(lines, i, "a number is expected, found " + detail::excerpt(rest));
+      auto const [after, error] = parse_real(at, end, value);
+      if (error != std::errc{} || (after != end && !is_blank(*after)) || !std::isfinite(value))
+        fail(lines, i,
+             "value " + std::to_string(count + 1) + ": a finite number is expected, found " +
+                 detail::excerpt({at, std::find_if(at, end, is_blank)}));
       if (count < N) out[count] = value;
-      rest.remove_prefix(used);
+      at = after;
     }
-    if (count != N) fail(lines, i, "has " + std::to_string(count) + " numbers; " + std::to_string(N) + " are expected");
+    if (count != N)
+      fail(lines, i,
+           "has " + std::to_string(count) + " value" + (count == 1 ? "" : "s") + "; a row of this file must have " +
+               std::to_string(N));
   }
   [[noreturn]] static void fail(TextLinesDataset const& lines, Index i, std::string const& why) {
     throw DataError(lines.name(i) + ": " + why);
@@ -131,6 +165,6 @@ class UciHarDataset {
 
   std::shared_ptr<Held const> held_;
 };
-static_assert(GroupedDataset<UciHarDataset>);
+static_assert(GroupedDataset<UciHarDataset> && NamesSamples<UciHarDataset>);
 
 }  // namespace lockstep::inline LOCKSTEP_ABI::data
