@@ -45,6 +45,7 @@
 
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/cache.hpp>
+#include <lockstep/data/class_balance.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>
@@ -277,6 +278,7 @@
 #include <lockstep/train/batch_feed.hpp>
 #include <lockstep/train/best_evaluation.hpp>
 #include <lockstep/train/checkpoint.hpp>
+#include <lockstep/train/class_report.hpp>
 #include <lockstep/train/confusion_matrix.hpp>
 #include <lockstep/train/ctc_error_rate.hpp>
 #include <lockstep/train/evaluation.hpp>

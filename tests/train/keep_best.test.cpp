@@ -2,6 +2,7 @@
 #include <lockstep/train/keep_best.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -150,4 +151,25 @@ TEST_CASE("a fit without evaluations is refused before its first step, a dry run
       ConfigError);
   CHECK(trainer.values()[0] == 0);
   CHECK_FALSE(std::filesystem::exists(folder / "of"));
+}
+
+TEST_CASE("each new best is one line with value, step and path where a stream is given") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const path = folder / "best.safetensors", said = folder / "said.txt";
+  auto const lines_of = [&](std::string const& judge_by, std::vector<train::EvaluationReport> const& reports) {
+    std::FILE* const out = std::fopen(said.c_str(), "w");
+    Trainer trainer{line::Model{}, optim::SGD{}, parallel::SingleDevice{.threads = 1}};
+    train::KeepBest best(trainer, path, {}, out);
+    best.start({.steps = 30, .epochs = 1, .judge_by = judge_by});
+    for (auto const& report : reports) best.evaluation(report);
+    std::fclose(out);
+    return lockstep_test::read_file(said);
+  };
+  train::EvaluationReport const first{
+      .step = 10, .loss = 0.5, .metrics = {{"accuracy", 0.9}, {"f1", 0.25}}, .best = true},
+      second{.step = 20, .loss = 0.4, .metrics = {{"accuracy", 0.9}, {"f1", 0.2}}, .best = false},
+      third{.step = 30, .loss = 0.3, .metrics = {{"accuracy", 0.9}, {"f1", 0.81234}}, .best = true};
+  CHECK(lines_of("f1", {first, second, third}) ==
+        "new best f1 0.2500 at step 10, saved to " + path + "\nnew best f1 0.8123 at step 30, saved to " + path + "\n");
+  CHECK(lines_of("loss", {third}) == "new best loss 0.3000 at step 30, saved to " + path + "\n");
 }

@@ -11,6 +11,7 @@
 #include <lockstep/app/detail/combinations.hpp>
 #include <lockstep/app/options.hpp>
 #include <lockstep/core/error.hpp>
+#include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/launch/environment.hpp>
 #include <lockstep/parallel/reproducible.hpp>
 #include <lockstep/parallel/wire_format.hpp>
@@ -135,6 +136,11 @@ class CommonFlags {
     command.add("--num-workers", options_.num_workers, 0, 256,
                 "Threads of each rank that load batches; 0: the training thread does");
     command.add("--prefetch", options_.prefetch, 0, 1024, "Batches that are loaded ahead");
+    command.add("--on-failure", options_.on_failure,
+                {{"raise", data::OnFailure::raise},
+                 {"skip", data::OnFailure::skip},
+                 {"substitute", data::OnFailure::substitute}},
+                "Treatment of a sample that cannot be read: an error, a batch without it, or another in its place");
     command.add("--seed", options_.seed, 0, std::numeric_limits<std::uint64_t>::max(),
                 "Of order, augmentation, initial parameters and dropout");
     command.add("--save-dir", options_.save_dir,

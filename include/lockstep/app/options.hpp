@@ -9,6 +9,7 @@
 #include <lockstep/app/backend.hpp>
 #include <lockstep/app/parallel.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/data_loader_options.hpp>
 #include <lockstep/launch/engine.hpp>
 #include <lockstep/optim/learning_rate_scaling.hpp>
 #include <lockstep/optim/schedule.hpp>
@@ -58,10 +59,11 @@ struct Options {
 
   int num_workers = 1;
   int prefetch = 2;
-  std::optional<double> bucket_cap_mb;  ///< unset: measured
-  Index check_replicas_every = 0;       ///< optimizer steps; 0 never
-  bool shard_optimizer = false;         ///< with ddp: each rank keeps its part of the optimizer's moments only
-  bool timed_products = false;          ///< on GPUs: products take the algorithm that was fastest after the first step
+  data::OnFailure on_failure = data::OnFailure::raise;  ///< what becomes of a sample that cannot be read
+  std::optional<double> bucket_cap_mb;                  ///< unset: measured
+  Index check_replicas_every = 0;                       ///< optimizer steps; 0 never
+  bool shard_optimizer = false;  ///< with ddp: each rank keeps its part of the optimizer's moments only
+  bool timed_products = false;   ///< on GPUs: products take the algorithm that was fastest after the first step
   /// With ddp: what gradients are sent as.
   parallel::WireFormat gradient_wire = parallel::WireFormat::float32;
   int reproducible = 0;  ///< shards of a micro-step, whatever the ranks and devices; 0: one for each

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -60,6 +61,7 @@ class Training : public detail::Additions {
     return {.batch_size = options_.shard_size(),
             .workers = options_.num_workers,
             .prefetch = options_.prefetch,
+            .on_failure = options_.on_failure,
             .seed = options_.seed};
   }
 
@@ -170,13 +172,14 @@ class Training : public detail::Additions {
       announce(trainer, loader);
       logs.emplace(output_).join(fit.observers);
       if (output_.saves() && !options_.best_by.empty())
-        fit.observers.push_back(&best.emplace(trainer, output_.best_file(), metadata));
+        fit.observers.push_back(&best.emplace(trainer, output_.best_file(), metadata, stdout));
     }
     std::optional<train::Trace> trace;
     if (options_.trace) fit.trace = &trace.emplace();
     auto record = trainer.fit(loader, evaluation, fit);
     bool const was_over = output_.tell_end(record);
     if (logs) logs->note_removed();
+    if constexpr (requires { loader.stats(); }) output_.note_unreadable(loader.stats());
     if (record.stopped) note_stop();
     if (trace && !was_over) leave(*trace, trainer);
     if (best && !was_over && !record.evaluations.empty() && !std::filesystem::exists(output_.best_file()))

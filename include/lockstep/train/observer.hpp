@@ -18,6 +18,7 @@ struct StartReport {
   Index resumed = 0;  ///< the step of a checkpoint that the run goes on from; 0: from the beginning
   Index best = 0;     ///< the step of the best evaluation until there, as it is judged now; 0: there was none
   std::vector<std::string> metrics{};  ///< what evaluations will count, by name and in their order
+  std::string judge_by = "loss";       ///< the loss or metric that decides which evaluation is the best
 };
 
 /// One optimizer step.

@@ -13,6 +13,7 @@
 #include <lockstep/app/options.hpp>
 #include <lockstep/app/precision.hpp>
 #include <lockstep/core/index.hpp>
+#include <lockstep/data/loader_stats.hpp>
 #include <lockstep/kernel/convolution.hpp>
 #include <lockstep/launch/world.hpp>
 #include <lockstep/nn/parameter_layout.hpp>
@@ -47,6 +48,15 @@ class RunOutput {
     if (!speaks()) return;
     std::printf("note: %s\n", what.c_str());
     std::fflush(stdout);
+  }
+
+  /// Notes how many training samples --on-failure has left out or replaced.
+  void note_unreadable(data::LoaderStats const& stats) const {
+    auto const count = stats.skipped + stats.substituted;
+    if (count == 0) return;
+    note(std::to_string(count) + (count == 1 ? " sample was " : " samples were ") +
+         (stats.skipped > 0 ? "skipped" : "replaced") +
+         " by the loader of rank 0, the last because of this: " + stats.last_failure);
   }
 
   /// What is about to begin.

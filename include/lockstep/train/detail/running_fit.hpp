@@ -71,7 +71,7 @@ class RunningFit {
     static_cast<void>(session_.take_phases());  // of steps before
     plan_.make_room(record_);
     for (auto* observer : options_.observers)
-      observer->start({plan_.steps, plan_.epochs, record_.steps, judge_.best(), metrics});
+      observer->start({plan_.steps, plan_.epochs, record_.steps, judge_.best(), metrics, options_.judge_by});
     tracing_.emplace(options_.trace, record_.devices, session_, loader_, record_.steps, plan_.steps);
   }
 
