@@ -1,76 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a 3D convolutional network to tell in which direction a bright spot moves. The clips are generated: bytes with
-// noise, and one direction is twice as frequent as each of the others, which the weights of the loss make up for.
-#include <array>
+// Trains a 3D convolutional network to classify video clips of unbalanced classes: those of --data, a folder with
+// index.csv and .npy files, or, without it, synthetic clips of a disc that rests, walks, rears or circles.
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <lockstep/app/check_samples.hpp>
 #include <lockstep/app/run.hpp>
+#include <lockstep/app/synthetic_data.hpp>
 #include <lockstep/lockstep.hpp>
 
-#include "generated.hpp"
+#include "video_classification/augment.hpp"
+#include "video_classification/data.hpp"
 #include "video_classification/model.hpp"
+#include "video_classification/synthetic.hpp"
 
 using namespace lockstep;
 using video_classification::Clip;
 
 namespace {
 
+enum class ClassWeights { balanced, none };
+
 struct Options : app::Options {
-  video_classification::Sizes sizes{.class_weights = {0.5f, 1, 1, 1}};
-  Index samples = 400;
+  video_classification::ClipSize size;
+  std::vector<Index> channels;
+  bool synchronized = false;
+  ClassWeights class_weights = ClassWeights::balanced;
+  video_classification::Augment augment;
+  Index samples = 1600;
   app::Precision precision = app::Precision::fp32;
 
-  Options() { batch_size = 8; }
+  Options() {
+    batch_size = 16;
+    epochs = 8;
+    best_by = "f1";
+  }
   void flags(app::Command& command) {
-    command.add("--frames", sizes.frames, 2, 1024, "Frames of a clip");
-    command.add("--height", sizes.height, 8, 4096, "Height of a frame in pixels");
-    command.add("--width", sizes.width, 8, 4096, "Width of a frame in pixels");
-    command.add("--sync-batch-norm", sizes.synchronized, "Normalise by the clips of all ranks and devices");
-    command.add("--samples", samples, 1, 10000000, "Clips to generate for training; a tenth more for evaluation");
+    command.add("--frames", size.frames, 0, 1024, "Frames of a clip; 0: as the data have, 8 for synthetic clips");
+    command.add("--height", size.height, 0, 4096, "Height of a frame in pixels; 0: as the data have, or 32");
+    command.add("--width", size.width, 0, 4096, "Width of a frame in pixels; 0: as the data have, or 32");
+    command.add("--channels", channels, 1, 4096,
+                "Channels of each stage; default: 16, doubled up to 256 until the shorter side has 8 pixels");
+    command.add("--sync-batch-norm", synchronized, "Batch statistics over the clips of all ranks and devices");
+    command.add("--class-weights", class_weights, {{"balanced", ClassWeights::balanced}, {"none", ClassWeights::none}},
+                "Weight of a class in the loss: clips / (classes x clips of the class), or 1");
+    augment.add_to(command);
+    command.add("--samples", samples, 20, 10000000, "Synthetic training clips; a quarter more for evaluation");
   }
 };
 
-class Camera {
- public:
-  explicit Camera(Options const& options) : sizes_(options.sizes), seed_(options.seed) {}
+video_classification::Parts load(Options const& options) {
+  namespace synthetic = video_classification::synthetic;
+  auto const or_else = [](Index given, Index otherwise) { return given != 0 ? given : otherwise; };
+  synthetic::Recipe const recipe{
+      .size = {or_else(options.size.frames, 8), or_else(options.size.height, 32), or_else(options.size.width, 32)},
+      .training = options.samples,
+      .evaluation = options.samples / 4,
+      .seed = options.seed};
+  auto const folder = app::data_folder(options, recipe.text(),
+                                       [&](std::filesystem::path const& empty) { synthetic::write(empty, recipe); });
+  return video_classification::read_parts(folder, options.eval_data, options.size, options.seed);
+}
 
-  Clip operator()(std::uint64_t index) const {
-    auto const number = mix(seed_, index);
-    auto const frames = sizes_.frames, height = sizes_.height, width = sizes_.width;
-    Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(frames * height * width)),
-              std::array{0, 0, 1, 2, 3}[number % 5]};
-    constexpr std::array<std::array<Index, 2>, 4> directions{{{0, 1}, {0, -1}, {1, 0}, {-1, 0}}};
-    auto const [down, right] = directions[static_cast<std::size_t>(clip.label)];
-    Index const radius = std::max<Index>(1, std::min(height, width) / 8);
-    std::uint64_t noise = number | 1;
-    auto* pixel = clip.pixels.data();
-    for (Index f = 0; f < frames; ++f) {
-      Index const way = 2 * f - frames + 1;  // from -frames to frames: the spot passes the middle half-way
-      Index const y = height / 2 + down * way * height / (3 * frames),
-                  x = width / 2 + right * way * width / (3 * frames);
-      for (Index row = 0; row < height; ++row) {
-        for (Index column = 0; column < width; ++column) {
-          noise = noise * 6364136223846793005u + 1442695040888963407u;
-          bool const inside = (row - y) * (row - y) + (column - x) * (column - x) <= radius * radius;
-          *pixel++ = static_cast<std::uint8_t>((inside ? 160 : 32) + (noise >> 58));
-        }
-      }
-    }
-    return clip;
+// ---- What app::run calls: once before ranks start, then once in each of them.
+
+void check(Options const& options) {
+  if (options.data.empty() && !options.eval_data.empty())
+    throw ConfigError("--eval-data " + options.eval_data + " without --data: synthetic data have their own test part");
+  if (options.data.empty()) app::check_samples(options, options.samples);
+  auto const parts = load(options);
+  app::check_samples(options, parts.training.size());
+  for (auto const& clips : parts.folders) {
+    auto const unreadable = clips.examine();
+    if (unreadable.clips == 0) continue;
+    if (options.on_failure == data::OnFailure::raise || unreadable.clips == clips.size())
+      throw DataError(unreadable.first + (unreadable.clips > 1
+                                              ? " (" + std::to_string(unreadable.clips) + " of " +
+                                                    std::to_string(clips.size()) + " clips cannot be read)"
+                                              : ""));
+    std::printf("note: %lld of %lld clips cannot be read, the first because of this: %s\n",
+                static_cast<long long>(unreadable.clips), static_cast<long long>(clips.size()),
+                unreadable.first.c_str());
   }
+}
 
- private:
-  video_classification::Sizes sizes_;
-  std::uint64_t seed_;
-};
+std::vector<std::int32_t> labels_of(data::Subset<video_classification::Clips> const& part,
+                                    video_classification::Clips const& clips) {
+  std::vector<std::int32_t> labels;
+  for (Index i = 0; i < part.size(); ++i) labels.push_back(clips.label(part.original(i)));
+  return labels;
+}
 
 int train_rank(app::Training<Options>& training) {
   auto const& options = training.options();
-  return generated::train(training, Camera{options}, data::PadCollate{},
-                          video_classification::VideoClassifier{options.sizes}, train::Accuracy{&Clip::label});
+  auto const parts = load(options);
+  auto const& known = parts.folders.front();
+  auto const& names = known.classes().names();
+  auto const size = known.clip_size();
+  data::ClassBalance const balance(labels_of(parts.training, known), names);
+  if (training.speaks())
+    std::printf("%lld clips of %s for training, %lld of other videos for evaluation\n%s",
+                static_cast<long long>(parts.training.size()), size.text().c_str(),
+                static_cast<long long>(parts.evaluation.size()), balance.table().c_str());
+
+  auto const augmented = [augment = options.augment, size](Clip clip, data::SampleKey const& key) {
+    return augment(std::move(clip), size, key);
+  };
+  data::DataLoader batches{data::Transform{parts.training, augmented}, data::ShuffledSampler{.seed = options.seed},
+                           data::PadCollate{}, training.loader_options()};
+  data::DataLoader evaluation{parts.evaluation, data::SequentialSampler{}, data::PadCollate{},
+                              training.loader_options()};
+  video_classification::VideoClassifier model(
+      {.frames = size.frames,
+       .height = size.height,
+       .width = size.width,
+       .channels =
+           options.channels.empty() ? video_classification::channels_for(size.height, size.width) : options.channels,
+       .class_weights =
+           options.class_weights == ClassWeights::balanced ? balance.weights() : std::vector<float>(names.size(), 1.0f),
+       .synchronized = options.synchronized});
+  auto const classes = std::ssize(names);
+  auto const report = [&](auto& trainer) {
+    auto const found = trainer.evaluate(train::Evaluation{evaluation, train::ConfusionMatrix{&Clip::label, classes}});
+    if (training.speaks()) std::fputs(train::class_report(found, names).c_str(), stdout);
+  };
+  std::string lines;
+  for (auto const& name : names) lines += name + "\n";
+  training.fit(std::move(model), optim::AdamW{.weight_decay = options.weight_decay}, batches,
+               train::Evaluation{evaluation, train::Accuracy{&Clip::label}, train::F1{&Clip::label, classes}},
+               {{"classes", lines}, {"clip", size.text()}}, report);
+  return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return app::run(argc, argv, generated::check<Options>, train_rank); }
+int main(int argc, char** argv) { return app::run(argc, argv, check, train_rank); }

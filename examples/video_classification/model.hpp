@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,24 +12,37 @@
 #include <lockstep/nn/linear.hpp>
 #include <lockstep/nn/space_pooling.hpp>
 
-/// A 3D convolutional network that tells clips apart: each stage halves height and width, and all but the first and the
-/// last the frames too.
+/// A 3D convolutional network that classifies clips. Each stage but the last halves height and width. Each stage but
+/// the first and the last halves the frames.
 namespace video_classification {
 namespace nn = lockstep::nn;
 using lockstep::Index;
 
 struct Clip {
   std::vector<std::uint8_t> pixels;  // [frames, height, width]
-  int label;
+  std::int32_t label;
 };
 
-/// 2,947,476 parameters as it stands.
+/// The defaults give 2,947,476 parameters.
 struct Sizes {
   Index frames = 17, height = 256, width = 256;
-  std::vector<Index> channels{16, 32, 64, 128, 256, 256};
-  std::vector<float> class_weights{1, 1, 1, 1};  // of the loss: rare classes weigh more
-  bool synchronized = false;  // statistics of all devices' clips: one of them may have too few for good ones
+  std::vector<Index> channels{16, 32, 64, 128, 256, 256};  // of each stage
+  std::vector<float> class_weights{1, 1, 1, 1};            // of the loss, one for each class
+  bool synchronized = false;                               // batch statistics of all devices' clips
 };
+
+/// Channels of the stages for frames of a size: 16, doubled up to 256 with each stage that halves height and width,
+/// until the shorter side has 8 pixels, and one stage more.
+inline std::vector<Index> channels_for(Index height, Index width) {
+  std::vector<Index> channels;
+  Index next = 16;
+  for (Index side = std::min(height, width); channels.empty() || side > 8; side = (side + 1) / 2) {
+    channels.push_back(next);
+    next = std::min<Index>(256, 2 * next);
+  }
+  channels.push_back(next);
+  return channels;
+}
 
 /// Convolution, normalisation and rectifier.
 class Stage {

@@ -46,6 +46,7 @@
 #include <lockstep/data/aggregate.hpp>
 #include <lockstep/data/cache.hpp>
 #include <lockstep/data/class_balance.hpp>
+#include <lockstep/data/class_names.hpp>
 #include <lockstep/data/collate.hpp>
 #include <lockstep/data/collated.hpp>
 #include <lockstep/data/column.hpp>

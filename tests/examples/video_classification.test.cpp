@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <lockstep/core/json.hpp>
 #include <lockstep/data/pad_collate.hpp>
+#include <lockstep/data/source/write_npy.hpp>
 #include <lockstep/nn/gradient_check.hpp>
 #include <lockstep/train/accuracy.hpp>
 #include <lockstep/train/evaluation.hpp>
 #include <lockstep/train/predictor.hpp>
+#include <lockstep/train/safetensors.hpp>
 
+#include "../examples/video_classification/augment.hpp"
+#include "../examples/video_classification/data.hpp"
 #include "../examples/video_classification/model.hpp"
+#include "../examples/video_classification/synthetic.hpp"
 #include "examples/learned_by_heart.hpp"
 #include "examples/program.hpp"
 #include "temporary_folder.hpp"
@@ -96,22 +106,337 @@ TEST_CASE("what was saved predicts as the trainer evaluates, running statistics 
   CHECK_FALSE(std::ranges::equal(a.value.span(), other.predict(held.batches()[0]).value.span()));
 }
 
-TEST_CASE("the program trains on two ranks as on two devices") {
+namespace {
+using Flags = std::vector<std::string>;
+constexpr video_classification::ClipSize tiny{.frames = 3, .height = 8, .width = 10};
+
+/// Frames of one brightness each: frame f of file number `file` has the value 10 * file + f.
+void write_frames(std::string const& path, int file, Index frames, Index height = 8, Index width = 10) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::vector<std::uint8_t> pixels;
+  for (Index f = 0; f < frames; ++f)
+    pixels.insert(pixels.end(), static_cast<std::size_t>(height * width), static_cast<std::uint8_t>(10 * file + f));
+  data::write_npy<std::uint8_t>(path, pixels, {frames, height, width});
+}
+
+/// A folder of 48 clips in 12 videos of three classes, one of them rare: three files of four clips each, with a split.
+std::string write_clips(lockstep_test::TemporaryFolder const& folder, std::string const& name) {
+  auto const root = folder / name;
+  std::string index = "file,first_frame,frames,label,video,split\n";
+  for (int file = 0; file < 12; ++file) {
+    auto const path = "videos/" + std::to_string(file) + ".npy";
+    write_frames(root + "/" + path, file, 12);
+    for (int k = 0; k < 4; ++k)
+      index += path + "," + std::to_string(3 * k) + ",3," + (k == 3 ? (file % 3 == 0 ? "jump" : "walk") : "rest") +
+               ",mouse_" + std::to_string(file) + "," + (file % 4 == 3 ? "test" : "train") + "\n";
+  }
+  lockstep_test::write_file(root + "/index.csv", index);
+  return root;
+}
+std::string index_of(lockstep_test::TemporaryFolder const& folder, std::string const& name, std::string const& rows) {
+  std::filesystem::create_directories(folder / name);
+  lockstep_test::write_file(folder / name + "/index.csv", rows);
+  return folder / name;
+}
+}  // namespace
+
+TEST_CASE("clips are read from one array or from a file each, by name, number or classes.txt") {
   lockstep_test::TemporaryFolder const folder;
-  auto const trained = [&](std::string const& name, std::vector<std::string> flags) {
-    flags.insert(flags.end(), {"--frames", "5", "--height", "24", "--width", "20", "--samples", "40", "--epochs", "2",
-                               "--batch-size", "4", "--threads", "1", "--save-dir", folder / name});
-    auto const outcome = lockstep_test::run_example("video_classification", flags);
-    CAPTURE(outcome.err);
-    REQUIRE(outcome.exit_code == 0);
-    return json::parse(lockstep_test::read_file(folder / name + "/run.json"), name);
+  auto const one = index_of(folder, "one", "label,video,first_frame,file\nb,v,3,all.npy\na,w,0,all.npy\n");
+  write_frames(one + "/all.npy", 1, 6);
+  video_classification::Clips const clips(one, {.frames = 3});
+  REQUIRE(clips.size() == 2);
+  CHECK(clips.clip_size().text() == "3 x 8 x 10");
+  CHECK(clips.classes().names() == Flags{"a", "b"});
+  CHECK(clips.get(0).label == 1);
+  CHECK(clips.get(0).pixels[0] == 13);
+  CHECK(clips.get(0).pixels.back() == 15);
+  CHECK(clips.get(1).pixels[80] == 11);
+  CHECK(clips.groups() == 2);
+  CHECK(clips.name(0) == one + "/all.npy, frames 3 to 5");
+
+  // Numbers, more files than stay mapped, and the files' own length.
+  std::string rows = "file,first_frame,label,video\n";
+  for (int i = 0; i < 70; ++i) rows += std::to_string(i) + ".npy,0," + std::to_string(i % 3) + ",v\n";
+  auto const many = index_of(folder, "many", rows);
+  for (int i = 0; i < 70; ++i) write_frames(many + "/" + std::to_string(i) + ".npy", i % 20, 2);
+  video_classification::Clips const numbered(many);
+  CHECK(numbered.clip_size().frames == 2);
+  CHECK(numbered.classes().names() == Flags{"0", "1", "2"});
+  CHECK(numbered.get(65).label == 2);
+  CHECK(numbered.get(65).pixels[80] == 51);
+  CHECK(numbered.examine().clips == 0);
+  CHECK(numbered.fingerprint() == video_classification::Clips(many).fingerprint());
+  CHECK(numbered.fingerprint() != clips.fingerprint());
+
+  lockstep_test::write_file(one + "/classes.txt", "b\nc\na\n");
+  CHECK(video_classification::Clips(one, {.frames = 3}).classes().names() == Flags{"b", "c", "a"});
+  CHECK(video_classification::Clips(one, {.frames = 3}).get(0).label == 0);
+}
+
+TEST_CASE("no video is on both sides of a split, by the index or by the seed") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const root = write_clips(folder, "data");
+  auto const check_apart = [&](video_classification::Parts const& parts, Index training) {
+    auto const& clips = parts.folders.front();
+    CHECK(parts.training.size() == training);
+    CHECK(parts.training.size() + parts.evaluation.size() == 48);
+    for (Index i = 0; i < parts.evaluation.size(); ++i)
+      for (Index k = 0; k < parts.training.size(); ++k)
+        CHECK(clips.group(parts.evaluation.original(i)) != clips.group(parts.training.original(k)));
   };
-  auto const dp = trained("dp", {"--parallel", "dp", "--devices", "2"}), ddp = trained("ddp", {"--nproc", "2"});
+  check_apart(video_classification::read_parts(root, "", {}, 1), 36);
+  auto text = lockstep_test::read_file(root + "/index.csv");
+  text.replace(text.find(",split"), 6, ",other");
+  lockstep_test::write_file(root + "/index.csv", text);
+  check_apart(video_classification::read_parts(root, "", {}, 1), 40);  // a tenth of 12 videos: 2
+  auto const chosen = video_classification::read_parts(root, "", {}, 1).evaluation.original(0);
+  bool differs = false;
+  for (std::uint64_t seed = 2; seed < 9; ++seed)
+    differs |= video_classification::read_parts(root, "", {}, seed).evaluation.original(0) != chosen;
+  CHECK(differs);
+}
+
+TEST_CASE("augmentation depends on the sample's key alone") {
+  Clip clip{std::vector<std::uint8_t>(static_cast<std::size_t>(tiny.pixels())), 1};
+  for (std::size_t i = 0; i < clip.pixels.size(); ++i) clip.pixels[i] = static_cast<std::uint8_t>(i);
+  auto const changed = [&](video_classification::Augment const& augment, Index position) {
+    auto const result = augment(clip, tiny, {7, 2, position});
+    CHECK(result.pixels == augment(clip, tiny, {7, 2, position}).pixels);
+    CHECK(result.label == 1);
+    return result.pixels;
+  };
+  int flipped = 0, brighter = 0, darker = 0, earlier = 0, later = 0;
+  for (Index i = 0; i < 60; ++i) {
+    CHECK(changed({}, i) == clip.pixels);
+    if (auto const p = changed({.flip = true}, i); p != clip.pixels) {
+      ++flipped;
+      CHECK(p[0] == 9);
+      CHECK(p[239] == 230);
+    }
+    auto const b = changed({.brightness = true}, i);
+    brighter += b[100] > 100, darker += b[100] < 100;
+    CHECK(std::abs(b[100] - 100) <= 26);
+    CHECK(b[100] - b[90] == 10);
+    auto const s = changed({.shift = true}, i);
+    CHECK(s[80] == (s[0] == 80 ? 160 : s[160] == 80 ? 0 : 80));
+    earlier += s[0] == 80, later += s[160] == 80;
+  }
+  for (int const count : {flipped, brighter, darker, earlier, later}) {
+    CHECK(count >= 10);  // of 60, with the probability 1/3 or 1/2
+    CHECK(count <= 45);
+  }
+}
+
+TEST_CASE("synthetic clips have their shares of classes, and every twentieth label is another class's") {
+  lockstep_test::TemporaryFolder const folder;
+  video_classification::synthetic::Recipe const recipe{
+      .size = {.frames = 4, .height = 12, .width = 12}, .training = 200, .evaluation = 100, .seed = 3};
+  for (auto const* name : {"a", "b"}) {
+    std::filesystem::create_directory(folder / name);
+    video_classification::synthetic::write(folder / name, recipe);
+  }
+  CHECK(lockstep_test::read_file(folder / "a/index.csv") == lockstep_test::read_file(folder / "b/index.csv"));
+  CHECK(lockstep_test::read_file(folder / "a/videos/video_00007.npy") ==
+        lockstep_test::read_file(folder / "b/videos/video_00007.npy"));
+  auto const parts = video_classification::read_parts(folder / "a", "", {}, 1);
+  CHECK(parts.training.size() == 200);
+  CHECK(parts.evaluation.size() == 100);
+  CHECK(parts.folders.front().groups() == 60);
+  CHECK(parts.folders.front().examine().clips == 0);
+  std::array<int, 4> counts{};
+  for (Index i = 0; i < 200; ++i) ++counts[static_cast<std::size_t>(parts.training.get(i).label)];
+  constexpr std::array<int, 4> expected{110, 50, 28, 12};  // and at most one in twenty moved
+  for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(counts[i] - expected[i]) <= 10);
+  // The clip is different where the seed is.
+  std::filesystem::create_directory(folder / "c");
+  video_classification::synthetic::write(folder / "c",
+                                         {.size = recipe.size, .training = 200, .evaluation = 100, .seed = 4});
+  CHECK(lockstep_test::read_file(folder / "a/videos/video_00007.npy") !=
+        lockstep_test::read_file(folder / "c/videos/video_00007.npy"));
+}
+
+namespace {
+/// Runs the program on tiny networks; `flags` come last.
+lockstep_test::Outcome run(Flags const& flags) {
+  Flags all{"--channels", "4,4", "--batch-size", "4", "--threads", "1"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  return lockstep_test::run_example("video_classification", all);
+}
+json::Value trained(std::string const& save_dir, Flags flags) {
+  flags.insert(flags.end(), {"--save-dir", save_dir});
+  auto const outcome = run(flags);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return json::parse(lockstep_test::read_file(save_dir + "/run.json"), save_dir);
+}
+}  // namespace
+
+TEST_CASE("the program trains, tells of classes, and evaluates what it saved") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const data = write_clips(folder, "data"), saved = folder / "saved";
+  auto const outcome =
+      run({"--data", data, "--epochs", "2", "--augment", "flip,brightness,shift", "--save-dir", saved});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  for (auto const* said : {"36 clips of 3 x 8 x 10 for training, 12 of other videos for evaluation",
+                           "    0  jump         3   8.33 %     4.0000\n", "    1  rest        27  75.00 %     0.4444\n",
+                           "    2  walk         6  16.67 %     2.0000\n", "new best f1 0.", " at step 9, saved to ",
+                           "macro mean", "confusion matrix"})
+    CHECK_MESSAGE(lockstep_test::contains(outcome.out, said), said);
+  auto const best = saved + "/checkpoints/best.safetensors";
+  CHECK(std::filesystem::exists(best));
+  CHECK(train::load_text(best, "classes") == "jump\nrest\nwalk\n");
+  auto const again = run({"--data", data, "--evaluate", "--init-from", best});
+  CAPTURE(again.err);
+  CHECK(again.exit_code == 0);
+  CHECK(lockstep_test::contains(again.out, "confusion matrix"));
+  CHECK(run({"--data", data, "--epochs", "1", "--class-weights", "none", "--precision", "bf16"}).exit_code == 0);
+}
+
+TEST_CASE("the program resumes in the middle of an epoch with equal bits") {
+  lockstep_test::TemporaryFolder const folder;
+  Flags const flags{"--data", write_clips(folder, "data"), "--epochs", "2", "--augment", "flip,shift"};
+  auto whole_flags = flags;  // 9 steps an epoch
+  whole_flags.insert(whole_flags.end(), {"--checkpoint-every", "5"});
+  auto const whole = trained(folder / "whole", whole_flags);
+  auto rest = flags;
+  rest.insert(rest.end(), {"--resume", folder / "whole/checkpoints/step_5.safetensors"});
+  auto const resumed = trained(folder / "resumed", rest);
+  CHECK(resumed.at("resumed_at").array().size() == 1);
+  CHECK(resumed.at("parameters_sha256") == whole.at("parameters_sha256"));
+  CHECK(resumed.at("final").at("eval_loss") == whole.at("final").at("eval_loss"));
+}
+
+TEST_CASE("dp and ddp give equal parameters from files, and three ranks train") {
+  lockstep_test::TemporaryFolder const folder;
+  Flags const flags{"--data", write_clips(folder, "data"), "--epochs", "1", "--augment", "flip"};
+  auto const with = [&](std::string const& name, Flags more) {
+    more.insert(more.end(), flags.begin(), flags.end());
+    return trained(folder / name, more);
+  };
+  auto const dp = with("dp", {"--parallel", "dp", "--devices", "3"}),
+             ddp = with("ddp", {"--parallel", "ddp", "--nproc", "3"});
   CHECK(dp.at("parameters_sha256") == ddp.at("parameters_sha256"));
   CHECK(dp.at("final").at("eval_loss") == ddp.at("final").at("eval_loss"));
-  CHECK(dp.at("final").at("eval_samples").integer() == 4);
-  auto const sync_dp = trained("sync_dp", {"--parallel", "dp", "--devices", "2", "--sync-batch-norm"}),
-             sync_ddp = trained("sync_ddp", {"--nproc", "2", "--sync-batch-norm"});
+  CHECK(dp.at("final").at("eval_samples").integer() == 12);
+  auto const sync_dp = with("sync_dp", {"--parallel", "dp", "--devices", "2", "--sync-batch-norm"}),
+             sync_ddp = with("sync_ddp", {"--nproc", "2", "--sync-batch-norm"});
   CHECK(sync_dp.at("parameters_sha256") == sync_ddp.at("parameters_sha256"));
   CHECK(sync_dp.at("parameters_sha256") != dp.at("parameters_sha256"));
+}
+
+TEST_CASE("without --data the program writes synthetic clips and reads them back") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const saved = folder / "saved";
+  Flags const flags{"--samples", "40", "--frames", "4", "--height", "16", "--epochs", "1", "--save-dir", saved};
+  auto const outcome = run(flags);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(
+      lockstep_test::contains(outcome.out, "wrote synthetic data (40 + 10 clips of 4 x 16 x 32, seed 1) to " + saved));
+  auto const parameters = json::parse(lockstep_test::read_file(saved + "/run.json"), saved).at("parameters_sha256");
+  auto const read_back = trained(folder / "again", {"--data", saved + "/data", "--epochs", "1"});
+  CHECK(read_back.at("parameters_sha256") == parameters);
+}
+
+TEST_CASE("one clip among many that cannot be read is an error, or left out or replaced where that is asked for") {
+  lockstep_test::TemporaryFolder const folder;
+  auto const data = write_clips(folder, "data"), broken = data + "/videos/2.npy";
+  auto const whole = lockstep_test::read_file(broken);
+  lockstep_test::write_file(broken, whole.substr(0, whole.size() / 2));
+  auto const refused = run({"--data", data, "--save-dir", folder / "refused"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.lines_of_err() == 1);
+  CHECK(lockstep_test::contains(refused.err, "videos/2.npy"));
+  CHECK(lockstep_test::contains(refused.err, "(4 of 48 clips cannot be read)"));
+  CHECK_FALSE(std::filesystem::exists(folder / "refused"));
+  for (auto const* policy : {"skip", "substitute"}) {
+    CAPTURE(policy);
+    auto const outcome = run({"--data", data, "--epochs", "1", "--on-failure", policy});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(lockstep_test::contains(outcome.out, "note: 4 of 48 clips cannot be read, the first because of this: "));
+    CHECK(lockstep_test::contains(outcome.out,
+                                  std::string("note: 4 samples were ") + (policy[1] == 'k' ? "skipped" : "replaced")));
+  }
+}
+
+TEST_CASE("data that cannot be trained on are refused in one sentence") {
+  lockstep_test::TemporaryFolder const folder;
+  struct Refusal {
+    Flags flags, says;
+  };
+  std::vector<Refusal> refusals;
+  std::string const header = "file,first_frame,label,video\n";
+  int count = 0;
+  auto const with_index = [&](std::string const& rows, Flags says, Flags flags = {}) {
+    auto const name = "data_" + std::to_string(count++);
+    auto const root = index_of(folder, name, rows);
+    write_frames(root + "/a.npy", 1, 3);
+    write_frames(root + "/b.npy", 2, 3);
+    write_frames(root + "/small.npy", 1, 3, 6, 10);
+    write_frames(root + "/short.npy", 1, 2);
+    lockstep_test::write_file(root + "/text.npy", "no array");
+    data::write_npy<float>(root + "/float.npy", std::vector<float>(240), {3, 8, 10});
+    data::write_npy<std::uint8_t>(root + "/flat.npy", std::vector<std::uint8_t>(240), {240});
+    flags.insert(flags.begin(), {"--data", root});
+    refusals.push_back({flags, std::move(says)});
+    return root;
+  };
+  std::string const a = "a.npy,0,x,v\n", b = "b.npy,0,y,w\n";
+  refusals.push_back({{"--data", folder / "none"}, {"none", "there is no such folder"}});
+  std::filesystem::create_directory(folder / "empty");
+  refusals.push_back({{"--data", folder / "empty"}, {"empty: holds no index.csv", "file,first_frame,label,video"}});
+  lockstep_test::write_file(folder / "file", "");
+  refusals.push_back({{"--data", folder / "file"}, {"file: is not a folder"}});
+  with_index(header, {"index.csv", "at least one sample"});
+  with_index("file,label\na.npy,x\n", {"index.csv", "first_frame"});
+  with_index(header + a, {"single class"});
+  with_index(header + a + "b.npy,-1,y,w\n", {"index.csv:3", "first_frame -1"});
+  with_index(header + a + "b.npy,one,y,w\n", {"index.csv:3", "one"});
+  with_index(header + a + b + "none.npy,0,x,u\n", {"none.npy: cannot be opened"});
+  with_index(header + a + b + "text.npy,0,x,u\n", {"text.npy", ".npy"});
+  with_index(header + a + b + "float.npy,0,x,u\n", {"float.npy: holds float32", "uint8"});
+  with_index(header + a + b + "flat.npy,0,x,u\n", {"flat.npy: has the extents [240]", "[frames, height, width]"});
+  with_index(header + a + b + "small.npy,0,x,u\n", {"small.npy: has the extents [3, 6, 10]", "3 x 8 x 10"});
+  with_index(header + a + b + "short.npy,0,x,u\n", {"short.npy: has the extents [2, 8, 10]", "3 x 8 x 10", "frame 0"});
+  with_index(header + a + b + "a.npy,1,x,u\n", {"a.npy", "begins at frame 1", "--frames"});
+  with_index(header + a + b, {"--height 6: the clips have 8 (", "a.npy [3, 8, 10])", "leave the flag out"},
+             {"--height", "6"});
+  with_index(header + a + b, {"a.npy", "4 x 8 x 10"}, {"--frames", "4"});
+  with_index("file,first_frame,label,video,frames\na.npy,0,x,v,3\nb.npy,0,y,w,2\n",
+             {"index.csv:3", "a clip of 2 frames"});
+  with_index("file,first_frame,label,video,frames\na.npy,0,x,v,3\nb.npy,0,y,w,3\n",
+             {"--frames 2: the clips have 3 (", "leave the flag out"}, {"--frames", "2"});
+  with_index("file,first_frame,label,video,split\na.npy,0,x,v,train\nb.npy,0,y,w,test\nb.npy,0,x,v,test\n",
+             {"index.csv:4", "video \"v\" has clips in train and in test"});
+  with_index("file,first_frame,label,video,split\na.npy,0,x,v,train\nb.npy,0,y,w,train\n",
+             {"all clips have the split train"});
+  with_index("file,first_frame,label,video,split\na.npy,0,x,v,train\nb.npy,0,y,w,later\n",
+             {"index.csv:3", "\"later\": must be"});
+  with_index(header + a + "b.npy,0,y,v\n", {"nothing to hold out of 1 group"});
+  auto const named = with_index(header + a + "b.npy,0,wlak,w\n",
+                                {"index.csv:3: label \"wlak\" is none of the 2 classes; the nearest is \"walk\""});
+  lockstep_test::write_file(named + "/classes.txt", "x\nwalk\n");
+  auto const other = index_of(folder, "other", header + "a.npy,0,z,u\n"),
+             shared = index_of(folder, "shared", header + "a.npy,0,x,w\n");
+  for (auto const& root : {other, shared}) write_frames(root + "/a.npy", 1, 3);
+  with_index(header + a + b, {"other/index.csv:2: label \"z\" is none of the 2 classes"}, {"--eval-data", other});
+  with_index(header + a + b, {"the video \"w\" is in --data ", " and in --eval-data "}, {"--eval-data", shared});
+  refusals.push_back({{"--eval-data", other}, {"--eval-data", "without --data"}});
+  refusals.push_back({{"--augment", "flop"}, {"--augment flop: must be none, or a list of flip"}});
+  for (auto const& refusal : refusals) {
+    auto flags = refusal.flags;
+    flags.insert(flags.end(), {"--save-dir", folder / "saved"});
+    auto const outcome = run(flags);
+    std::string line;
+    for (auto const& flag : refusal.flags) line += " " + flag;
+    CAPTURE(line);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.lines_of_err() == 1);
+    for (auto const& part : refusal.says) CHECK_MESSAGE(lockstep_test::contains(outcome.err, part), part);
+    CHECK_FALSE(std::filesystem::exists(folder / "saved"));
+  }
 }

@@ -96,6 +96,23 @@ class Command {
         });
     flags_.back().value = [&value] { return value ? detail::shortest(*value) : not_given; };
   }
+  /// Several numbers, with commas between them.
+  template <class T>
+  void add(std::string const& names, std::vector<T>& value, std::type_identity_t<T> least, std::type_identity_t<T> most,
+           std::string const& help) {
+    auto const text_of = [&value] {
+      std::string text;
+      for (auto const& each : value) text += (text.empty() ? "" : ",") + detail::shortest(each);
+      return text;
+    };
+    add(
+        names, help + " (a list, each " + detail::range_sentence(least, most) + default_of(text_of()) + ")",
+        [&value, least, most](auto const& name, auto const& text) {
+          value = detail::parse_numbers<T>(name, text, least, most);
+        },
+        Takes::list);
+    flags_.back().value = [text_of] { return text_of().empty() ? not_given : text_of(); };
+  }
   void add(std::string const& names, std::string& value, std::string const& help) {
     add(names, help + (value.empty() ? "" : " (default " + value + ")"), [&value](auto const& name, auto const& text) {
       if (text.empty()) throw ConfigError(name + " '': must not be empty; leave the flag out for the default");

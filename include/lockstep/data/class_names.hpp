@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/core/nearest.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// Names of classes in the order of their labels, for files whose labels are names or numbers.
+class ClassNames {
+ public:
+  ClassNames() = default;
+  /// @throws DataError if a name is there twice
+  explicit ClassNames(std::vector<std::string> names) : names_(std::move(names)) {
+    for (auto const& name : names_)
+      if (!labels_.emplace(name, static_cast<std::int32_t>(labels_.size())).second)
+        throw DataError("ClassNames: the class \"" + name + "\" is there twice; name each class once");
+  }
+  /// The classes that the labels of a data set name. If all labels are whole numbers below 4096: "0" to the largest, in
+  /// order of size; otherwise the different labels, sorted.
+  [[nodiscard]] static ClassNames of_labels(std::vector<std::string> labels) {
+    std::sort(labels.begin(), labels.end());
+    labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+    std::int32_t classes = 0;
+    for (auto const& label : labels) {
+      auto const number = number_of(label);
+      if (!number || *number >= most_by_number) return ClassNames(std::move(labels));
+      classes = std::max(classes, *number + 1);
+    }
+    std::vector<std::string> names;
+    for (std::int32_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
+    return ClassNames(std::move(names));
+  }
+
+  [[nodiscard]] Index size() const noexcept { return std::ssize(names_); }
+  [[nodiscard]] std::vector<std::string> const& names() const noexcept { return names_; }
+  /// The label of a class by its name, else by its number; nothing if there is no such class.
+  [[nodiscard]] std::optional<std::int32_t> find(std::string const& text) const {
+    if (auto const found = labels_.find(text); found != labels_.end()) return found->second;
+    auto const number = number_of(text);
+    return number && *number < size() ? number : std::nullopt;
+  }
+  /// For messages about a label that `find` does not know: label "wlak" is none of the 4 classes; the nearest is
+  /// "walk".
+  [[nodiscard]] std::string why_unknown(std::string const& text) const {
+    return "label \"" + text + "\" is none of the " + std::to_string(size()) + " classes" +
+           (names_.empty() ? "" : "; the nearest is \"" + nearest(text, names_) + "\"");
+  }
+
+ private:
+  static constexpr std::int32_t most_by_number = 4096;
+
+  /// A whole number of 0 or more.
+  [[nodiscard]] static std::optional<std::int32_t> number_of(std::string_view text) noexcept {
+    std::int32_t number = -1;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    bool const whole = error == std::errc{} && end == text.data() + text.size() && number >= 0;
+    return whole ? std::optional(number) : std::nullopt;
+  }
+
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::int32_t> labels_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data

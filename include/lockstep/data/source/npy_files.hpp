@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/core/error.hpp>
+#include <lockstep/core/index.hpp>
+#include <lockstep/data/source/file_array.hpp>
+#include <lockstep/data/source/mapped_reads.hpp>
+#include <lockstep/data/source/open_npy.hpp>
+
+namespace lockstep::inline LOCKSTEP_ABI::data {
+
+/// The arrays of any number of .npy files. Up to `most_mapped` files are mapped at construction and stay so; of more
+/// files, each is opened when it is asked for, so that the limit of open files does not matter. Copies share the list.
+/// Thread-safe.
+class NpyFiles {
+ public:
+  static constexpr Index few = 64;
+
+  /// Throws nothing for a file that cannot be opened: `array` does, so that a loader can leave its samples out.
+  explicit NpyFiles(std::vector<std::string> paths, Index most_mapped = few) {
+    auto list = std::make_shared<List>();
+    list->paths = std::move(paths);
+    if (std::ssize(list->paths) <= most_mapped) {
+      list->mapped.resize(list->paths.size());
+      for (std::size_t i = 0; i < list->paths.size(); ++i) {
+        try {
+          list->mapped[i] = open_npy(list->paths[i]).mapped(list->leave);
+        } catch (DataError const&) {
+        }
+      }
+    }
+    list_ = std::move(list);
+  }
+
+  [[nodiscard]] Index size() const noexcept { return std::ssize(list_->paths); }
+  [[nodiscard]] std::string const& path(Index i) const noexcept { return list_->paths[static_cast<std::size_t>(i)]; }
+  /// @throws DataError if the file is missing or damaged
+  [[nodiscard]] FileArray array(Index i) const {
+    auto const& mapped = list_->mapped;
+    if (!mapped.empty() && mapped[static_cast<std::size_t>(i)]) return *mapped[static_cast<std::size_t>(i)];
+    return open_npy(path(i));
+  }
+
+ private:
+  struct List {
+    MappedReads leave;  // outlives the mappings
+    std::vector<std::string> paths;
+    std::vector<std::optional<FileArray>> mapped;
+  };
+  std::shared_ptr<List const> list_;
+};
+
+}  // namespace lockstep::inline LOCKSTEP_ABI::data
