@@ -5,18 +5,19 @@
 #include <lockstep/app/command.hpp>
 #include <lockstep/core/error.hpp>
 
-/// A transformer's sizes as flags, for every struct that names them so: the same in all trainers.
+/// Flags for the sizes of a transformer, equal in all trainers.
 namespace transformer_flags {
 
 void add(lockstep::app::Command& command, auto& sizes) {
-  command.add("--d-model", sizes.width, 1, 8192, "Width of the model");
-  command.add("--num-layers", sizes.layers, 1, 128, "Layers of the encoder, and of a decoder");
-  command.add("--num-heads", sizes.heads, 1, 128, "Attention heads of a layer");
-  command.add("--feed-forward", sizes.feed_forward, 1, 65536, "Width of a layer's feed-forward part");
-  command.add("--dropout", sizes.dropout, 0, 0.9, "Share of activations that training drops");
+  command.add("--d-model", sizes.width, 1, 8192, "Width of the model (channels per token)");
+  command.add("--num-layers", sizes.layers, 1, 128,
+              "Number of layers of the encoder, and of the decoder if there is one");
+  command.add("--num-heads", sizes.heads, 1, 128, "Number of attention heads per layer");
+  command.add("--feed-forward", sizes.feed_forward, 1, 65536, "Width of the feed-forward part of a layer");
+  command.add("--dropout", sizes.dropout, 0, 0.9, "Dropout probability");
 }
 
-/// The layers refuse it too, but only once ranks have started, and they know no flags.
+/// Refuses sizes that the layers would refuse after the ranks have started, and names the flags.
 void check(auto const& sizes) {
   if (sizes.width % sizes.heads != 0)
     throw lockstep::ConfigError("--d-model " + std::to_string(sizes.width) + " with --num-heads " +

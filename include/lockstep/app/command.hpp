@@ -37,11 +37,14 @@ class Command {
  public:
   explicit Command(std::string what = "") : app_(std::move(what)) {
     app_.set_help_flag();
-    app_.add_flag("-h,--help", help_asked_, "Print this and exit");
+    app_.add_flag("-h,--help", help_asked_, "Print this help and exit");
     app_.allow_extras();
   }
   Command(Command const&) = delete;
   Command& operator=(Command const&) = delete;
+
+  /// Heading in --help of the flags that are added from here on.
+  void group(std::string const& heading) { app_.option_defaults()->group(heading); }
 
   /// A flag whose text `take(name, text)` reads; `names` may hold aliases: "--parallel,--multi-gpu".
   void add(std::string const& names, std::string const& help,
@@ -69,12 +72,12 @@ class Command {
   void add_synonyms() {
     names_.add_synonyms();
     app_.footer(
-        "Names of other trainers are taken, too, such as hidden_size, n_heads and learning_rate, with - or _;\n"
+        "Common synonyms such as hidden_size, n_heads and learning_rate are accepted, with - or _;\n"
         "docs/reference/command-line.md lists them.");
   }
   /// --config FILE, whose values count where the command line has none.
   void add_config() {
-    add(config_flag, config_, "A file of YAML or JSON with values for these flags; the command line's come first");
+    add(config_flag, config_, "YAML or JSON file with values of flags; the command line takes precedence");
   }
 
   template <class T>

@@ -90,11 +90,13 @@ int run(int argc, char** argv, void (*check)(Options const&), int (*train_rank)(
     Options options;
     Command command;
     CommonFlags common(command, options);
+    command.group("Optimization");
     if constexpr (requires { options.precision; })
       command.add("--precision", options.precision,
                   {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}},
-                  "What activations are stored as");
+                  "Number format of stored activations");
     auto const common_flags = command.size();
+    command.group("Model and data of this trainer");
     if constexpr (requires { options.flags(command); }) options.flags(command);
     if (!command.parse_arguments(argc, argv)) {
       if (speaks) std::fputs(command.help().c_str(), stdout);
