@@ -39,9 +39,9 @@ std::vector<Rule> const& rules() {
   return all;
 }
 
-/// The rule that a line of prose breaks, or null. Code between backquotes does not count.
+/// The rule that a line of prose breaks, or null. Code between backquotes and targets of links do not count.
 Rule const* broken_by(std::string const& line) {
-  static std::regex const code("`[^`]*`");
+  static std::regex const code("`[^`]*`|\\]\\([^)]*\\)");
   auto const prose = std::regex_replace(line, code, "`");
   for (auto const& rule : rules())
     if (std::regex_search(prose, rule.form)) return &rule;
@@ -49,8 +49,7 @@ Rule const* broken_by(std::string const& line) {
 }
 
 /// Pages that are not rewritten yet, by the beginning of their paths.
-std::vector<std::string> const unchecked{"docs/decisions/", "docs/reference/", "docs/how-to/launch.md",
-                                         "docs/explanation/stories/"};
+std::vector<std::string> const unchecked{"docs/decisions/"};
 
 bool is_unchecked(std::string const& page) {
   return std::ranges::any_of(unchecked, [&](auto const& begin) { return page.starts_with(begin); });
